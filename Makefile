@@ -1,0 +1,63 @@
+# Every target sets up what it needs in .venv and .cache; `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell for p in python3.11 python3.10 python3; do command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' >/dev/null 2>&1 && echo $$p && break; done)
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+export XDG_CACHE_HOME ?= $(CURDIR)/.cache
+export UV_CACHE_DIR ?= $(XDG_CACHE_HOME)/uv
+export PATH := $(BIN):$(PATH)
+export AIRFLOW_HOME ?= $(XDG_CACHE_HOME)/airflow-tests
+ARGS ?= --help
+
+.PHONY: help demo test test-fast soak lint format zip hudictl bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.done: requirements-bootstrap.lock requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then echo "Python 3.10 or 3.11 with venv is needed: install one, or say 'make PYTHON=/path/to/python3.11'" >&2; exit 2; fi
+	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(VENV)/.done ## the main job, end to end: Airflow sees a requested compaction and a Spark job runs it
+	@$(BIN)/python -m demo.run
+
+test: $(VENV)/.done lint ## every test; what CI runs
+	@bash tests/run.sh
+
+test-fast: $(VENV)/.done ## the tests that need no Spark and no Airflow
+	@$(BIN)/python -m pytest -q -m "not slow and not spark and not hudi and not airflow" tests
+
+soak: $(VENV)/.done ## the demo judged by real Hudi, and long runs; stores results as JSON
+	@$(BIN)/python -m benchmarks.soak
+
+lint: $(VENV)/.done ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --cache-dir $(XDG_CACHE_HOME)/import-linter
+
+format: $(VENV)/.done ## rewrite the code as ruff wants it
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+zip: $(VENV)/.done ## build the job zip into dist/
+	@$(BIN)/python -m airflow_hudi.jobs.zip dist/airflow_hudi_job.zip
+
+hudictl: $(VENV)/.done ## make hudictl ARGS='timeline /data/table'
+	@$(BIN)/hudictl $(ARGS)
+
+bench: $(VENV)/.done ## compare with real Hudi on copies of one table; stores results as JSON
+	@$(BIN)/python -m benchmarks.compaction
+
+lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in -o requirements.lock
+	@{ echo "# The installer itself: pip checks its hash before it installs requirements.lock."; awk '/^uv==/{p=1} p&&/^    # via/{exit} p{print}' requirements.lock; } > requirements-bootstrap.lock
+
+clean: ## remove what the other targets made
+	@rm -rf .venv .cache .demo dist

@@ -1,0 +1,133 @@
+"""CPU seconds and peak memory of a command with every process it starts, also those that outlive their parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+PR_SET_CHILD_SUBREAPER = 36
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a stretch of work took: seconds of wall time and of CPU, and the peak of resident memory in MiB summed over its processes."""
+
+    wall: float
+    cpu: float
+    peak_mib: float
+
+    def as_json(self) -> dict[str, float]:
+        """Rounded for storing."""
+        return {key: round(value, 2) for key, value in asdict(self).items()}
+
+
+def descendants(root: int) -> list[int]:
+    """The process ids below `root`, itself included, from /proc."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            fields = _stat(int(entry.name))
+            if fields is not None:
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, queue = [], [root]
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        queue.extend(children.get(pid, []))
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def tree_cpu(root: int) -> float:
+    """CPU seconds so far of a process tree, children that were waited for included."""
+    ticks = sum(sum(int(value) for value in fields[11:15]) for pid in descendants(root) if (fields := _stat(pid)) is not None)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _tree_resident_mib(pids: Sequence[int]) -> float:
+    """Proportional set size: memory that processes share counts once."""
+    total = 0
+    for pid in pids:
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        total += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    return total / 1024
+
+
+class MemoryWatch:
+    """Samples the memory of a process tree until stopped."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._done = threading.Event()
+        self.peak_mib = 0.0
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> MemoryWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        mine = os.getpid()
+        while not self._done.wait(POLL_SECONDS):
+            pids = [pid for pid in descendants(self._root) if pid != mine or self._root == mine]
+            self.peak_mib = max(self.peak_mib, _tree_resident_mib(pids))
+
+
+def run_whole_process(command: Sequence[str], *, environment: dict[str, str] | None = None) -> tuple[Cost, str]:
+    """Runs a command to its end and that of everything it started; returns its cost and its standard output."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+    with MemoryWatch(process.pid) as memory:
+        output, errors = process.communicate()
+    wall = time.perf_counter() - begun
+    _reap_orphans()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if process.returncode != 0:
+        sys.stderr.write(errors[-8000:])
+        raise subprocess.CalledProcessError(process.returncode, command, output, errors)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(wall, cpu, memory.peak_mib), output
+
+
+def _reap_orphans() -> None:
+    """Waits for processes whose parents ended before them: their CPU counts too."""
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+def machine() -> dict[str, Any]:
+    """What a stored figure must be read with."""
+    model = next(
+        (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "unknown"
+    )
+    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
+    return {"cores": os.cpu_count(), "cpu": model, "memory_gib": round(memory_kib / 2**20, 1), "python": sys.version.split()[0]}

@@ -1,0 +1,109 @@
+"""Every error that the engine raises on purpose.
+
+    HudiError
+    ├── ConfigError                 an option or a table property is missing, unknown or invalid
+    ├── StorageError                the storage said no
+    │   ├── StorageNotFoundError    the object is not there (the only error that means "absent")
+    │   └── StorageExistsError      an exclusive create found the object already there
+    ├── FormatError                 bytes or names that are not what the format says
+    │   ├── CorruptFileError        truncated, failing its checksum, or out of its own bounds
+    │   └── UnsupportedError        valid Hudi that this engine refuses by name
+    │       └── UnsupportedVersionError
+    ├── TimelineError               a state change that the timeline does not allow
+    ├── ConflictError               somebody else owns the work; safe to retry
+    │   └── LockError               a lock was not obtained in time
+    └── ExecutionError              the work itself failed
+
+Each error carries the file it speaks of and the remedy as fields, and survives pickling, so that it crosses a Spark task boundary whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_RETRY = 3
+
+
+class HudiError(Exception):
+    """Root of the tree. `path` is the file the error is about, `remedy` what the reader can do."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, *, path: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.path is not None and self.path not in text:
+            text = f"{self.path}: {text}"
+        if self.remedy:
+            text = f"{text} ({self.remedy})"
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.path, self.remedy)
+
+
+def _rebuild(kind: type[HudiError], message: str, path: str | None, remedy: str | None) -> HudiError:
+    return kind(message, path=path, remedy=remedy)
+
+
+class ConfigError(HudiError):
+    """An option or a table property is missing, unknown or invalid."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class StorageError(HudiError):
+    """The storage failed for another reason than absence or presence."""
+
+
+class StorageNotFoundError(StorageError):
+    """The object is not there. Only this error may be read as "absent"."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class StorageExistsError(StorageError):
+    """An exclusive create found the object already there."""
+
+
+class FormatError(HudiError):
+    """Bytes or names that are not what the format says."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class CorruptFileError(FormatError):
+    """A file is truncated, fails its checksum, or points outside itself."""
+
+
+class UnsupportedError(FormatError):
+    """Valid Hudi that this engine refuses by name."""
+
+
+class UnsupportedVersionError(UnsupportedError):
+    """A table version or timeline layout that this engine does not handle."""
+
+
+class TimelineError(HudiError):
+    """A state change that the timeline does not allow."""
+
+
+class ConflictError(HudiError):
+    """Somebody else owns the work or changed what it was planned on; safe to retry."""
+
+    exit_code = EXIT_RETRY
+
+
+class LockError(ConflictError):
+    """A lock was not obtained in time."""
+
+
+class ExecutionError(HudiError):
+    """The work itself failed."""

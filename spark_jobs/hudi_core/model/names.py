@@ -1,0 +1,79 @@
+"""Names of base files and log files (facts: `<fileId>_<writeToken>_<instant>.<ext>`, `.<fileId>_<instant>.log.<N>_<token>`).
+
+A name from a table is untrusted: it must parse, and hold no path separator, before it is used as part of a path.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hudi_core.errors import FormatError
+from hudi_core.model.ids import WriteToken
+
+BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile"})
+
+_BASE = re.compile(r"^(?P<file_id>[A-Za-z0-9-]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>[a-z]+)$")
+_LOG = re.compile(r"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """The parts of a base file's name. `instant` is the commit that wrote it."""
+
+    file_id: str
+    token: WriteToken
+    instant: str
+    extension: str
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.token}_{self.instant}.{self.extension}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """The parts of a log file's name. `instant` is the slice's base instant in layout 1, the deltacommit's own in layout 2."""
+
+    file_id: str
+    instant: str
+    version: int
+    token: WriteToken | None
+    cdc: bool = False
+
+    def __str__(self) -> str:
+        tail = "" if self.token is None else f"_{self.token}"
+        return f".{self.file_id}_{self.instant}.log.{self.version}{tail}{'.cdc' if self.cdc else ''}"
+
+    @property
+    def scan_order(self) -> tuple[str, int, str, bool]:
+        """Sort key of a scan: instant, version, write token as text (absent first), suffix (HoodieLogFile.LogFileComparator)."""
+        return self.instant, self.version, "" if self.token is None else str(self.token), self.cdc
+
+
+def parse_base_file(name: str) -> BaseFileName:
+    """Parses a base file name; raises FormatError."""
+    match = _BASE.match(name)
+    if match is None or match["ext"] not in BASE_EXTENSIONS:
+        raise FormatError(f"not a base file name: {name!r}")
+    return BaseFileName(match["file_id"], WriteToken.parse(match["token"]), match["instant"], match["ext"])
+
+
+def parse_log_file(name: str) -> LogFileName:
+    """Parses a log file name; raises FormatError."""
+    match = _LOG.match(name)
+    if match is None or match["ext"] != "log":
+        raise FormatError(f"not a log file name: {name!r}")
+    token = match["token"]
+    return LogFileName(
+        match["file_id"], match["instant"], int(match["version"]), None if token is None else WriteToken.parse(token), match["cdc"] is not None
+    )
+
+
+def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
+    """The parts of a base or log file name, or None for any other name (partition metadata, side files, foreign files)."""
+    for parse in (parse_base_file, parse_log_file):
+        try:
+            return parse(name)
+        except FormatError:
+            continue
+    return None

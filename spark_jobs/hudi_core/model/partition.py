@@ -1,0 +1,51 @@
+"""Partition paths and the checks that make a path from a table safe to use."""
+
+from __future__ import annotations
+
+import re
+
+from hudi_core.errors import FormatError
+
+PARTITION_METADATA = ".hoodie_partition_metadata"
+NON_PARTITIONED = "."
+"""The metadata table's name of the one partition of a table without partitions."""
+
+_DRIVE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def check_relative_path(path: str, *, source: str) -> str:
+    """Returns `path` when it is a plain path below the table's base path, else raises FormatError naming `source`.
+
+    Refused: absolute paths, schemes, empty, `.` and `..` segments, backslashes, NUL and control characters.
+    """
+    remedy = "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
+    if path == "":
+        return path
+    if path.startswith("/") or _DRIVE.match(path):
+        raise FormatError(f"path {path!r} is not relative to the table", path=source, remedy=remedy)
+    if any(ord(char) < 32 or char in "\\\x7f" for char in path):
+        raise FormatError(f"path {path!r} has a control character or a backslash", path=source, remedy=remedy)
+    if any(segment in ("", ".", "..") for segment in path.split("/")):
+        raise FormatError(f"path {path!r} has an empty, '.' or '..' segment", path=source, remedy=remedy)
+    return path
+
+
+def check_partition(partition: str, *, source: str) -> str:
+    """As check_relative_path, and not below `.hoodie`."""
+    check_relative_path(partition, source=source)
+    if partition.split("/", 1)[0] == ".hoodie":
+        raise FormatError(f"partition {partition!r} lies in the table's own .hoodie folder", path=source)
+    return partition
+
+
+def check_file_name(name: str, *, source: str) -> str:
+    """Returns `name` when it is one path segment, else raises FormatError naming `source`."""
+    check_relative_path(name, source=source)
+    if not name or "/" in name:
+        raise FormatError(f"{name!r} is not a file name", path=source)
+    return name
+
+
+def join(partition: str, name: str) -> str:
+    """`partition/name`, or `name` when the table is not partitioned."""
+    return f"{partition}/{name}" if partition else name

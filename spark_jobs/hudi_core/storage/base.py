@@ -1,0 +1,96 @@
+"""The storage port: what the engine needs of a file system or an object store, and what each verb promises.
+
+Every path is relative to the storage's root (the table's base path), `/`-separated, without a leading slash; `""` is the root. An
+implementation refuses paths that leave the root (model.partition.check_relative_path).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file: path relative to the root, size in bytes, modification time in seconds since the epoch by the storage's clock."""
+
+    path: str
+    size: int
+    modified: float
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """`length` bytes from `start`; a negative start counts from the end (a suffix), as in HTTP ranges."""
+
+    start: int
+    length: int
+
+
+class Storage(Protocol):
+    """One table's storage.
+
+    Guarantees on every implementation that may carry a timeline (`supports_exclusive_create`):
+    - `create_exclusive` is atomic: of any number of racing calls for a path exactly one returns, the others raise StorageExistsError,
+      and nobody ever reads a part of the content.
+    - `write` is atomic to readers and replaces the whole object.
+    - listings are consistent: they show every object whose creation returned before the listing began, and no cache is used.
+    Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError.
+    """
+
+    uri: str
+    """The root as the user gave it, for messages."""
+    supports_exclusive_create: bool
+
+    def stat(self, path: str) -> FileInfo:
+        """The file at `path`; raises StorageNotFoundError."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file is at `path`."""
+        ...
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        """The files directly in `folder`, sorted by path; empty when the folder is not there."""
+        ...
+
+    def list_folders(self, folder: str) -> list[str]:
+        """The paths of the folders directly in `folder`, sorted; empty when the folder is not there."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole content; raises StorageNotFoundError."""
+        ...
+
+    def read_range(self, path: str, span: ByteRange) -> bytes:
+        """At most `span.length` bytes: fewer only where the file ends. Raises StorageNotFoundError."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Replaces or creates the object as a whole, and removes a stale Hadoop `.crc` side file on local file systems."""
+        ...
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Creates the object, or raises StorageExistsError without touching it."""
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Removes the object (and a local `.crc` side file); False when it was not there."""
+        ...
+
+    def delete_folder(self, folder: str) -> None:
+        """Removes everything below `folder`; nothing happens when it is not there."""
+        ...
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable reader for the data path; the caller closes it. Raises StorageNotFoundError."""
+        ...
+
+    def open_output(self, path: str) -> BinaryIO:
+        """A writer of a new file, for the data path; the file is complete when close() returned. The caller never reuses a name."""
+        ...

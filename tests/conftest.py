@@ -1,0 +1,46 @@
+"""Fixtures that several test folders share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden_data import GoldenCase, open_case
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Callable[[str, str], GoldenCase]:
+    """`golden("6", "mor_basic")`: a fresh copy of a table that real Hudi wrote."""
+
+    def make(version: str, name: str) -> GoldenCase:
+        return open_case(version, name, tmp_path)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One plain Spark 3.5 session without any Hudi jar, for all tests that need one."""
+    from hudi_core.request.java import find_java
+
+    os.environ["JAVA_HOME"] = find_java()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,27 @@
+"""One worker of each Hudi version for the whole test session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.real_hudi import RealHudi
+
+
+def _worker(version: str) -> Iterator[RealHudi]:
+    hudi = RealHudi(version)
+    yield hudi
+    hudi.close()
+
+
+@pytest.fixture(scope="session")
+def hudi_0_15() -> Iterator[RealHudi]:
+    """Real Hudi 0.15.0: the native version of table version 6."""
+    yield from _worker("0.15.0")
+
+
+@pytest.fixture(scope="session")
+def hudi_1_2() -> Iterator[RealHudi]:
+    """Real Hudi 1.2.0, kept from upgrading the tables it writes."""
+    yield from _worker("1.2.0")

@@ -1,0 +1,97 @@
+"""Our executor against real Hudi's, on the same plan: every merge-on-read golden table of version 6 that real Hudi 0.15.0 can plan a compaction for.
+
+Real Hudi schedules; it executes the plan on one copy of the table, we on another; what it reads from both must be the same rows. Where we
+refuse the table by name, nothing may have changed in it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hudi_core.request.model import RunRequest
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.services.local_engine import LocalEngine
+from hudi_core.table import HudiTable
+from tests.golden_data import GoldenCase
+from tests.interop.real_hudi import RealHudi
+from tests.rows import assert_same_rows
+
+pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+
+SAME = [
+    "archived_timeline_mor",
+    "bucket_index_mor",
+    "cleaned_commits_mor",
+    "clustered_mor",
+    "complex_keygen_nonpart_mor",
+    "insert_overwrite_partition_mor",
+    "mor_basic",
+    "mor_compacted",
+    "mor_log_only",
+    "multilevel_plain_mor",
+    "non_partitioned_mor",
+    "only_deletes_mor",
+    "payload_default",
+    "restored_then_written",
+    "rolled_back_mor",
+    "savepoint_mor",
+    "schema_evolution_mor",
+    "sql_dml",
+    "types_3level_lists_mor",
+    "types_mor",
+]
+REFUSED = {
+    "mdt_all_mor": "metadata table",
+    "payload_event_time": "EventTimeAvroPayload",
+    "payload_partial_update": "PartialUpdateAvroPayload",
+    "payload_overwrite_nondefaults": "OverwriteNonDefaultsWithLatestAvroPayload",
+}
+Golden = Callable[[str, str], GoldenCase]
+
+
+def scheduled(golden: Golden, hudi: RealHudi, case: str) -> tuple[GoldenCase, str]:
+    """A golden table with a compaction that real Hudi planned, now or when the corpus was made."""
+    chosen = golden("6", case)
+    pending = sorted(path.name.split(".")[0] for path in (chosen.table / ".hoodie").glob("*.compaction.requested"))
+    pending = [instant for instant in pending if not (chosen.table / ".hoodie" / f"{instant}.commit").exists()]
+    instant = (
+        pending[0] if pending else hudi.ask("schedule_compaction", base=str(chosen.table), options={"hoodie.metadata.enable": metadata_of(chosen)})
+    )
+    assert instant is not None, "real Hudi planned nothing"
+    return chosen, instant
+
+
+def metadata_of(chosen: GoldenCase) -> str:
+    """Whether the table has a metadata table, as Hudi's option says it."""
+    return str((chosen.table / ".hoodie" / "metadata" / ".hoodie").is_dir()).lower()
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_our_execution_equals_real_hudis(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str) -> None:
+    chosen, instant = scheduled(golden, hudi_0_15, case)
+    theirs = tmp_path / "theirs" / case
+    shutil.copytree(chosen.table, theirs)
+    hudi_0_15.ask("compact", base=str(theirs), instant=instant, options={"hoodie.metadata.enable": metadata_of(chosen)})
+    result = HudiTable.open(str(chosen.table)).run(
+        RunRequest(table=str(chosen.table), service="compaction", instant=instant, owner="test"), LocalEngine(1)
+    )
+    assert [done.state for done in result.instants] == ["completed"]
+    for query in ("snapshot", "read_optimized"):
+        expected = hudi_0_15.snapshot(theirs, metadata=False, query=query)
+        for metadata in (True, False):
+            assert_same_rows(hudi_0_15.snapshot(chosen.table, metadata=metadata, query=query), expected)
+
+
+@pytest.mark.parametrize("case", sorted(REFUSED))
+def test_what_we_refuse_stays_as_it_was(golden: Golden, hudi_0_15: RealHudi, case: str) -> None:
+    chosen, instant = scheduled(golden, hudi_0_15, case)
+    before = {path: path.stat().st_mtime_ns for path in sorted(chosen.table.rglob("*"))}
+    with pytest.raises(UnsupportedError, match=REFUSED[case]):
+        HudiTable.open(str(chosen.table)).run(
+            RunRequest(table=str(chosen.table), service="compaction", instant=instant, owner="test"), LocalEngine(1)
+        )
+    assert {path: path.stat().st_mtime_ns for path in sorted(chosen.table.rglob("*"))} == before

@@ -1,0 +1,180 @@
+"""A process that holds one version of real Apache Hudi on Spark, and answers one JSON request a line.
+
+A JVM holds one Hudi version only, and a session takes long to start: the tests keep one worker per version and send it all their questions.
+Started by tests/interop/real_hudi.py as `worker.py JAR VERSION`; everything the JVM prints goes to stderr.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+COMPACTION_STATES = (".compaction.requested", ".compaction.inflight")
+
+
+def start_session(jar: str, cores: str, memory: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    options = {
+        "spark.jars": jar,
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": tempfile.mkdtemp(prefix="hudi-warehouse-"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": memory,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.default.parallelism": "1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("real-hudi")
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel(os.environ.get("REAL_HUDI_LOG", "OFF"))
+    return session
+
+
+def table_properties(base: str) -> dict[str, str]:
+    properties = {}
+    with open(f"{base}/.hoodie/hoodie.properties", encoding="latin-1") as lines:
+        for line in lines:
+            if not line.startswith("#") and "=" in line:
+                key, value = line.strip().split("=", 1)
+                properties[key] = value.replace("\\:", ":").replace("\\=", "=")
+    return properties
+
+
+class Worker:
+    """The verbs that a test may ask for; each takes the table's base path and plain values."""
+
+    def __init__(self, jar: str, version: str) -> None:
+        self.version = version
+        self.spark = start_session(jar, os.environ.get("REAL_HUDI_CORES", "1"), os.environ.get("REAL_HUDI_MEMORY", "2g"))
+        self.jvm = self.spark._jvm
+
+    def ping(self) -> str:
+        return self.version
+
+    def read(self, base: str, output: str, metadata: bool, options: dict[str, str] | None = None) -> int:
+        """Writes the answer of a query to one parquet file; returns its number of rows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        frame = self._frame(base, metadata, options).repartition(1)
+        batches = frame._collect_as_arrow()
+        table = pa.Table.from_batches(batches) if batches else to_arrow_schema(frame.schema).empty_table()
+        pq.write_table(table.replace_schema_metadata(None), output, coerce_timestamps="us")
+        return int(table.num_rows)
+
+    def _frame(self, base: str, metadata: bool, options: dict[str, str] | None = None) -> Any:
+        chosen = {"hoodie.metadata.enable": str(metadata).lower(), **(options or {})}
+        return self.spark.read.format("hudi").options(**chosen).load(base)
+
+    def _pinned(self, base: str) -> dict[str, str]:
+        """Options that keep a table at its own version when a newer Hudi writes to it."""
+        if self.version.startswith("0."):
+            return {}
+        return {"hoodie.write.table.version": table_properties(base)["hoodie.table.version"], "hoodie.write.auto.upgrade": "false"}
+
+    def _client(self, base: str, options: dict[str, str]) -> Any:
+        properties = table_properties(base)
+        chosen = {
+            "hoodie.auto.commit": "true",
+            "hoodie.embed.timeline.server": "false",
+            "hoodie.upsert.shuffle.parallelism": "1",
+            "hoodie.datasource.write.recordkey.field": properties.get("hoodie.table.recordkey.fields", ""),
+            **self._pinned(base),
+            **options,
+        }
+        java = self.jvm.java.util.HashMap()
+        for key, value in chosen.items():
+            java.put(key, str(value))
+        scala = self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(java)
+        return self.jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient(self.spark._jsparkSession, base, scala, self.jvm.scala.Option.empty())
+
+    def schedule_compaction(self, base: str, options: dict[str, str] | None = None) -> str | None:
+        client = self._client(base, {"hoodie.compact.inline.max.delta.commits": "1", **(options or {})})
+        try:
+            instant = client.scheduleCompaction(self.jvm.org.apache.hudi.common.util.Option.empty())
+            return instant.get() if instant.isPresent() else None
+        finally:
+            client.close()
+
+    def compact(self, base: str, instant: str, options: dict[str, str] | None = None) -> None:
+        client = self._client(base, options or {})
+        try:
+            if self.version.startswith(("0.", "1.0")):
+                client.compact(instant)
+            else:
+                client.compact(instant, True)
+        finally:
+            client.close()
+
+    def write(self, base: str, operation: str, parquet: str, options: dict[str, str] | None = None) -> None:
+        """Writes the rows of a parquet file (the table's own columns) with the given operation."""
+        properties = table_properties(base)
+        partitions = ",".join(field.split(":")[0] for field in properties.get("hoodie.table.partition.fields", "").split(",") if field)
+        ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields")
+        chosen = {
+            "hoodie.table.name": properties["hoodie.table.name"],
+            "hoodie.datasource.write.table.type": properties["hoodie.table.type"],
+            "hoodie.datasource.write.recordkey.field": properties.get("hoodie.table.recordkey.fields", ""),
+            "hoodie.datasource.write.partitionpath.field": partitions,
+            "hoodie.datasource.write.operation": operation,
+            "hoodie.embed.timeline.server": "false",
+            "hoodie.upsert.shuffle.parallelism": "1",
+            "hoodie.delete.shuffle.parallelism": "1",
+            **({"hoodie.datasource.write.precombine.field": ordering} if ordering else {}),
+            **({"hoodie.datasource.write.keygenerator.class": c} if (c := properties.get("hoodie.table.keygenerator.class")) else {}),
+            **({"hoodie.datasource.write.payload.class": c} if (c := properties.get("hoodie.compaction.payload.class")) else {}),
+            **self._pinned(base),
+            **(options or {}),
+        }
+        self.spark.read.parquet(parquet).coalesce(1).write.format("hudi").options(**chosen).mode("append").save(base)
+
+    def create(self, base: str, parquet: str, options: dict[str, str]) -> None:
+        """Creates a table at `base` with the rows of a parquet file."""
+        self.spark.read.parquet(parquet).coalesce(1).write.format("hudi").options(**options).mode("overwrite").save(base)
+
+    def validate_metadata(self, base: str) -> dict[str, Any]:
+        """Hudi's own comparison of the metadata table's listing with the storage: how many files, and those that differ."""
+        name = "t_" + hashlib.md5(base.encode()).hexdigest()[:10]
+        self.spark.sql(f"DROP TABLE IF EXISTS {name}")
+        self.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
+        rows = [row.asDict() for row in self.spark.sql(f"CALL validate_metadata_table_files(table => '{name}', verbose => true)").collect()]
+        wrong = [row for row in rows if not (row["is_present_in_fs"] and row["is_present_in_metadata"] and row["fs_size"] == row["metadata_size"])]
+        return {"files": len(rows), "wrong": json.loads(json.dumps(wrong, default=str))}
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    worker = Worker(sys.argv[1], sys.argv[2])
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": getattr(worker, request["verb"])(**request["arguments"])}
+        except Exception as error:  # noqa: BLE001 - the answer carries it to the test
+            answer = {"error": f"{type(error).__name__}: {error}"[:20000]}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
