@@ -2,6 +2,7 @@
 
     HudiError
     ├── ConfigError                 an option or a table property is missing, unknown or invalid
+    │   └── MetadataUnavailableError    the table has no metadata table that could be read
     ├── StorageError                the storage said no
     │   ├── StorageNotFoundError    the object is not there (the only error that means "absent")
     │   └── StorageExistsError      an exclusive create found the object already there
@@ -57,6 +58,10 @@ class ConfigError(HudiError):
     """An option or a table property is missing, unknown or invalid."""
 
     exit_code = EXIT_BAD_INPUT
+
+
+class MetadataUnavailableError(ConfigError):
+    """The table has no metadata table that could be read; its files can be listed in storage instead."""
 
 
 class StorageError(HudiError):

@@ -16,7 +16,7 @@ def user_columns(table: pa.Table) -> pa.Table:
 
 def upsert_rows(current: pa.Table, count: int, salt: str) -> pa.Table:
     """`count` existing rows with a new name and a later ordering value, and as many rows with new keys."""
-    existing = user_columns(current.sort_by("_hoodie_record_key")).slice(0, count)
+    existing = user_columns(current.sort_by("id")).slice(0, count)
     later = pc.add(existing["ts"], pa.scalar(10_000_000, pa.int64()))
     names = pa.array([f"{salt}-{row}" for row in range(count)], pa.string())
     updated = existing.set_column(existing.column_names.index("ts"), "ts", later).set_column(existing.column_names.index("name"), "name", names)

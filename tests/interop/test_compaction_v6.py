@@ -67,6 +67,10 @@ def write_on_top(hudi: RealHudi, chosen: GoldenCase, scratch: Path, *, options: 
     rows = upsert_rows(before, 5, "top")
     hudi.ask("write", base=base, operation="upsert", parquet=write_parquet(rows, scratch, "upsert"), options=options)
     expected = after_upsert(before, rows)
+    # Real Hudi rewrites small base files where rows are new; rows that are only updated go to logs.
+    rows = upsert_rows(expected, 5, "again").slice(0, 5)
+    hudi.ask("write", base=base, operation="upsert", parquet=write_parquet(rows, scratch, "update"), options=options)
+    expected = after_upsert(expected, rows)
     for metadata in (True, False):
         assert_same_rows(user_columns(hudi.snapshot(chosen.table, metadata=metadata)), expected)
     instant = hudi.ask("schedule_compaction", base=base, options=options)
@@ -108,11 +112,11 @@ def test_version_1_2_upgrades_the_table_to_version_9(golden: Golden, hudi_1_2: R
 
 def test_a_compaction_after_ours_and_one_of_ours_after_hudis(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path) -> None:
     """We and real Hudi take turns on one table: its upsert, our compaction of the plan it scheduled, twice."""
-    chosen = serviced(golden, "mor_compaction_requested")
+    chosen = serviced(golden, "mor_compaction_requested_only")
     base = str(chosen.table)
     expected = read_parquet(chosen.expected / "after_snapshot.parquet")
     for turn in ("first", "second"):
-        rows = upsert_rows(hudi_0_15.snapshot(chosen.table, metadata=False), 7, turn)
+        rows = upsert_rows(hudi_0_15.snapshot(chosen.table, metadata=False), 7, turn).slice(0, 7)
         expected = after_upsert(expected, rows)
         hudi_0_15.ask("write", base=base, operation="upsert", parquet=write_parquet(rows, tmp_path, turn))
         scheduled = hudi_0_15.ask("schedule_compaction", base=base)

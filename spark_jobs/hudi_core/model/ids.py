@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hudi_core.errors import FormatError
 
-_TOKEN = re.compile(r"^(\d{1,18})-(\d{1,18})-(\d{1,18})$")
+_TOKEN = re.compile(r"^(\d{1,18})-(\d{1,18})-(\d{1,18})\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -13,8 +13,10 @@ from hudi_core.model.ids import WriteToken
 
 BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile"})
 
-_BASE = re.compile(r"^(?P<file_id>[A-Za-z0-9-]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>[a-z]+)$")
-_LOG = re.compile(r"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?$")
+_BASE = re.compile(r"^(?P<file_id>[A-Za-z0-9-]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>[a-z]+)\Z", re.ASCII)
+_LOG = re.compile(
+    r"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?\Z", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,35 @@
+"""What this provider's tasks fail with. All are HudiErrors: they name the table or the file, and the remedy.
+
+HudiError
+├── HudiSensorFailed      a sensor's wait ended in an error (an AirflowException too, so that soft_fail and never_fail apply)
+├── HudiInstantNotFound   the instant that a task was told to run is not on the timeline
+├── HudiInstantBusy       somebody else kept running the instant for longer than the task may wait
+└── HudiJobFailed         the Spark job ended and the instant is not completed
+    └── HudiJobKilled     because this task was told to stop
+"""
+
+from __future__ import annotations
+
+from airflow.sdk.exceptions import AirflowException
+
+from hudi_core.errors import ConflictError, ExecutionError, HudiError, TimelineError
+
+
+class HudiSensorFailed(HudiError, AirflowException):
+    """A sensor's wait ended in an error."""
+
+
+class HudiInstantNotFound(TimelineError):
+    """The instant that a task was told to run is not on the timeline."""
+
+
+class HudiInstantBusy(ConflictError):
+    """Somebody else kept running the instant for longer than the task may wait; safe to retry."""
+
+
+class HudiJobFailed(ExecutionError):
+    """The Spark job ended and the instant is not completed. A retry takes the instant over."""
+
+
+class HudiJobKilled(HudiJobFailed):
+    """The task was told to stop, and stopped its Spark job."""

@@ -1,0 +1,63 @@
+"""What Airflow learns about this provider from its entry point `apache_airflow_provider`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INTEGRATION = "Apache Hudi"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The provider's metadata, valid by Airflow's `provider_info.schema.json`; imports nothing, since every Airflow command calls it."""
+    return {
+        "package-name": "airflow-hudi",
+        "name": "Apache Hudi",
+        "description": "Runs the table services of Apache Hudi as Spark jobs, with no Hudi jar anywhere.",
+        "integrations": [{"integration-name": INTEGRATION, "external-doc-url": "https://hudi.apache.org/", "tags": ["apache"]}],
+        "hooks": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.hooks.hudi"]}],
+        "operators": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.operators.compaction"]}],
+        "sensors": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.sensors.instant"]}],
+        "triggers": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.triggers.instant"]}],
+        "connection-types": [_CONNECTION],
+        "config": {"hudi": {"description": "Defaults of the Apache Hudi provider.", "options": _OPTIONS}},
+    }
+
+
+_CONNECTION: dict[str, Any] = {
+    "connection-type": "hudi",
+    "hook-class-name": "airflow_hudi.hooks.hudi.HudiHook",
+    "hook-name": "Apache Hudi",
+    "ui-field-behaviour": {
+        "hidden-fields": ["schema", "login", "password", "port", "extra"],
+        "relabeling": {"host": "Base path"},
+        "placeholders": {"host": "s3://bucket/warehouse"},
+    },
+    "conn-fields": {
+        "storage_conn_id": {
+            "label": "Storage connection",
+            "description": "Id of the Airflow connection that holds the storage's credentials (aws, google_cloud_platform, wasb…). "
+            "Empty: local paths, or the credentials of the process's environment.",
+            "schema": {"type": ["string", "null"]},
+        },
+        "endpoint_url": {
+            "label": "Storage endpoint",
+            "description": "Endpoint of an S3-compatible store; also handed to the Spark job.",
+            "schema": {"type": ["string", "null"]},
+        },
+        "region": {
+            "label": "Storage region",
+            "description": "Region of the bucket; also handed to the Spark job.",
+            "schema": {"type": ["string", "null"]},
+        },
+    },
+}
+
+_OPTIONS: dict[str, Any] = {
+    "default_deferrable": {
+        "description": "Whether sensors of this provider wait in the triggerer when the task does not say so itself.",
+        "version_added": "0.1.0",
+        "type": "boolean",
+        "example": None,
+        "default": "True",
+    },
+}

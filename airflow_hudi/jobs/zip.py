@@ -1,0 +1,171 @@
+"""Builds the one zip that Spark jobs run from: hudi_core, hudi_spark and a pure-Python fastavro, for `spark-submit --py-files`.
+
+Standard library only. The zip is reproducible: the same sources give the same bytes on any machine and Python, so its name can hold
+its hash and a cached copy can be trusted. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from hudi_core.errors import ConfigError
+
+PACKAGES = ("hudi_core", "hudi_spark")
+VENDOR = "_vendor"
+"""Folder in the zip of third-party pure Python, used only where an executor lacks the wheel."""
+
+_SHIPPED = {".py", ".avsc", ".json", ".typed"}
+_PASSED_OVER = {".pyc", ".pyo"}
+_LICENCE_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
+# The first moment that a zip entry can hold.
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3
+_FILE_MODE = 0o100644 << 16
+
+
+def publish_zip(cache_dir: Path | None = None) -> Path:
+    """The job zip as a file, built when the cache has none of these contents; returns its path.
+
+    `cache_dir` defaults to `$XDG_CACHE_HOME/airflow-hudi/jobs`. Publishing is atomic (temporary file, then rename), so concurrent
+    builders and readers never see a part of it. Raises ConfigError when the cache cannot be written.
+    """
+    data = build_zip()
+    folder = default_cache_dir() if cache_dir is None else cache_dir
+    target = folder / f"hudi-jobs-{hashlib.sha256(data).hexdigest()[:16]}.zip"
+    try:
+        # The name promises the contents; a file that was damaged later is replaced.
+        if not target.is_file() or target.read_bytes() != data:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_atomically(target, data)
+    except OSError as error:
+        remedy = "set XDG_CACHE_HOME to a folder that this user may write"
+        raise ConfigError(f"cannot store the job zip: {error.strerror}", path=str(target), remedy=remedy) from error
+    return target
+
+
+def default_cache_dir() -> Path:
+    """`$XDG_CACHE_HOME/airflow-hudi/jobs`, with `~/.cache` when the variable is not set."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "airflow-hudi" / "jobs"
+
+
+def build_zip() -> bytes:
+    """The zip's bytes: packages at its root, package data, and `_vendor`; sorted, with fixed timestamps, nothing compiled.
+
+    Entries are stored without compression: deflate's output differs between zlib builds, and would change the hash with the machine.
+    Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
+    """
+    contents = dict(_package_files())
+    contents.update(_vendored_fastavro())
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(contents):
+            entry = zipfile.ZipInfo(name, _TIMESTAMP)
+            entry.create_system = _UNIX
+            entry.external_attr = _FILE_MODE
+            archive.writestr(entry, contents[name])
+    return buffer.getvalue()
+
+
+def entry_file() -> Path:
+    """The `main.py` to give to spark-submit: the checkout's `spark_jobs/main.py`, or the installed wheel's `share/airflow-hudi/main.py`.
+
+    Raises ConfigError when neither is there.
+    """
+    try:
+        installed = metadata.distribution("airflow-hudi").files or []
+    except metadata.PackageNotFoundError:
+        installed = []
+    # The checkout first: an editable install copies the wheel's file once and does not follow its changes.
+    candidates = [Path(__file__).resolve().parents[2] / "spark_jobs" / "main.py"]
+    candidates += [Path(str(file.locate())) for file in installed if file.as_posix().endswith("share/airflow-hudi/main.py")]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.resolve()
+    raise ConfigError("the job's main.py was not found", path=str(candidates[-1]), remedy="reinstall airflow-hudi")
+
+
+def _package_files() -> Iterator[tuple[str, bytes]]:
+    for package in PACKAGES:
+        root = _package_root(package)
+        for file in sorted(root.rglob("*")):
+            name = file.relative_to(root.parent)
+            if not file.is_file() or _is_passed_over(name):
+                continue
+            if file.suffix not in _SHIPPED:
+                remedy = "remove it, or teach the zip builder to ship its kind"
+                raise ConfigError("the job zip has no rule for this file", path=str(file), remedy=remedy)
+            yield name.as_posix(), file.read_bytes()
+
+
+def _is_passed_over(name: Path) -> bool:
+    hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+    return hidden or name.suffix in _PASSED_OVER or name.name.endswith("~")
+
+
+def _package_root(package: str) -> Path:
+    spec = find_spec(package)
+    places = list(spec.submodule_search_locations or []) if spec is not None else []
+    if not places or not Path(places[0]).is_dir():
+        remedy = "install airflow-hudi from its wheel, or in editable mode from a checkout"
+        raise ConfigError(f"the package {package} is not installed as a folder", remedy=remedy)
+    return Path(places[0])
+
+
+def _vendored_fastavro() -> Iterator[tuple[str, bytes]]:
+    """fastavro's Python modules, which it uses by itself where its compiled ones are missing, with its licence."""
+    try:
+        distribution = metadata.distribution("fastavro")
+    except metadata.PackageNotFoundError as error:
+        raise ConfigError("fastavro is not installed", remedy="pip install fastavro") from error
+    if not distribution.files:
+        raise ConfigError("fastavro was installed without a list of its files", remedy="pip install --force-reinstall fastavro")
+    for file in distribution.files:
+        top = file.parts[0]
+        if top == "fastavro" and file.suffix == ".py":
+            yield f"{VENDOR}/{file.as_posix()}", Path(str(file.locate())).read_bytes()
+        elif top.endswith(".dist-info") and file.name.upper().startswith(_LICENCE_NAMES):
+            yield f"{VENDOR}/licences/fastavro-{distribution.version}/{file.name}", Path(str(file.locate())).read_bytes()
+
+
+def _write_atomically(target: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".hudi-jobs-", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        # mkstemp makes files private; executors on this host may run as another user.
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(target)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m airflow_hudi.jobs.zip OUT`: writes the zip to OUT; 0 on success, 2 on wrong usage or a missing package."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m airflow_hudi.jobs.zip OUT\n")
+        return 2
+    target = Path(arguments[0])
+    try:
+        data = build_zip()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write_atomically(target, data)
+    except (ConfigError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(f"{target} {len(data)} bytes sha256 {hashlib.sha256(data).hexdigest()}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,48 @@
+"""Reads a table's timeline over and over, at the price of one listing each time."""
+
+from __future__ import annotations
+
+from hudi_core.config.table_config import PROPERTIES, TableConfig
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.layout import naming_for, timeline_of
+from hudi_core.timeline.query import Timeline
+
+
+class TimelineReader:
+    """One table, as a task or a trigger looks at it.
+
+    The table's properties are read once, and again only when a listing shows that their file changed: an upgraded table would otherwise
+    hide its instants from a sensor that has been waiting since before.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._config: TableConfig | None = None
+        self._properties: FileInfo | None = None
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties. Raises ConfigError when this is no Hudi table, UnsupportedVersionError, StorageError."""
+        if self._config is None:
+            self._config = TableConfig.load(self.storage)
+        return self._config
+
+    def load(self) -> Timeline:
+        """The timeline as it is now: one listing, past every cache. Raises as `config` does."""
+        config = self.config
+        listing = self._list(config)
+        properties = next((info for info in listing if info.path == PROPERTIES), None)
+        if self._properties is not None and properties != self._properties:
+            self._config = None
+            config = self.config
+            listing = self._list(config)
+        self._properties = properties
+        return timeline_of((info.name for info in listing), config.layout_version)
+
+    def active(self) -> ActiveTimeline:
+        """The timeline's files, to read an instant's details from."""
+        return ActiveTimeline(self.storage, self.config)
+
+    def _list(self, config: TableConfig) -> list[FileInfo]:
+        return self.storage.list_files(naming_for(config.layout_version).folder)

@@ -1,0 +1,73 @@
+"""The few calls of Airflow's REST API that the demo makes."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from typing import Any
+
+_TIMEOUT_SECONDS = 60
+
+
+class NotReadyError(Exception):
+    """Nobody answers, or not with JSON, or the thing asked for is not there yet."""
+
+
+class Airflow:
+    """An Airflow whose auth manager makes everybody an admin."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._token: str | None = None
+
+    def get(self, path: str) -> dict[str, Any]:
+        """GET; raises NotReadyError."""
+        return self._call("GET", path, None)
+
+    def trigger(self, dag_id: str, run_id: str) -> None:
+        """Unpauses a DAG and starts a run. Raises NotReadyError while the DAG is not known yet."""
+        self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
+        self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": None, "dag_run_id": run_id, "conf": {}})
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        """State of a run: queued, running, success or failed."""
+        return str(self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"])
+
+    def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:
+        """The run's task instances by task id."""
+        answer = self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        return {task["task_id"]: task for task in answer["task_instances"]}
+
+    def log_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
+        """The messages of a task's log so far."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}?full_content=true"
+        content = self.get(path).get("content", [])
+        return [entry if isinstance(entry, str) else str(entry.get("event", "")) for entry in content]
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        """What a task returned."""
+        value = self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value")["value"]
+        return json.loads(value) if isinstance(value, str) else value
+
+    def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        if self._token is None and path.startswith("/api/v2/dags"):
+            self._token = str(self._send("GET", "/auth/token", None)["access_token"])
+        return self._send(method, path, body)
+
+    def _send(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+                found = json.load(answer)
+        except (OSError, HTTPException, ValueError) as error:
+            detail = error.read().decode(errors="replace")[:500] if isinstance(error, urllib.error.HTTPError) else ""
+            raise NotReadyError(f"{method} {path}: {error} {detail}") from error
+        if not isinstance(found, dict):
+            raise NotReadyError(f"{method} {path}: answered no JSON object")
+        return found

@@ -1,0 +1,99 @@
+"""hudictl timeline, show and files: what a table holds, read without changing it."""
+
+from __future__ import annotations
+
+import click
+
+from hudi_cli.options import common, metadata_option, open_table, refuse
+from hudi_cli.output import Output
+from hudi_cli.tables import file_table, instant_table, print_details
+from hudi_core.errors import ConfigError
+from hudi_core.model.engine import Json
+from hudi_core.table import MetadataMode
+from hudi_core.timeline.instant import KNOWN_ACTIONS, Instant, State
+from hudi_core.view.file_group import FileSlice
+
+
+@click.command()
+@common
+@click.option("--action", help="Only instants of this action, as shown (a completed compaction is a commit).")
+@click.option("--state", type=click.Choice([state.value for state in State]), help="Only instants in this state.")
+@click.option("--archived", is_flag=True, help="Also archived instants; not in this release.")
+@click.pass_obj
+def timeline(
+    output: Output,
+    table: str,
+    storage_option: tuple[str, ...],
+    storage_options_file: str | None,
+    action: str | None,
+    state: str | None,
+    archived: bool,
+) -> None:
+    """List the instants of the active timeline."""
+    refuse(archived=archived)
+    opened = open_table(table, storage_option, storage_options_file)
+    instants = list(opened.timeline())
+    known = KNOWN_ACTIONS | {instant.action for instant in instants}
+    if action is not None and action not in known:
+        raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(known))}")
+    rows = [_instant(instant) for instant in instants if action in (None, instant.action) and state in (None, instant.state.value)]
+    output.result({"table": table, "name": opened.config.name, "version": int(opened.config.version), "instants": rows})
+    if not output.json_mode:
+        output.people.print(instant_table(opened.config.name, rows))
+
+
+@click.command()
+@common
+@click.argument("instant")
+@click.pass_obj
+def show(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, instant: str) -> None:
+    """Show the decoded plan and metadata of INSTANT."""
+    shown = open_table(table, storage_option, storage_options_file).show(instant)
+    document = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata}
+    output.result({**document, "action": shown.instant.action, "state": shown.instant.state.value})
+    if not output.json_mode:
+        print_details(output.people, document)
+
+
+@click.command()
+@common
+@click.option("--partition", help="Only this partition path; an empty text is the whole of a table without partitions.")
+@click.option("--as-of", help="Not in this release.")
+@metadata_option
+@click.pass_obj
+def files(
+    output: Output,
+    table: str,
+    storage_option: tuple[str, ...],
+    storage_options_file: str | None,
+    partition: str | None,
+    as_of: str | None,
+    metadata: MetadataMode,
+) -> None:
+    """List the latest file slice of every file group."""
+    refuse(as_of=as_of)
+    opened = open_table(table, storage_option, storage_options_file)
+    slices = [_slice(item) for item in opened.files(partition=partition, metadata=metadata)]
+    output.result({"slices": slices})
+    if not output.json_mode:
+        output.people.print(file_table(opened.config.name, slices))
+
+
+def _instant(instant: Instant) -> Json:
+    return {
+        "requested_time": instant.requested_time,
+        "completion_time": instant.completion_time,
+        "action": instant.action,
+        "state": instant.state.value,
+    }
+
+
+def _slice(item: FileSlice) -> Json:
+    return {
+        "partition": item.file_group.partition,
+        "file_id": item.file_group.file_id,
+        "base_instant": item.base_instant,
+        "base_file": None if item.base_file is None else item.base_file.name,
+        "log_files": [log.name for log in item.log_files],
+        "bytes": item.size,
+    }

@@ -1,0 +1,80 @@
+"""hudictl: reads and serves Hudi tables from the command line. The contract of its JSON and exit codes is in docs (hudictl)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from typing import TextIO
+
+import click
+
+from hudi_cli.inspect_commands import files, show, timeline
+from hudi_cli.output import Output, own_stdout
+from hudi_cli.read_command import read
+from hudi_cli.run_command import run
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
+from hudi_spark.signals import Termination
+
+EXIT_DONE = 0
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+def hudictl() -> None:
+    """Read and serve Apache Hudi tables, with no Hudi jar.
+
+    TABLE is a path or URI. Exit codes: 0 done, also when there was nothing to do; 1 the action failed; 2 wrong usage or bad input;
+    3 somebody else holds the table or the instant, safe to retry.
+    """
+
+
+for _command in (timeline, show, read, files, run):
+    hudictl.add_command(_command)
+
+
+def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, termination: Termination) -> int:
+    """Runs one command and returns its exit code. Every outcome is printed: a result to `stdout`, an error as Output.error does."""
+    # Known before click parses, so that its own complaints come in the form that was asked for.
+    output = Output(stdout, stderr, json_mode="--json" in arguments, debug="--debug" in arguments)
+    try:
+        with redirect_stdout(stderr if output.json_mode else stdout):
+            code = hudictl.main(list(arguments) or ["--help"], prog_name="hudictl", standalone_mode=False, obj=output)
+        return code if isinstance(code, int) else EXIT_DONE
+    except HudiError as error:
+        output.trace()
+        output.error(error)
+        return error.exit_code
+    except click.ClickException as error:
+        output.failure("UsageError", error.format_message(), _usage(error))
+        return EXIT_BAD_INPUT
+    except (KeyboardInterrupt, click.Abort):
+        output.failure("Interrupted", "stopped by a signal", "run the command again: it takes up or rolls back what was begun")
+        return termination.exit_code
+    except BrokenPipeError:
+        return EXIT_FAILED
+    except Exception as error:  # noqa: BLE001  the last boundary: nobody should meet a traceback that did not ask for one
+        output.trace()
+        output.failure(type(error).__name__, str(error) or "no message", "this is a defect of hudictl; --debug shows where")
+        return EXIT_FAILED
+
+
+def _usage(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"see {context.command_path if context else 'hudictl'} --help"
+
+
+def main() -> None:
+    """The console script."""
+    termination = Termination()
+    termination.install()
+    level = logging.INFO if "--debug" in sys.argv else logging.WARNING
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+    logging.getLogger("hudi_core").setLevel(level)
+    with own_stdout() as stdout:
+        code = execute(sys.argv[1:], stdout, sys.stderr, termination)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Options and arguments that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.request.options_file import merge_storage_options
+from hudi_core.table import HudiTable
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+METADATA_MODES = ("auto", "on", "off")
+
+
+def common(command: F) -> F:
+    """TABLE, the storage options, --json and --debug. The last two are read by main, before click, so that usage errors obey them."""
+    for decorate in (
+        click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks and Spark's own log."),
+        click.option("--json", is_flag=True, expose_value=False, help="Print exactly one JSON document to stdout."),
+        click.option("--storage-options-file", metavar="FILE", help="JSON object with options for the storage library; may hold secrets."),
+        click.option("--storage-option", "storage_option", multiple=True, metavar="K=V", help="Option for the storage library; no secrets."),
+        click.argument("table", metavar="TABLE"),
+    ):
+        command = decorate(command)
+    return command
+
+
+def metadata_option(command: F) -> F:
+    """--metadata auto|on|off."""
+    return click.option(
+        "--metadata",
+        type=click.Choice(METADATA_MODES),
+        default="auto",
+        show_default=True,
+        help="List files by the table's metadata table: when it has one, always, or never.",
+    )(command)
+
+
+def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
+    """`K=V` texts as a mapping; raises ConfigError for a text without `=`, an empty or a repeated key."""
+    result: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            # The text may be a secret that somebody mistyped, so it is not repeated.
+            raise ConfigError(f"a value of {option} is not of the form key=value", remedy=f"write {option} key=value, once for each option")
+        if key in result:
+            raise ConfigError(f"{option} names {key} twice", remedy="give each option once")
+        result[key] = value
+    return result
+
+
+def open_table(table: str, pairs: Iterable[str], file: str | None, options: Mapping[str, str] | None = None) -> HudiTable:
+    """The table at `table`, with the storage options of the file and of the command line."""
+    return HudiTable.open(table, merge_storage_options(parse_pairs(pairs, option="--storage-option"), file), options)
+
+
+def refuse(**values: object) -> None:
+    """Raises UnsupportedError for the first option that was given although this release does not serve it."""
+    for name, value in values.items():
+        if value not in (None, False, ()):
+            option = "--" + name.replace("_", "-")
+            raise UnsupportedError(f"{option} is not in this release", remedy="leave it out; the changelog says what each release serves")

@@ -1,0 +1,95 @@
+"""What hudictl prints and where: results to stdout, everything else to stderr, also what Java and native libraries print."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.markup import escape
+
+from hudi_core.errors import HudiError
+from hudi_core.model.engine import Json
+from hudi_spark.transport import error_to_json
+
+_WIDTH_WITHOUT_TERMINAL = 200
+
+
+@contextmanager
+def own_stdout() -> Iterator[TextIO]:
+    """Yields the real stdout and points file descriptor 1 at stderr meanwhile, for native code and for processes that are started."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as stream:
+            yield stream
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+class Output:
+    """One command's output. With `json_mode` stdout receives exactly one JSON document; without, tables for people."""
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, *, json_mode: bool = False, debug: bool = False) -> None:
+        self.json_mode = json_mode
+        self.debug = debug
+        self._stdout = stdout
+        self.people = _console(stdout)
+        self.log = _console(stderr)
+        self._written = False
+
+    def result(self, document: Json) -> None:
+        """Prints the command's JSON document; in the other mode nothing, since `people` was used."""
+        if self.json_mode:
+            self._write(document)
+
+    def error(self, error: HudiError) -> None:
+        """Prints an error with its file and remedy: as the JSON document, or to stderr."""
+        self._failure(error_to_json(error))
+
+    def failure(self, kind: str, message: str, remedy: str | None = None) -> None:
+        """As `error`, for what is not a HudiError."""
+        self._failure({"type": kind, "message": message, "path": None, "remedy": remedy})
+
+    def trace(self) -> None:
+        """With --debug: the traceback of the exception that is being handled."""
+        if self.debug:
+            self.log.print(traceback.format_exc(), markup=False, highlight=False)
+
+    def warn(self, text: str) -> None:
+        """A line on stderr, in both modes."""
+        self.log.print(f"[yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)
+
+    def _failure(self, body: Json) -> None:
+        self.log.print(f"[bold red]error:[/] {escape(body['message'])}", highlight=False, soft_wrap=True)
+        for label, key in (("file:", "path"), ("fix: ", "remedy")):
+            if body[key]:
+                self.log.print(f"  [bold]{label}[/] {escape(body[key])}", highlight=False, soft_wrap=True)
+        if self.json_mode and not self._written:
+            self._write({"error": body})
+
+    def _write(self, document: Json) -> None:
+        text = json.dumps(document, ensure_ascii=False, default=_plain)
+        self._written = True
+        self._stdout.write(text + "\n")
+        self._stdout.flush()
+
+
+def _console(stream: TextIO) -> Console:
+    return Console(file=stream, width=None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL)
+
+
+def _plain(value: Any) -> Any:
+    """Avro's bytes and fixed values, which JSON has no form for, as base64."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    raise TypeError(f"{type(value).__name__} has no JSON form")

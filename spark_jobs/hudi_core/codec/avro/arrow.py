@@ -1,0 +1,93 @@
+"""Avro records of log blocks as Arrow tables: the engine's fast way in."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.arrow_conform import conform_table
+from hudi_core.codec.avro.arrow_logical import to_logical
+from hudi_core.codec.avro.arrow_routes import Deferral, fast_route_allowed, fast_route_available, fits_memory, read_fast, read_reference
+from hudi_core.codec.avro.arrow_types import logical_field, logical_type, spark_field
+from hudi_core.codec.avro.resolve import AvroType, resolve
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.errors import CorruptFileError, UnsupportedError
+
+Route = Literal["auto", "polars", "fastavro"]
+_MAX_BYTES = (1 << 31) - 1
+_deferral = Deferral()
+
+
+def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
+    """The Arrow schema that holds an Avro record without loss, as a base file of the table stores it.
+
+    timestamp-millis/-micros → timestamp[ms|us, UTC]; local-timestamp-* → timestamp without zone; date → date32; time-millis → time32[ms];
+    time-micros → time64[us]; decimal → decimal128; fixed → fixed size binary; enum, uuid → string; array → list<element>; map → map<string,
+    value>; nullable as the union with null says. Raises UnsupportedError for unions of several types and for types that contain themselves.
+    """
+    record = _record(schema, path)
+    return pa.schema([logical_field(child.name, child.type, path=path) for child in record.fields])
+
+
+def spark_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema that Spark reports for a table stored by `schema`: timestamps in microseconds, fixed as binary, all columns nullable.
+
+    `arrow_conform` casts data to it.
+    """
+    return pa.schema([spark_field(field).with_nullable(True) for field in schema])
+
+
+def decode_records(
+    block: bytes | memoryview, count: int, writer_schema: AvroSchema, reader_schema: pa.Schema, *, path: str, route: Route = "auto"
+) -> pa.Table:
+    """The records of an AVRO_DATA or CDC_DATA block (`codec.log.content.avro_block_records`) with the columns and types of `reader_schema`.
+
+    `writer_schema` is the block's own. Columns match by name as `arrow_conform.conform_table` says; columns that the reader does not ask
+    for are skipped. The route is polars when it is installed and knows every type of the writer's schema, else fastavro; both give equal
+    tables. `route` forces one, for tests and measurements; polars is then still left when the bytes are broken, so that errors are alike.
+    Raises CorruptFileError when the bytes are not `count` records, UnsupportedError for a writer's schema that Arrow cannot hold, FormatError
+    when the schemas do not match; all name `path`.
+    """
+    record = _record(writer_schema, path)
+    body = memoryview(block).cast("B")
+    if count < 0 or count * (4 + _least_bytes(record)) > len(body):
+        raise CorruptFileError(f"{len(body)} bytes cannot hold {count} records", path=path)
+    if len(body) > _MAX_BYTES:
+        raise UnsupportedError(f"log block of {len(body)} bytes; Hudi can write {_MAX_BYTES} at most", path=path)
+    names = set(reader_schema.names)
+    wanted = [index for index, child in enumerate(record.fields) if child.name in names]
+    for index in wanted:
+        logical_type(record.fields[index].type, path=path)
+    physical = _read(body, count, record, wanted, path, route)
+    columns = [to_logical(array, record.fields[index].type, path=path) for array, index in zip(physical, wanted, strict=True)]
+    fields = [logical_field(record.fields[index].name, record.fields[index].type, path=path) for index in wanted]
+    if not columns:
+        # A table without columns has no rows; one of the reader's own keeps the count.
+        return conform_table(pa.table({"": pa.nulls(count)}), reader_schema, path=path)
+    return conform_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), reader_schema, path=path)
+
+
+def _read(body: memoryview, count: int, record: AvroType, wanted: list[int], path: str, route: Route) -> list[pa.Array]:
+    fast = fast_route_available() and _deferral.pays(count) if route == "auto" else route == "polars"
+    if fast and count and fast_route_allowed(record) and fits_memory(record, count, len(body)):
+        columns = read_fast(body, count, record, wanted, prefix=True)
+        if columns is not None:
+            return columns
+    return read_reference(body, count, record, wanted, prefix=True, path=path)
+
+
+def _record(schema: AvroSchema, path: str) -> AvroType:
+    record = resolve(schema, path=path)
+    if record.kind != "record" or record.nullable:
+        raise CorruptFileError(f"the schema is {record.describe()}, not a record", path=path)
+    return record
+
+
+def _least_bytes(avro: AvroType) -> int:
+    """The fewest bytes a value of the type takes up."""
+    if avro.null_at >= 0 or avro.lone_union or avro.kind == "union":
+        return 1
+    if avro.kind == "record":
+        return sum(_least_bytes(child.type) for child in avro.fields)
+    return {"null": 0, "float": 4, "double": 8}.get(avro.kind, avro.size or 1)

@@ -1,0 +1,158 @@
+"""Arrow data of an older schema → a reader's schema: columns by name, absent ones as null, types widened (facts 4.4, Avro resolution)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import CorruptFileError, FormatError
+
+
+def conform_table(table: pa.Table, schema: pa.Schema, *, path: str) -> pa.Table:
+    """The table with exactly the columns of `schema`, in its order; columns of `table` that `schema` lacks are dropped.
+
+    An absent nullable column is null throughout. Widened: int32→int64→float→double, string↔binary, decimals to more digits, timestamps to
+    a finer unit, fixed to binary, large and view forms to the plain ones; inside structs, lists and maps too. Raises FormatError naming
+    `path` and the column when the data cannot take the type or a non-nullable column is absent; CorruptFileError when a value does not fit.
+    """
+    columns = [_column(table, field, path) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema) if columns else table.select([])
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
+    """As conform_table, for one batch."""
+    if batch.schema.equals(schema):
+        return batch
+    have = {name: index for index, name in enumerate(batch.schema.names)}
+    arrays = []
+    for field in schema:
+        index = have.get(field.name)
+        arrays.append(_absent(field, batch.num_rows, field.name, path) if index is None else conform_array(batch.column(index), field, path=path))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch.select([])
+
+
+def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "") -> pa.Array:
+    """The array with the field's type. `where` names the column in errors; they are those of conform_table."""
+    at = where or field.name
+    if not field.nullable and array.null_count:
+        raise FormatError(f"column {at!r} holds nulls and its schema allows none", path=path)
+    target = field.type
+    if array.type.equals(target):
+        return array
+    if array.offset and pa.types.is_nested(array.type):
+        # The nested forms below share whole buffers.
+        array = pa.concat_arrays([array])
+    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
+        return _struct(array, target, at, path)
+    if _is_list(target) and _is_list(array.type):
+        values = conform_array(array.values, target.value_field, path=path, where=f"{at}.element")
+        return _with_offsets(array, target, values)
+    if pa.types.is_map(target) and (pa.types.is_map(array.type) or _is_list(array.type)):
+        return _map(array, target, at, path)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    return _cast(array, target, at, path)
+
+
+def _column(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
+    index = table.schema.get_field_index(field.name)
+    if index < 0:
+        return pa.chunked_array([_absent(field, table.num_rows, field.name, path)], field.type)
+    chunks = [conform_array(chunk, field, path=path) for chunk in table.column(index).chunks]
+    return pa.chunked_array(chunks, field.type)
+
+
+def _absent(field: pa.Field, count: int, at: str, path: str) -> pa.Array:
+    if not field.nullable:
+        remedy = "only nullable columns can be added to a table"
+        raise FormatError(f"column {at!r} is not in the data and its schema allows no nulls", path=path, remedy=remedy)
+    return pa.nulls(count, field.type)
+
+
+def _struct(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
+    children = []
+    for index in range(target.num_fields):
+        wanted = target.field(index)
+        name = f"{at}.{wanted.name}"
+        found = array.type.get_field_index(wanted.name)
+        if found >= 0 and not wanted.nullable and array.null_count:
+            # Below a null struct its children hold placeholders, which are not nulls of the child.
+            child = conform_array(array.field(found), wanted.with_nullable(True), path=path, where=name)
+        elif found >= 0:
+            child = conform_array(array.field(found), wanted, path=path, where=name)
+        else:
+            child = _absent(wanted, len(array), name, path)
+        children.append(child)
+    return pa.Array.from_buffers(target, len(array), array.buffers()[:1], children=children)
+
+
+def _map(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
+    entries = array.values
+    if entries.offset:
+        entries = pa.concat_arrays([entries])
+    if not pa.types.is_struct(entries.type) or entries.type.num_fields != 2:
+        raise FormatError(f"column {at!r} is {array.type} in the data, which is no map", path=path)
+    keys = conform_array(entries.field(0), target.key_field, path=path, where=f"{at}.key")
+    items = conform_array(entries.field(1), target.item_field, path=path, where=f"{at}.value")
+    made = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    return _with_offsets(array, target, made)
+
+
+def _with_offsets(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
+    offsets = pc.cast(array.offsets, pa.int64() if pa.types.is_large_list(target) else pa.int32())
+    return pa.Array.from_buffers(target, len(array), [array.buffers()[0], offsets.buffers()[1]], children=[values])
+
+
+def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
+    if not any(rule(array.type, target) for rule in _RULES):
+        remedy = "Avro allows int to widen to long, float and double, and string to change to bytes and back"
+        raise FormatError(f"column {at!r} is {array.type} in the data and cannot be read as {target}", path=path, remedy=remedy)
+    try:
+        # Java turns a long into the nearest float without asking, as an unsafe cast does; every other cast here is exact or fails.
+        return pc.cast(array, target, safe=not pa.types.is_floating(target))
+    except pa.ArrowException as error:
+        raise CorruptFileError(f"column {at!r}: a value cannot be read as {target}: {error}", path=path) from error
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return bool(binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _widens_number(have: pa.DataType, want: pa.DataType) -> bool:
+    order = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+    return have in order and want in order and order.index(have) < order.index(want)
+
+
+def _changes_text(have: pa.DataType, want: pa.DataType) -> bool:
+    fixed = pa.types.is_fixed_size_binary(have) and (pa.types.is_binary(want) or pa.types.is_large_binary(want))
+    return fixed or (_is_text(have) and _is_text(want))
+
+
+def _widens_decimal(have: pa.DataType, want: pa.DataType) -> bool:
+    if not (pa.types.is_decimal(have) and pa.types.is_decimal(want)):
+        return False
+    return bool(want.scale >= have.scale and want.precision - want.scale >= have.precision - have.scale)
+
+
+def _refines_time(have: pa.DataType, want: pa.DataType) -> bool:
+    if not (pa.types.is_timestamp(have) and pa.types.is_timestamp(want)):
+        return False
+    units = ("s", "ms", "us", "ns")
+    # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. Nanoseconds come from INT96
+    # only, whose values Spark cuts to microseconds.
+    zones = have.tz == want.tz or (have.tz is None and want.tz == "UTC")
+    return zones and units.index(have.unit) <= units.index(want.unit)
+
+
+def _unpacks(have: pa.DataType, want: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(have) and have.value_type == want)
+
+
+_RULES: tuple[Callable[[pa.DataType, pa.DataType], bool], ...] = (_widens_number, _changes_text, _widens_decimal, _refines_time, _unpacks)

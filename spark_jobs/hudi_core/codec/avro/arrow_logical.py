@@ -1,0 +1,103 @@
+"""Physical Arrow arrays → the logical types of an Avro schema, shared by both decoding routes. Nothing here goes row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.avro.arrow_types import logical_type
+from hudi_core.codec.avro.resolve import AvroType
+from hudi_core.errors import CorruptFileError
+
+_MAX_DECIMAL_BYTES = 64
+"""Java writes the fewest bytes that hold a decimal, at most 16 for 38 digits; padding up to here is understood."""
+
+
+def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | None = None) -> pa.Array:
+    """The array with the type that `arrow_types.logical_type` gives for `avro`.
+
+    Takes what `physical_type` describes, with large or small offsets. `alive` says which rows count: below a null struct, decoders leave
+    values of their own making, such as a decimal of no bytes. Raises CorruptFileError naming `path` for an enum number without symbol and
+    for a decimal that its precision cannot hold.
+    """
+    if array.offset:
+        # What follows works on whole buffers.
+        array = pa.concat_arrays([array])
+    if avro.kind == "record":
+        below = alive
+        if array.null_count:
+            below = array.is_valid() if alive is None else pc.and_(alive, array.is_valid())
+        children = [to_logical(array.field(index), child.type, path=path, alive=below) for index, child in enumerate(avro.fields)]
+        return _rebuild(array, avro, children, path)
+    if avro.item is not None:
+        return _list(array, avro, path)
+    if avro.kind == "enum":
+        return _symbols(array, avro, path)
+    if alive is not None and (avro.kind == "fixed" or avro.logical == "decimal"):
+        array = pc.if_else(alive, array, pa.scalar(bytes(avro.size or 1), array.type))
+    if avro.logical == "decimal":
+        return _decimal(array, avro, path)
+    target = logical_type(avro, path=path)
+    if array.type == target:
+        return array
+    return array.view(target) if avro.kind in ("int", "long") else pc.cast(array, target)
+
+
+def _rebuild(array: pa.Array, avro: AvroType, children: list[pa.Array], path: str) -> pa.Array:
+    kind = logical_type(avro, path=path)
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:1], children=children)
+
+
+def _list(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
+    kind = logical_type(avro, path=path)
+    item = avro.item
+    if item is None:
+        raise CorruptFileError(f"{avro.kind} has no element type", path=path)
+    offsets = pc.cast(array.offsets, pa.int32())
+    values = array.values
+    if avro.kind == "map":
+        entries = values if not values.offset else pa.concat_arrays([values])
+        columns = [pc.cast(entries.field(0), pa.string()), to_logical(entries.field(1), item, path=path)]
+        made = pa.StructArray.from_arrays(columns, fields=[kind.key_field, kind.item_field])
+    else:
+        made = to_logical(values, item, path=path)
+    return pa.Array.from_buffers(kind, len(array), [array.buffers()[0], offsets.buffers()[1]], children=[made])
+
+
+def _symbols(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
+    try:
+        return pa.array(avro.symbols, pa.string()).take(array)
+    except pa.ArrowIndexError as error:
+        raise CorruptFileError(f"enum number without symbol: {error}", path=path) from error
+
+
+def _decimal(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
+    """Big-endian two's complement of any width up to _MAX_DECIMAL_BYTES → 128-bit little-endian."""
+    validity, offsets_buffer, data_buffer = array.buffers()
+    wide = pa.types.is_large_binary(array.type)
+    count = len(array)
+    offsets = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32, count + 1).astype(np.int64) if count else np.zeros(1, np.int64)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.zeros(1, np.uint8)
+    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else np.ones(count, np.bool_)
+    lengths = np.where(valid, np.diff(offsets), 1)
+    longest = int(lengths.max(initial=0))
+    if longest > _MAX_DECIMAL_BYTES or int(lengths.min(initial=1)) < 1:
+        raise CorruptFileError(f"decimal of {longest if longest > _MAX_DECIMAL_BYTES else 0} bytes", path=path)
+    # A null row may point anywhere, also one past the end; its bytes are masked by the validity bitmap.
+    starts = np.where(valid, offsets[:-1], 0)
+    sign = np.where(data[starts] >= 128, 255, 0).astype(np.uint8) if count else np.zeros(0, np.uint8)
+    out = np.repeat(sign[:, None], max(16, longest), axis=1)
+    for index in range(longest):
+        rows = np.flatnonzero(lengths > index)
+        out[rows, index] = data[starts[rows] + lengths[rows] - 1 - index]
+    excess = out[:, 16:] != sign[:, None]
+    if excess.any() or ((out[:, 15] >= 128) != (sign == 255)).any():
+        raise CorruptFileError(f"a value does not fit {avro.describe()}", path=path)
+    kind = logical_type(avro, path=path)
+    made = pa.Array.from_buffers(kind, count, [validity, pa.py_buffer(np.ascontiguousarray(out[:, :16]))])
+    try:
+        made.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"a value does not fit {avro.describe()}: {error}", path=path) from error
+    return made

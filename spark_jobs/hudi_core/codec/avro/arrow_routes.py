@@ -1,0 +1,210 @@
+"""Two ways from the records of a log block to physical Arrow columns: polars for the schemas it knows, fastavro for the others.
+
+Both read one rewritten schema: fields and types named by position, logical types left out, enum as int, map as an array of entries. None
+of this changes the bytes; it makes both routes produce the same physical arrays, and lets polars read maps and enums, which it cannot by
+themselves. The fast route goes by the schema alone. When polars then fails, by error or panic, the bytes are at fault, and the reference
+route reads them again to say what is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.codec.avro.arrow_types import physical_type
+from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.avro.resolve import AvroType
+from hudi_core.codec.binary import encode_zigzag
+from hudi_core.errors import CorruptFileError
+
+PREFIX = "length"
+_FAST_KINDS = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed"})
+_FAST_FIXED = 64
+_CHUNK = 8192
+_SYNC = b"hudi-log-block-\n"
+_FREE_BYTES = 64 << 20
+_BLOWUP = 64
+
+
+def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
+    """The rewritten JSON schema of a record type; with `prefix`, a fixed of four bytes stands in front, for the length before each datum."""
+    return _Rewriter().record(avro, prefix=prefix)
+
+
+def fast_route_allowed(avro: AvroType) -> bool:
+    """Whether polars, when installed, reads every type in the schema (polars 1.x and 2.x: no null type, no union but null and one type)."""
+    if avro.lone_union:
+        return False
+    if avro.kind == "record":
+        return bool(avro.fields) and all(fast_route_allowed(child.type) for child in avro.fields)
+    if avro.item is not None:
+        return fast_route_allowed(avro.item)
+    return avro.kind in _FAST_KINDS and avro.size <= _FAST_FIXED
+
+
+def fast_route_available() -> bool:
+    """Whether polars is installed."""
+    return importlib.util.find_spec("polars") is not None
+
+
+class Deferral:
+    """Puts the first import of polars off until it pays: it takes 0.2 CPU-s (0.6 without compiled
+    bytecode), in which fastavro decodes some 20,000 records.
+
+    A process that reads only a few small log blocks never imports it; one that reads many of them does so soon.
+    """
+
+    def __init__(self, records: int = 20_000) -> None:
+        self._left = records
+
+    def pays(self, count: int) -> bool:
+        """Whether to import now, with `count` records to decode next. Threads that count at once may import a block too early, no more."""
+        self._left -= count
+        return self._left < 0 or "polars" in sys.modules
+
+
+def fits_memory(avro: AvroType, count: int, size: int) -> bool:
+    """Whether buffers for `count` records, which polars allocates before it reads, stand in a sane ratio to a block of `size` bytes."""
+    return count * _row_bytes(avro) <= _FREE_BYTES + _BLOWUP * size
+
+
+def read_fast(body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool) -> list[pa.Array] | None:
+    """The columns at the positions `wanted`, by polars; None when polars cannot read the bytes or they do not add up.
+
+    With `prefix`, every record has its length in front (i32, big-endian), and the lengths must lead from record to record and to the end.
+    """
+    import polars
+    from polars.exceptions import PanicException, PolarsError
+
+    names = [PREFIX] * prefix + [f"f{index}" for index in wanted]
+    source = io.BytesIO(_container(physical_schema(avro, prefix=prefix), count, body))
+    try:
+        table = polars.read_avro(source, columns=names).to_arrow()
+    except (PolarsError, OSError, PanicException):
+        # Not swallowed: the caller reads the same bytes by the reference route, which names the fault.
+        return None
+    if table.num_rows != count:
+        return None
+    if prefix and not _lengths_lead(_single(table.column(PREFIX)), body):
+        return None
+    return [_single(table.column(f"f{index}")) for index in wanted]
+
+
+def read_reference(body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool, path: str) -> list[pa.Array]:
+    """As read_fast by fastavro, record by record. Raises CorruptFileError naming `path`, the record and its offset in the block."""
+    codec = DatumCodec(physical_schema(avro, prefix=False))
+    stream = io.BytesIO(body)
+    kind = pa.struct([(f"f{index}", physical_type(avro.fields[index].type)) for index in wanted])
+    chunks = []
+    for start in range(0, count, _CHUNK):
+        rows = [_next_record(codec, stream, len(body), index, prefix, path) for index in range(start, min(count, start + _CHUNK))]
+        try:
+            chunks.append(pa.array(rows, kind))
+        except (pa.ArrowException, OverflowError, TypeError, UnicodeError) as error:
+            raise CorruptFileError(f"records {start} to {start + len(rows) - 1} hold a value that its type cannot: {error}", path=path) from error
+    if stream.tell() != len(body):
+        raise CorruptFileError(f"{count} records end after {stream.tell()} of {len(body)} bytes", path=path)
+    whole = pa.concat_arrays(chunks) if chunks else pa.array([], kind)
+    return [whole.field(index) for index in range(len(wanted))]
+
+
+def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, prefix: bool, path: str) -> Any:
+    at = stream.tell()
+    if not prefix:
+        return codec.read(stream, path=path)
+    head = stream.read(4)
+    length = int.from_bytes(head, "big", signed=True)
+    if len(head) < 4 or not 0 <= length <= size - at - 4:
+        raise CorruptFileError(
+            f"record {index} at byte {at} of the block's records claims {length} bytes, {size - at - len(head)} are left", path=path
+        )
+    record = codec.read(stream, path=path)
+    if stream.tell() != at + 4 + length:
+        raise CorruptFileError(f"record {index} at byte {at} has {stream.tell() - at - 4} bytes by its schema and {length} by its length", path=path)
+    return record
+
+
+def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
+    """Whether each length leads to the next one and the last to the end, so that polars and the block agree on where records begin."""
+    heads = np.frombuffer(b"".join(column.to_pylist()), np.uint8) if pa.types.is_string_view(column.type) else _bytes_of(column)
+    if heads.size != 4 * len(column):
+        return False
+    lengths = heads.view(">i4").astype(np.int64)
+    ends = np.cumsum(lengths + 4)
+    if (lengths < 0).any() or (int(ends[-1]) if len(ends) else 0) != len(body):
+        return False
+    starts = ends - lengths - 4
+    data = np.frombuffer(body, np.uint8)
+    return bool((data[starts[:, None] + np.arange(4)] == heads.reshape(-1, 4)).all())
+
+
+def _bytes_of(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    _, offsets, data = column.buffers()
+    if data is None:
+        return np.zeros(0, np.uint8)
+    span = np.frombuffer(offsets, np.int64)[[column.offset, column.offset + len(column)]]
+    return np.frombuffer(data, np.uint8)[span[0] : span[1]]
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _container(schema: dict[str, Any], count: int, body: memoryview) -> bytes:
+    """An Avro object container with `body` as its one block, null codec."""
+    text = json.dumps(schema, separators=(",", ":")).encode()
+    key = b"avro.schema"
+    header = b"Obj\x01" + encode_zigzag(1) + encode_zigzag(len(key)) + key + encode_zigzag(len(text)) + text + encode_zigzag(0) + _SYNC
+    return b"".join((header, encode_zigzag(count), encode_zigzag(len(body)), body, _SYNC))
+
+
+def _row_bytes(avro: AvroType) -> int:
+    if avro.kind == "record":
+        return sum(_row_bytes(child.type) for child in avro.fields)
+    return 8 + avro.size
+
+
+class _Rewriter:
+    """Gives each named type a name of its own: the same record may stand in several places of the tree."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def record(self, avro: AvroType, *, prefix: bool = False) -> dict[str, Any]:
+        fields: list[dict[str, Any]] = [{"name": PREFIX, "type": self._fixed(4)}] if prefix else []
+        fields += [{"name": f"f{index}", "type": self._type(child.type)} for index, child in enumerate(avro.fields)]
+        return {"type": "record", "name": self._name(), "fields": fields}
+
+    def _type(self, avro: AvroType) -> Any:
+        if avro.kind == "union":
+            # Has no Arrow type, so it stands in columns that nobody reads; its bytes must be stepped over all the same.
+            return [self._type(branch) for branch in avro.branches]
+        plain = self._plain(avro)
+        if avro.null_at >= 0:
+            return ["null", plain] if avro.null_at == 0 else [plain, "null"]
+        return [plain] if avro.lone_union else plain
+
+    def _plain(self, avro: AvroType) -> Any:
+        if avro.kind == "record":
+            return self.record(avro)
+        if avro.kind == "fixed":
+            return self._fixed(avro.size)
+        if avro.item is None:
+            return "int" if avro.kind == "enum" else avro.kind
+        item = self._type(avro.item)
+        if avro.kind == "map":
+            item = {"type": "record", "name": self._name(), "fields": [{"name": "f0", "type": "string"}, {"name": "f1", "type": item}]}
+        return {"type": "array", "items": item}
+
+    def _fixed(self, size: int) -> dict[str, Any]:
+        return {"type": "fixed", "name": self._name(), "size": size}
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"t{self._count}"

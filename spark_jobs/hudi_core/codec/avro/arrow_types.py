@@ -1,0 +1,88 @@
+"""Avro types ↔ Arrow types: the logical ones that a table has, and the physical ones that decoders produce first."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.resolve import AvroType
+from hudi_core.errors import UnsupportedError
+
+_PLAIN = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+}
+_LOGICAL = {
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms", tz="UTC"),
+    "timestamp-micros": pa.timestamp("us", tz="UTC"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "uuid": pa.string(),
+}
+
+
+def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
+    """The Arrow type that holds the values of an Avro type without loss. Raises UnsupportedError for a union of several types."""
+    if avro.kind == "record":
+        return pa.struct([logical_field(child.name, child.type, path=path) for child in avro.fields])
+    if avro.item is not None:
+        if avro.kind == "map":
+            return pa.map_(pa.string(), logical_field("value", avro.item, path=path))
+        return pa.list_(logical_field("element", avro.item, path=path))
+    if avro.logical == "decimal":
+        return pa.decimal128(avro.precision, avro.scale)
+    if avro.logical:
+        return _LOGICAL[avro.logical]
+    if avro.kind == "fixed":
+        return pa.binary(avro.size)
+    if avro.kind == "union":
+        kinds = ", ".join(branch.describe() for branch in avro.branches)
+        raise UnsupportedError(f"a column of the Avro union [{kinds}] has no Arrow type; only unions of null and one type are supported", path=path)
+    return _PLAIN[avro.kind]
+
+
+def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
+    """A field of `logical_type`, nullable as the Avro type is."""
+    return pa.field(name, logical_type(avro, path=path), nullable=avro.nullable)
+
+
+def physical_type(avro: AvroType) -> pa.DataType:
+    """The Arrow type of the values as they are encoded: enum as its number, fixed and decimal as bytes, map as a list of entries.
+
+    Fields are named by position (`f0`, `f1`, …), as `routes.physical_schema` names them.
+    """
+    if avro.kind == "record":
+        return pa.struct([(f"f{index}", physical_type(child.type)) for index, child in enumerate(avro.fields)])
+    if avro.item is not None:
+        item = physical_type(avro.item)
+        return pa.list_(pa.struct([("f0", pa.string()), ("f1", item)]) if avro.kind == "map" else item)
+    if avro.kind == "enum":
+        return pa.int32()
+    return pa.binary() if avro.kind == "fixed" else _PLAIN[avro.kind]
+
+
+def spark_type(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type of the column that Spark reports: timestamps in microseconds, fixed as binary; nested types alike."""
+    if pa.types.is_struct(kind):
+        return pa.struct([spark_field(kind.field(index)) for index in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(spark_type(kind.key_type), spark_field(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(spark_field(kind.value_field))
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz=kind.tz)
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def spark_field(field: pa.Field) -> pa.Field:
+    """The field with its `spark_type`."""
+    return pa.field(field.name, spark_type(field.type), nullable=field.nullable)

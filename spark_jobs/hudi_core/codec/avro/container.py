@@ -1,0 +1,100 @@
+"""Avro object container files with the null codec: plans and commit metadata on the timeline (facts 2.3).
+
+Read by hand rather than by fastavro's reader, so that every count and size is compared with what is left before it is used, and written
+by hand so that the same records always give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from typing import Any
+
+from hudi_core.codec.avro.datum import codec_of
+from hudi_core.codec.avro.schema import parse_schema
+from hudi_core.codec.binary import Reader, encode_zigzag
+from hudi_core.errors import CorruptFileError, UnsupportedError
+
+MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+
+
+def is_container(data: bytes) -> bool:
+    """Whether `data` starts as an Avro container does."""
+    return data[: len(MAGIC)] == MAGIC
+
+
+def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]]:
+    """The writer's schema and all records. Values are as `datum.decode_datum` gives them.
+
+    Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container; both name `path`.
+    """
+    reader = Reader(data, path)
+    if reader.remaining < len(MAGIC) or reader.bytes(len(MAGIC)) != MAGIC:
+        raise CorruptFileError("not an Avro container: it does not start with 'Obj'", path=path, remedy="the file may be a write that was cut short")
+    header = _read_metadata(reader)
+    codec = header.get("avro.codec", b"null")
+    if codec != b"null":
+        raise UnsupportedError(
+            f"Avro container is compressed with {codec.decode('utf-8', 'replace')!r}; Hudi writes these files uncompressed", path=path
+        )
+    schema = parse_schema(_text(header.get("avro.schema"), path), path=path)
+    sync = reader.bytes(_SYNC_BYTES)
+    records: list[Any] = []
+    while not reader.at_end():
+        count, size = reader.zigzag(), reader.zigzag()
+        if count < 0:
+            raise reader.fail(f"block of {count} records")
+        block = reader.bytes(size)
+        records.extend(_read_block(schema, block, count, path))
+        if reader.bytes(_SYNC_BYTES) != sync:
+            raise reader.fail("sync marker differs from the header's")
+    return schema, records
+
+
+def write_container(schema: dict[str, Any], records: list[Any]) -> bytes:
+    """A container of one block, header metadata `avro.schema` only, sync marker derived from the content.
+
+    Raises FormatError when a record does not fit the schema.
+    """
+    text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode()
+    codec = codec_of(schema)
+    body = b"".join(codec.encode(record) for record in records)
+    sync = hashlib.sha256(text + body).digest()[:_SYNC_BYTES]
+    key = b"avro.schema"
+    header = MAGIC + encode_zigzag(1) + encode_zigzag(len(key)) + key + encode_zigzag(len(text)) + text + encode_zigzag(0) + sync
+    if not records:
+        return header
+    return header + encode_zigzag(len(records)) + encode_zigzag(len(body)) + body + sync
+
+
+def _read_metadata(reader: Reader) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    while count := reader.zigzag():
+        if count < 0:
+            # The specification's form with the byte size of the entries, for skipping.
+            reader.zigzag()
+        for _ in range(abs(count)):
+            key = reader.utf8(reader.zigzag())
+            found[key] = reader.bytes(reader.zigzag())
+    return found
+
+
+def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str) -> list[Any]:
+    if count > max(len(block), 1):
+        raise CorruptFileError(f"Avro block of {len(block)} bytes claims {count} records", path=path)
+    codec, stream = codec_of(schema), io.BytesIO(block)
+    records = [codec.read(stream, path=path) for _ in range(count)]
+    if stream.tell() != len(block):
+        raise CorruptFileError(f"Avro block of {len(block)} bytes ends after {stream.tell()}", path=path)
+    return records
+
+
+def _text(data: bytes | None, path: str) -> str:
+    if data is None:
+        raise CorruptFileError("Avro container has no schema in its header", path=path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"Avro schema is not UTF-8: {error.reason}", path=path) from error

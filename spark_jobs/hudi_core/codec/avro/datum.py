@@ -1,0 +1,100 @@
+"""One Avro datum ↔ Python values, without schema resolution: what plans, commit metadata and metadata-table records are made of.
+
+Values are the Avro values themselves, never converted by a logical type: a date is days, a timestamp its count, a decimal its unscaled
+bytes. So encoding what was decoded gives the same value back, and a timestamp beyond Python's year 9999 is no error. A value of a union
+with several record types is `(full name, dict)`, the only form that says which branch it was; unions with one record type give the dict.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from hudi_core.codec.avro import _fastavro
+from hudi_core.errors import CorruptFileError, FormatError
+
+_CACHE_SIZE = 256
+_DECODE_ERRORS = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, MemoryError, StopIteration)
+_ENCODE_ERRORS = (ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, AttributeError)
+
+
+class DatumCodec:
+    """Decodes and encodes data of one schema; keep one per schema where records are many. Safe to share between threads."""
+
+    __slots__ = ("_parsed", "schema")
+
+    def __init__(self, schema: Any) -> None:
+        """`schema` is Avro JSON; raises FormatError when it is not a valid schema."""
+        self.schema = schema
+        try:
+            self._parsed = _fastavro.parse_schema(_physical(schema))
+        except (_fastavro.SchemaParseException, _fastavro.UnknownType, *_ENCODE_ERRORS) as error:
+            raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}") from error
+
+    def decode(self, data: bytes | memoryview, *, path: str | None = None) -> Any:
+        """The value in `data`, which must be used up. Raises CorruptFileError naming `path`."""
+        stream = io.BytesIO(data)
+        value = self.read(stream, path=path)
+        if stream.tell() != len(data):
+            raise CorruptFileError(f"Avro datum of {len(data)} bytes ends after {stream.tell()}", path=path)
+        return value
+
+    def read(self, stream: io.BytesIO, *, path: str | None = None) -> Any:
+        """The next value of `stream`. Raises CorruptFileError naming `path`."""
+        try:
+            return _fastavro.schemaless_reader(stream, self._parsed, None, return_record_name=True, return_record_name_override=True)
+        except _DECODE_ERRORS as error:
+            raise CorruptFileError(f"Avro datum does not decode by its schema: {type(error).__name__}: {error}", path=path) from error
+
+    def encode(self, value: Any) -> bytes:
+        """The datum of `value`; raises FormatError when the value does not fit the schema. An absent field takes its default."""
+        out = io.BytesIO()
+        try:
+            _fastavro.schemaless_writer(out, self._parsed, value)
+        except _ENCODE_ERRORS as error:
+            raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {error}") from error
+        return out.getvalue()
+
+
+_cache: OrderedDict[int, DatumCodec] = OrderedDict()
+_lock = threading.Lock()
+
+
+def codec_of(schema: Any) -> DatumCodec:
+    """The codec of a schema object, cached by identity: do not change a schema after its first use here. Raises FormatError."""
+    key = id(schema)
+    with _lock:
+        found = _cache.get(key)
+        # The cached codec holds its schema, so an id cannot be taken over by another object while the entry lives.
+        if found is None:
+            found = _cache[key] = DatumCodec(schema)
+            if len(_cache) > _CACHE_SIZE:
+                _cache.popitem(last=False)
+        return found
+
+
+def decode_datum(schema: Any, data: bytes | memoryview, *, path: str | None = None) -> Any:
+    """The value of one datum, which must use up `data`. `schema` is Avro JSON. Raises CorruptFileError naming `path`."""
+    return codec_of(schema).decode(data, path=path)
+
+
+def encode_datum(schema: Any, value: Any) -> bytes:
+    """The datum of `value`. Raises FormatError when it does not fit `schema`."""
+    return codec_of(schema).encode(value)
+
+
+def _physical(schema: Any) -> Any:
+    """The schema without logical types, so that fastavro neither converts nor refuses a value."""
+    if isinstance(schema, list):
+        return [_physical(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: value for key, value in schema.items() if key not in ("logicalType", "doc")}
+    for key in ("type", "items", "values"):
+        if key in plain:
+            plain[key] = _physical(plain[key])
+    if isinstance(plain.get("fields"), list):
+        plain["fields"] = [_physical(entry) for entry in plain["fields"]]
+    return plain

@@ -1,0 +1,189 @@
+"""An Avro schema as a tree of types: names looked up, unions with null turned into a flag, logical types kept only where they are valid.
+
+The tree is what the Arrow side works from. It holds no named references, so a type that contains itself has no tree and is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+
+PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+MAX_DEPTH = 64
+"""Levels of nesting; deeper schemas are refused (each level costs a stack frame in every decoder)."""
+MAX_FIXED_BYTES = 1 << 16
+MAX_DECIMAL_PRECISION = 38
+"""Spark's limit, and that of a 128-bit decimal."""
+
+_LOGICAL_OF = {
+    "int": frozenset({"date", "time-millis"}),
+    "long": frozenset({"time-micros", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros"}),
+    "string": frozenset({"uuid"}),
+    "bytes": frozenset({"decimal"}),
+    "fixed": frozenset({"decimal"}),
+}
+"""Logical types that change how a value is read; any other is ignored, as the specification demands of unknown ones."""
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,1024}")
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """A field of a record."""
+
+    name: str
+    type: AvroType
+    has_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AvroType:
+    """One type.
+
+    `kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number of null in a union of null and
+    one other type, else -1; `lone_union` marks a union of one branch, which writes a branch number and is never null. A union of several
+    types that are not null has kind `union` and its branches in `branches`.
+    """
+
+    kind: str
+    logical: str = ""
+    null_at: int = -1
+    lone_union: bool = False
+    fields: tuple[AvroField, ...] = ()
+    item: AvroType | None = None
+    symbols: tuple[str, ...] = ()
+    size: int = 0
+    precision: int = 0
+    scale: int = 0
+    branches: tuple[AvroType, ...] = ()
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a value may be null."""
+        return self.null_at >= 0 or self.kind == "null" or any(branch.kind == "null" for branch in self.branches)
+
+    def describe(self) -> str:
+        """The type in a few words, for messages."""
+        if self.logical == "decimal":
+            return f"decimal({self.precision},{self.scale})"
+        if self.kind == "fixed":
+            return f"fixed({self.size})"
+        return f"{self.kind} ({self.logical})" if self.logical else self.kind
+
+
+def resolve(schema: Any, *, path: str) -> AvroType:
+    """The tree of a schema given as JSON.
+
+    Raises CorruptFileError when it is not an Avro schema and UnsupportedError when it refers to itself or nests deeper than MAX_DEPTH;
+    both name `path`.
+    """
+    return _Resolver(path).type_of(schema, "", 0)
+
+
+class _Resolver:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._named: dict[str, AvroType | None] = {}
+
+    def type_of(self, schema: Any, namespace: str, depth: int) -> AvroType:
+        if depth > MAX_DEPTH:
+            raise UnsupportedError(f"Avro schema nests deeper than {MAX_DEPTH} levels", path=self._path)
+        if isinstance(schema, str):
+            return AvroType(schema) if schema in PRIMITIVES else self._lookup(schema, namespace)
+        if isinstance(schema, list):
+            return self._union(schema, namespace, depth)
+        if not isinstance(schema, dict) or "type" not in schema:
+            raise self._bad(f"{_short(schema)} is not a type")
+        kind = schema["type"]
+        if not isinstance(kind, str):
+            return self.type_of(kind, namespace, depth + 1)
+        if kind == "array":
+            return AvroType("array", item=self.type_of(schema.get("items"), namespace, depth + 1))
+        if kind == "map":
+            return AvroType("map", item=self.type_of(schema.get("values"), namespace, depth + 1))
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._named_type(kind, schema, namespace, depth)
+        plain = self.type_of(kind, namespace, depth + 1)
+        return self._with_logical(plain, schema) if plain.kind in PRIMITIVES else plain
+
+    def _lookup(self, name: str, namespace: str) -> AvroType:
+        for candidate in (name,) if "." in name or not namespace else (f"{namespace}.{name}", name):
+            if candidate in self._named:
+                found = self._named[candidate]
+                if found is None:
+                    raise UnsupportedError(f"Avro type {candidate!r} contains itself", path=self._path)
+                return found
+        raise self._bad(f"unknown type {name!r}")
+
+    def _union(self, branches: list[Any], namespace: str, depth: int) -> AvroType:
+        types = [self.type_of(branch, namespace, depth + 1) for branch in branches]
+        if not types or any(isinstance(branch, list) for branch in branches):
+            raise self._bad("a union is empty or holds a union")
+        kinds = [branch.kind for branch in types]
+        if len(types) == 1 and kinds != ["null"]:
+            return replace(types[0], lone_union=True)
+        if len(types) == 2 and kinds.count("null") == 1:
+            null_at = kinds.index("null")
+            return replace(types[1 - null_at], null_at=null_at)
+        return AvroType("union", branches=tuple(types))
+
+    def _named_type(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> AvroType:
+        name = self._checked_name(schema.get("name"))
+        full = name if "." in name or not (space := schema.get("namespace", namespace)) else f"{space}.{name}"
+        inner = full.rsplit(".", 1)[0] if "." in full else ""
+        if full in self._named:
+            raise self._bad(f"type {full!r} is defined twice")
+        self._named[full] = None
+        if kind == "enum":
+            symbols = schema.get("symbols")
+            if not isinstance(symbols, list) or not symbols or not all(isinstance(symbol, str) for symbol in symbols):
+                raise self._bad(f"enum {full!r} has no symbols")
+            made = AvroType("enum", symbols=tuple(symbols))
+        elif kind == "fixed":
+            size = schema.get("size")
+            if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= MAX_FIXED_BYTES:
+                raise self._bad(f"fixed {full!r} has size {size!r}")
+            made = self._with_logical(AvroType("fixed", size=size), schema)
+        else:
+            made = AvroType("record", fields=self._fields(schema.get("fields"), full, inner, depth))
+        self._named[full] = made
+        return made
+
+    def _fields(self, fields: Any, record: str, namespace: str, depth: int) -> tuple[AvroField, ...]:
+        if not isinstance(fields, list) or not all(isinstance(entry, dict) and "type" in entry for entry in fields):
+            raise self._bad(f"record {record!r} has no fields")
+        made = [
+            AvroField(self._checked_name(entry.get("name")), self.type_of(entry["type"], namespace, depth + 1), "default" in entry)
+            for entry in fields
+        ]
+        if len({child.name for child in made}) != len(made):
+            raise self._bad(f"record {record!r} has two fields of one name")
+        return tuple(made)
+
+    def _with_logical(self, plain: AvroType, schema: dict[str, Any]) -> AvroType:
+        logical = schema.get("logicalType")
+        if not isinstance(logical, str) or logical not in _LOGICAL_OF.get(plain.kind, frozenset()):
+            return plain
+        if logical != "decimal":
+            return replace(plain, logical=logical)
+        precision, scale = schema.get("precision"), schema.get("scale", 0)
+        if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or precision < 1:
+            raise self._bad(f"decimal with precision {precision!r} and scale {scale!r}")
+        if precision > MAX_DECIMAL_PRECISION:
+            raise UnsupportedError(f"decimal of precision {precision}; at most {MAX_DECIMAL_PRECISION} is supported", path=self._path)
+        return replace(plain, logical=logical, precision=precision, scale=scale)
+
+    def _checked_name(self, name: Any) -> str:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise self._bad(f"{_short(name)} is not a name")
+        return name
+
+    def _bad(self, message: str) -> FormatError:
+        return CorruptFileError(f"not an Avro schema: {message}", path=self._path)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,116 @@
+"""Avro schemas as JSON: parsing, the `_hoodie_*` fields, and which writer schemas a reader schema can read.
+
+A schema comes from a log block's header, a container's header or commit metadata, and is untrusted: it is parsed with a bound on its size
+and depth before anything is built from it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hudi_core.codec.avro.resolve import AvroType, resolve
+from hudi_core.errors import CorruptFileError
+from hudi_core.model.meta_fields import META_FIELDS, OPERATION
+
+AvroSchema = dict[str, Any]
+"""The JSON object of a named or complex Avro type."""
+
+MAX_SCHEMA_BYTES = 16 << 20
+"""Above this a schema is refused: a table of 10,000 columns needs about 2 MB."""
+
+_WIDENS = {
+    "int": {"long", "float", "double"},
+    "long": {"float", "double"},
+    "float": {"double"},
+    "string": {"bytes"},
+    "bytes": {"string"},
+}
+"""Promotions of the Avro specification, "Schema Resolution"."""
+
+
+def parse_schema(text: str, *, path: str) -> AvroSchema:
+    """The schema in `text` as a JSON object, checked to be one that resolves; raises CorruptFileError naming `path`.
+
+    A schema that is a union or a primitive at the top is refused: Hudi's records and plans are records.
+    """
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise CorruptFileError(f"Avro schema of {len(text)} characters is larger than the {MAX_SCHEMA_BYTES} allowed", path=path)
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"Avro schema is not JSON: {error}", path=path) from error
+    if not isinstance(schema, dict):
+        raise CorruptFileError(f"Avro schema is a JSON {type(schema).__name__}, not an object", path=path)
+    return schema
+
+
+def field_names(schema: AvroSchema) -> list[str]:
+    """The names of a record's fields, in order."""
+    return [field["name"] for field in schema["fields"]]
+
+
+def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
+    """A record's field by name, or None."""
+    return next((entry for entry in schema["fields"] if entry["name"] == name), None)
+
+
+def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
+    """The record schema with the five `_hoodie_*` fields in front (HoodieAvroUtils.addMetadataFields), each nullable string.
+
+    With `operation`, `_hoodie_operation` follows them. Fields that the schema already has are moved to the front, not doubled.
+    """
+    names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
+    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in names]
+    return {**schema, "fields": meta + [entry for entry in schema["fields"] if entry["name"] not in names]}
+
+
+def without_meta_fields(schema: AvroSchema) -> AvroSchema:
+    """The record schema without any `_hoodie_*` meta field (HoodieAvroUtils.removeMetadataFields)."""
+    names = {*META_FIELDS, OPERATION}
+    return {**schema, "fields": [entry for entry in schema["fields"] if entry["name"] not in names]}
+
+
+def incompatibilities(writer: AvroSchema, reader: AvroSchema, *, path: str) -> list[str]:
+    """Why data of `writer` cannot be read as `reader`, one sentence each; empty when it can.
+
+    Fields match by name. A field that only the reader has must be nullable or carry a default; a field that only the writer has is
+    dropped; types may widen int→long→float→double and change between string and bytes (facts 4.4).
+    """
+    found: list[str] = []
+    _compare(resolve(writer, path=path), resolve(reader, path=path), "", found)
+    return found
+
+
+def is_reader_compatible(writer: AvroSchema, reader: AvroSchema, *, path: str) -> bool:
+    """Whether data of `writer` can be read as `reader`."""
+    return not incompatibilities(writer, reader, path=path)
+
+
+def _compare(writer: AvroType, reader: AvroType, where: str, found: list[str]) -> None:
+    at = where or "the record"
+    if writer.nullable and not reader.nullable:
+        found.append(f"{at} may be null in the data and not in the reader's schema")
+    if writer.kind == "record" and reader.kind == "record":
+        have = {child.name: child.type for child in writer.fields}
+        for child in reader.fields:
+            name = f"{where}.{child.name}" if where else child.name
+            if child.name in have:
+                _compare(have[child.name], child.type, name, found)
+            elif not (child.type.nullable or child.has_default):
+                found.append(f"{name} is not in the data, and has neither null nor a default")
+    elif writer.kind == reader.kind and writer.item is not None and reader.item is not None:
+        _compare(writer.item, reader.item, f"{where}.{'value' if writer.kind == 'map' else 'element'}", found)
+    elif not _same_or_wider(writer, reader):
+        found.append(f"{at} is {writer.describe()} in the data and {reader.describe()} in the reader's schema")
+
+
+def _same_or_wider(writer: AvroType, reader: AvroType) -> bool:
+    if writer.kind == "null" and reader.nullable:
+        return True
+    if writer.logical == "decimal" or reader.logical == "decimal":
+        return writer.logical == reader.logical and writer.scale == reader.scale and writer.precision <= reader.precision
+    if writer.kind == reader.kind:
+        same_time = writer.logical == reader.logical or writer.kind == "string"
+        return same_time and writer.size == reader.size and set(writer.symbols) <= set(reader.symbols)
+    return writer.logical == reader.logical and reader.kind in _WIDENS.get(writer.kind, set())

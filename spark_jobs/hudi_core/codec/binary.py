@@ -1,0 +1,155 @@
+"""A bounds-checked cursor over untrusted bytes, and the integer encodings that Hudi's formats share.
+
+Hudi's own framing (log blocks, HFile headers, bloom filters) is big-endian; Avro uses zigzag varints, protobuf plain varints, HBase's
+block index Hadoop vints. Every read past the end is a CorruptFileError that names the file: a length taken from a file is compared with
+what is left before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from hudi_core.errors import CorruptFileError
+
+_I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+_MAX_VARINT_BYTES = 10
+_U64 = 1 << 64
+
+
+class Reader:
+    """Reads forward through `data`. `path` names the file in errors; `base` is where `data` starts in that file, for messages only."""
+
+    __slots__ = ("_base", "_data", "_position", "path")
+
+    def __init__(self, data: bytes | bytearray | memoryview, path: str, *, base: int = 0) -> None:
+        self._data = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
+        self._position = 0
+        self._base = base
+        self.path = path
+
+    @property
+    def position(self) -> int:
+        """Offset of the next byte within `data`."""
+        return self._position
+
+    @property
+    def remaining(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self._position
+
+    def at_end(self) -> bool:
+        """Whether every byte was read."""
+        return self._position >= len(self._data)
+
+    def fail(self, message: str) -> CorruptFileError:
+        """A CorruptFileError of this file that names the current offset; the caller raises it."""
+        return CorruptFileError(f"{message} at byte {self._base + self._position}", path=self.path)
+
+    def view(self, count: int) -> memoryview:
+        """The next `count` bytes without copying them."""
+        if count < 0:
+            raise self.fail(f"negative length {count}")
+        start = self._position
+        if count > len(self._data) - start:
+            raise self.fail(f"needs {count} bytes, has {len(self._data) - start}")
+        self._position = start + count
+        return self._data[start : self._position]
+
+    def bytes(self, count: int) -> bytes:
+        """The next `count` bytes, copied."""
+        return bytes(self.view(count))
+
+    def skip(self, count: int) -> None:
+        """Moves `count` bytes forward."""
+        self.view(count)
+
+    def u8(self) -> int:
+        """An unsigned byte."""
+        return self.view(1)[0]
+
+    def i8(self) -> int:
+        """A signed byte."""
+        value = self.view(1)[0]
+        return value - 256 if value > 127 else value
+
+    def i16(self) -> int:
+        """A big-endian signed 16-bit integer."""
+        return int(_I16.unpack(self.view(2))[0])
+
+    def i32(self) -> int:
+        """A big-endian signed 32-bit integer."""
+        return int(_I32.unpack(self.view(4))[0])
+
+    def i64(self) -> int:
+        """A big-endian signed 64-bit integer."""
+        return int(_I64.unpack(self.view(8))[0])
+
+    def utf8(self, count: int) -> str:
+        """The next `count` bytes as UTF-8 text."""
+        data = self.bytes(count)
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.fail(f"text is not UTF-8 ({error.reason})") from error
+
+    def varint(self) -> int:
+        """A protobuf varint: unsigned, at most 64 bits."""
+        value = 0
+        for index in range(_MAX_VARINT_BYTES):
+            byte = self.u8()
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
+                if value >= _U64:
+                    break
+                return value
+        raise self.fail("varint is longer than 64 bits")
+
+    def zigzag(self) -> int:
+        """An Avro int or long: a zigzag varint, signed 64 bits."""
+        value = self.varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def hadoop_vint(self) -> int:
+        """A Hadoop variable-length long (WritableUtils.readVLong): one byte for -112..127, else a count byte and big-endian bytes."""
+        first = self.i8()
+        if first >= -112:
+            return first
+        negative = first < -120
+        count = -120 - first if negative else -112 - first
+        value = int.from_bytes(self.view(count), "big")
+        value = ~value if negative else value
+        if not -(1 << 63) <= value < 1 << 63:
+            raise self.fail("Hadoop vint does not fit 64 bits")
+        return value
+
+
+def encode_varint(value: int) -> bytes:
+    """A protobuf varint of a non-negative integer below 2^64; raises ValueError for any other."""
+    if not 0 <= value < _U64:
+        raise ValueError(f"{value} is not an unsigned 64-bit integer")
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def encode_zigzag(value: int) -> bytes:
+    """An Avro int or long; raises ValueError when it does not fit 64 bits."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{value} is not a signed 64-bit integer")
+    return encode_varint((value << 1) ^ (value >> 63))
+
+
+def encode_hadoop_vint(value: int) -> bytes:
+    """A Hadoop variable-length long (WritableUtils.writeVLong); raises ValueError when it does not fit 64 bits."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{value} is not a signed 64-bit integer")
+    if -112 <= value <= 127:
+        return struct.pack("b", value)
+    magnitude = ~value if value < 0 else value
+    body = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
+    return struct.pack("b", (-120 if value < 0 else -112) - len(body)) + body

@@ -1,0 +1,275 @@
+"""Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom, org.apache.hadoop.util.bloom, MurmurHash2).
+
+A filter is a list of rows, each a bit vector. A new key goes to the last row; a row takes `entries` keys, rows are added until they can
+hold `max_entries`, and after that further keys go to the rows in turn, at the cost of more false positives. Building is vectorised: the
+part of the hash that does not depend on the probe is computed once per key, and the 30 probes run over chunks that stay in the cache.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hudi_core.codec.binary import Reader
+from hudi_core.errors import CorruptFileError, UnsupportedError
+
+DYNAMIC = "DYNAMIC_V0"
+SIMPLE = "SIMPLE"
+
+_VERSION = -1
+_MURMUR = 1
+_HEAD = struct.Struct(">iibi")
+_DYNAMIC_HEAD = struct.Struct(">iii")
+_MULTIPLIER = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+_CHUNK = 8192
+"""Keys hashed at a time: 32 KiB per 32-bit column."""
+_MAX_PROBES = 1024
+_Bytes = NDArray[np.uint8]
+_Words = NDArray[np.uint32]
+
+
+class BloomFilter:
+    """A filter that grows by `add_batch`, or one parsed from a file, which only answers."""
+
+    def __init__(self, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> None:
+        """An empty dynamic filter with `entries` keys per row at that false-positive rate. Raises ValueError for impossible settings."""
+        if entries < 1 or not 0 < error_rate < 1:
+            raise ValueError(f"a bloom filter needs at least one entry and an error rate between 0 and 1, not {entries} and {error_rate}")
+        self.type_code = DYNAMIC
+        self.bits = math.ceil(entries * (-math.log(error_rate) / (math.log(2) * math.log(2))))
+        self.probes = math.ceil(math.log(2) * self.bits / entries)
+        self.entries = entries
+        """Keys per row."""
+        self._max_entries = max_entries
+        self._in_last_row = 0
+        self._overflow = 0
+        self._frozen = False
+        # While it grows, a row is one byte per bit: setting bytes needs no read-modify-write, so it vectorises.
+        self._rows: list[_Bytes] = [self._empty_row()]
+
+    def _empty_row(self) -> _Bytes:
+        return np.zeros(self.bits, dtype=np.uint8)
+
+    @property
+    def row_count(self) -> int:
+        """How many bit vectors the filter has."""
+        return len(self._rows)
+
+    def add_batch(self, offsets: NDArray[Any], data: _Bytes) -> None:
+        """Adds n keys in order: key i is `data[offsets[i]:offsets[i + 1]]`, as in the buffers of an Arrow string array (int32 or int64).
+
+        Raises ValueError for offsets that do not fit `data`, and on a parsed filter.
+        """
+        if self._frozen:
+            raise ValueError("a bloom filter that was read from a file cannot take further keys")
+        positions = np.asarray(offsets, dtype=np.int64)
+        if len(positions) < 2:
+            return
+        lengths = np.diff(positions)
+        if positions[0] < 0 or positions[-1] > len(data) or lengths.min() < 0:
+            raise ValueError("key offsets are not ascending within the key data")
+        for row, keys in self._assign(len(lengths)):
+            for matrix in _by_length(positions, lengths, data, keys):
+                for start in range(0, len(matrix), _CHUNK):
+                    _set_bits(self._rows[row], matrix[start : start + _CHUNK], self.probes)
+
+    def _assign(self, count: int) -> Iterator[tuple[int, slice]]:
+        """Which of the next `count` keys go to which row (InternalDynamicBloomFilter.getActiveStandardBF)."""
+        start = 0
+        while start < count and self._overflow == 0:
+            free = self.entries - self._in_last_row
+            if free > 0:
+                stop = min(count, start + free)
+                self._in_last_row += stop - start
+                yield len(self._rows) - 1, slice(start, stop)
+                start = stop
+            elif len(self._rows) * self.entries < self._max_entries:
+                self._rows.append(self._empty_row())
+                self._in_last_row = 0
+            else:
+                break
+        if start >= count:
+            return
+        rows = len(self._rows)
+        before, self._overflow = self._overflow, self._overflow + count - start
+        self._in_last_row += count - start
+        if before == 0:
+            # The key that finds the filter full goes to row 0, and the turn starts at row 0 only after it.
+            yield 0, slice(start, start + 1)
+            start, before = start + 1, 1
+        for step in range(rows):
+            yield (before - 1 + step) % rows, slice(start + step, count, rows)
+
+    def might_contain(self, key: bytes) -> bool:
+        """False when no added key equals `key`."""
+        probes = list(_probe_bits(key, self.bits, self.probes))
+        return any(all(row[bit] for bit in probes) for row in self._rows)
+
+    def to_base64(self) -> str:
+        """The text of the parquet footer `org.apache.hudi.bloomfilter` (BloomFilter.serializeToString)."""
+        head = _HEAD.pack(_VERSION, self.probes, _MURMUR, self.bits)
+        rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
+        if self.type_code == SIMPLE:
+            return base64.b64encode(rows[0]).decode("ascii")
+        dynamic = _DYNAMIC_HEAD.pack(self.entries, self._in_last_row, len(rows))
+        return base64.b64encode(b"".join((head, dynamic, *rows))).decode("ascii")
+
+    @staticmethod
+    def parse(text: str | bytes, type_code: str, *, path: str) -> BloomFilter:
+        """The filter in a base file's footer or an HFile's `bloomFilter` block; `path` is the file, for errors.
+
+        Raises CorruptFileError, or UnsupportedError for another type code or hash.
+        """
+        if type_code not in (DYNAMIC, SIMPLE):
+            raise UnsupportedError(f"bloom filter type {type_code!r} is not supported", path=path, remedy=f"known are {DYNAMIC} and {SIMPLE}")
+        try:
+            data = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise CorruptFileError(f"bloom filter is not base64 ({error})", path=path) from error
+        source = Reader(data, path)
+        result = BloomFilter.__new__(BloomFilter)
+        result.type_code = type_code
+        result._frozen = True
+        result._overflow = 0
+        if type_code == SIMPLE:
+            result.probes, result.bits = _read_head(source)
+            result.entries = result._max_entries = result._in_last_row = 0
+            result._rows = [_read_bits(source, result.bits)]
+        else:
+            result._read_dynamic(source)
+        if not source.at_end():
+            raise source.fail(f"bloom filter is followed by {source.remaining} more bytes")
+        return result
+
+    def _read_dynamic(self, source: Reader) -> None:
+        self.probes, self.bits = _read_head(source)
+        self.entries, self._in_last_row, row_count = source.i32(), source.i32(), source.i32()
+        self._max_entries = 0
+        row_bytes = _HEAD.size + (self.bits + 7) // 8
+        if row_count < 1 or row_count * row_bytes > source.remaining:
+            raise source.fail(f"bloom filter claims {row_count} rows of {row_bytes} bytes")
+        self._rows = []
+        for _ in range(row_count):
+            if _read_head(source) != (self.probes, self.bits):
+                raise source.fail("a bloom filter's row differs from its head")
+            self._rows.append(_read_bits(source, self.bits))
+
+
+def build(keys_offsets: NDArray[Any], keys_data: _Bytes, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> BloomFilter:
+    """A dynamic filter over the keys of one batch; see BloomFilter.add_batch."""
+    result = BloomFilter(entries=entries, error_rate=error_rate, max_entries=max_entries)
+    result.add_batch(keys_offsets, keys_data)
+    return result
+
+
+def _read_head(source: Reader) -> tuple[int, int]:
+    version, probes, hash_type, bits = source.i32(), source.i32(), source.i8(), source.i32()
+    if version != _VERSION or not 1 <= probes <= _MAX_PROBES or bits < 1:
+        raise source.fail(f"bloom filter head is wrong (version {version}, {probes} probes, {bits} bits)")
+    if hash_type != _MURMUR:
+        raise UnsupportedError(f"bloom filter hash type {hash_type} is not supported", path=source.path, remedy="Hudi writes murmur (1)")
+    return probes, bits
+
+
+def _read_bits(source: Reader, bits: int) -> _Bytes:
+    packed = np.frombuffer(source.view((bits + 7) // 8), dtype=np.uint8)
+    return np.unpackbits(packed, count=bits, bitorder="little")
+
+
+def _by_length(positions: NDArray[np.int64], lengths: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
+    """The keys of the slice as matrices of one key per row, one matrix per key length."""
+    length = int(lengths[0])
+    if bool((lengths == length).all()):
+        yield data[int(positions[0]) : int(positions[-1])].reshape(len(lengths), length)[keys]
+        return
+    starts, sizes = positions[:-1][keys], lengths[keys]
+    order = np.argsort(sizes, kind="stable")
+    starts, sizes = starts[order], sizes[order]
+    edges = np.flatnonzero(np.diff(sizes)) + 1
+    for group in np.split(np.arange(len(sizes)), edges):
+        if len(group):
+            yield data[starts[group][:, None] + np.arange(int(sizes[group[0]]))]
+
+
+def _set_bits(row: _Bytes, keys: _Bytes, probes: int) -> None:
+    """Sets every probe's bit of `keys`, a matrix of one key of the same length per row."""
+    count, length = keys.shape
+    words, tail = _mixed_words(keys)
+    bits = np.uint32(len(row))
+    multiplier = np.uint32(_MULTIPLIER)
+    hashed = np.zeros(count, dtype=np.uint32)
+    scratch = np.empty(count, dtype=np.uint32)
+    found = np.empty((probes, count), dtype=np.uint32)
+    for probe in range(probes):
+        hashed ^= np.uint32(length)
+        for word in words:
+            hashed *= multiplier
+            hashed ^= word
+        if tail is not None:
+            hashed ^= tail
+            hashed *= multiplier
+        np.right_shift(hashed, 13, out=scratch)
+        hashed ^= scratch
+        hashed *= multiplier
+        np.right_shift(hashed, 15, out=scratch)
+        hashed ^= scratch
+        # Java's abs(h % bits); the absolute value of the smallest int, read as unsigned, is what its remainder is taken of.
+        magnitude = np.abs(hashed.view(np.int32)).view(np.uint32)
+        np.floor_divide(magnitude, bits, out=scratch)
+        scratch *= bits
+        np.subtract(magnitude, scratch, out=found[probe])
+    row[found.reshape(-1)] = 1
+
+
+def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
+    """The key's 4-byte words after the mixing that no probe changes, and what its last one to three bytes contribute."""
+    count, length = keys.shape
+    whole = length // 4
+    words: list[_Words] = []
+    if whole:
+        packed = np.ascontiguousarray(keys[:, : 4 * whole]).view("<u4").T.astype(np.uint32, order="C")
+        packed *= np.uint32(_MULTIPLIER)
+        packed ^= packed >> 24
+        packed *= np.uint32(_MULTIPLIER)
+        words = list(packed)
+    left = length % 4
+    if not left:
+        return words, None
+    # Hadoop takes these bytes from the end and as signed ones, unlike the original MurmurHash2.
+    signed = keys.view(np.int8).astype(np.int32)
+    tail = np.zeros(count, dtype=np.int32)
+    for back in range(left):
+        tail ^= signed[:, length - 1 - back] << np.int32(8 * back)
+    return words, tail.view(np.uint32)
+
+
+def _murmur(key: bytes, seed: int) -> int:
+    hashed = seed ^ len(key)
+    whole = len(key) // 4
+    for (word,) in struct.iter_unpack("<I", key[: 4 * whole]):
+        mixed = word * _MULTIPLIER & _MASK
+        mixed = (mixed ^ mixed >> 24) * _MULTIPLIER & _MASK
+        hashed = (hashed * _MULTIPLIER & _MASK) ^ mixed
+    left = len(key) - 4 * whole
+    if left:
+        for back in range(left):
+            byte = key[-1 - back]
+            hashed ^= (byte - 256 if byte > 127 else byte) << 8 * back & _MASK
+        hashed = hashed * _MULTIPLIER & _MASK
+    hashed = (hashed ^ hashed >> 13) * _MULTIPLIER & _MASK
+    return hashed ^ hashed >> 15
+
+
+def _probe_bits(key: bytes, bits: int, probes: int) -> Iterator[int]:
+    hashed = 0
+    for _ in range(probes):
+        hashed = _murmur(key, hashed)
+        yield abs(hashed - (1 << 32) if hashed >> 31 else hashed) % bits

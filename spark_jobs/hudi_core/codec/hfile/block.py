@@ -1,0 +1,149 @@
+"""HFile blocks: the 33-byte header, compression, and the checksum words behind the data (org.apache.hadoop.hbase.io.hfile.HFileBlock).
+
+On disk a block is `header | data | checksums`: the header's first size counts data and checksums, its last one header and data, and there
+is one 4-byte checksum for every 16 KiB of header and data, also where the checksum type is NULL.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import Enum
+
+from hudi_core.codec.binary import Reader
+from hudi_core.codec.hfile.checksum import CHECKSUMS, crc32c
+from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
+
+HEADER_SIZE = 33
+BYTES_PER_CHECKSUM = 16384
+
+_HEADER = struct.Struct(">8siiqBii")
+_CRC32C_TYPE = 2
+_GZIP_WINDOW = 31
+# Deflate cannot expand more than 1032-fold; a header that claims more is wrong, and is refused before memory is taken.
+_MAX_EXPANSION = 1040
+_GZIP_HEADER = bytes.fromhex("1f8b08000000000000ff")
+
+
+class Magic(Enum):
+    """What a block holds."""
+
+    DATA = b"DATABLK*"
+    ROOT_INDEX = b"IDXROOT2"
+    LEAF_INDEX = b"IDXLEAF2"
+    INTERMEDIATE_INDEX = b"IDXINTE2"
+    META = b"METABLKc"
+    FILE_INFO = b"FILEINF2"
+
+
+class Codec(Enum):
+    """Compression, by HBase's number in the trailer (Compression.Algorithm)."""
+
+    LZO = 0
+    GZ = 1
+    NONE = 2
+    SNAPPY = 3
+    LZ4 = 4
+    BZIP2 = 5
+    ZSTD = 6
+
+    @staticmethod
+    def of(number: int, path: str) -> Codec:
+        """The codec of that number; raises CorruptFileError for an unknown and UnsupportedError for one that Hudi does not write."""
+        try:
+            codec = Codec(number)
+        except ValueError as error:
+            raise CorruptFileError(f"unknown HFile compression codec number {number}", path=path) from error
+        if codec not in (Codec.GZ, Codec.NONE):
+            raise UnsupportedError(
+                f"HFile compression codec {codec.name} is not supported", path=path, remedy="Hudi writes GZ or NONE; rebuild the metadata table"
+            )
+        return codec
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A decoded block: what it holds, its data uncompressed, and its whole size on disk in bytes."""
+
+    magic: Magic
+    data: bytes
+    disk_size: int
+
+
+def read_block(source: Reader, codec: Codec, expected: frozenset[Magic]) -> Block:
+    """Reads the block at the cursor, verifies its checksums and leaves the cursor behind it.
+
+    Raises CorruptFileError when the block is truncated, of another kind than `expected`, or fails a checksum.
+    """
+    head = source.view(HEADER_SIZE)
+    raw_magic, disk_size, data_size, _, checksum_type, per_checksum, data_end = _HEADER.unpack(head)
+    try:
+        magic = Magic(raw_magic)
+    except ValueError as error:
+        raise source.fail(f"no HFile block magic but {raw_magic!r}") from error
+    if magic not in expected:
+        raise source.fail(f"HFile block is {magic.name}, not {' or '.join(sorted(kind.name for kind in expected))}")
+    compressed_size = data_end - HEADER_SIZE
+    if compressed_size < 0 or data_size < 0 or per_checksum <= 0:
+        raise source.fail(f"HFile block header holds impossible sizes ({disk_size}, {data_size}, {per_checksum}, {data_end})")
+    checksum_count = -(-data_end // per_checksum)
+    if disk_size != compressed_size + 4 * checksum_count:
+        raise source.fail(f"HFile block sizes disagree ({disk_size} is not {compressed_size} and {checksum_count} checksums)")
+    body = source.view(disk_size)
+    compressed = body[:compressed_size]
+    _verify(source, checksum_type, per_checksum, b"".join((head, compressed)), body[compressed_size:])
+    return Block(magic, _decompress(source, codec, compressed, data_size), HEADER_SIZE + disk_size)
+
+
+def _verify(source: Reader, checksum_type: int, per_checksum: int, data: bytes, words: memoryview) -> None:
+    if checksum_type not in CHECKSUMS:
+        raise source.fail(f"unknown HFile checksum type {checksum_type}")
+    function = CHECKSUMS[checksum_type]
+    if function is None:
+        return
+    view = memoryview(data)
+    for index, (stored,) in enumerate(struct.iter_unpack(">I", words)):
+        if function(view[index * per_checksum : (index + 1) * per_checksum]) != stored:
+            raise source.fail(f"HFile block fails the checksum of its chunk {index} and ends")
+
+
+def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int) -> bytes:
+    if codec is Codec.NONE:
+        if len(compressed) != size:
+            raise source.fail(f"uncompressed HFile block of {len(compressed)} bytes claims {size}")
+        return bytes(compressed)
+    if size > _MAX_EXPANSION * (len(compressed) + 1):
+        raise source.fail(f"HFile block of {len(compressed)} compressed bytes claims {size} uncompressed ones")
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        data = inflater.decompress(compressed, size + 1)
+    except zlib.error as error:
+        raise source.fail(f"HFile block does not decompress ({error}) and ends") from error
+    if len(data) != size or not inflater.eof:
+        raise source.fail(f"HFile block decompresses to another size than the {size} bytes it claims and ends")
+    return data
+
+
+def write_codec(name: str) -> Codec:
+    """The codec to write with: GZ or NONE, the two that every Hudi reader knows. Raises ConfigError."""
+    if name not in ("GZ", "NONE"):
+        raise ConfigError(f"HFile compression codec {name!r} cannot be written", remedy="use GZ or NONE")
+    return Codec[name]
+
+
+def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
+    """A whole block with CRC32C checksums. `previous_offset` is where the previous block of this kind starts, -1 for the first."""
+    compressed = data if codec is Codec.NONE else _gzip(data)
+    data_end = HEADER_SIZE + len(compressed)
+    checksum_count = -(-data_end // BYTES_PER_CHECKSUM)
+    head = _HEADER.pack(magic.value, len(compressed) + 4 * checksum_count, len(data), previous_offset, _CRC32C_TYPE, BYTES_PER_CHECKSUM, data_end)
+    whole = head + compressed
+    words = (crc32c(whole[start : start + BYTES_PER_CHECKSUM]) for start in range(0, data_end, BYTES_PER_CHECKSUM))
+    return whole + b"".join(word.to_bytes(4, "big") for word in words)
+
+
+def _gzip(data: bytes) -> bytes:
+    """One gzip member with no time and an unknown operating system in its header, as HBase writes it: equal data gives equal bytes."""
+    deflater = zlib.compressobj(wbits=-15)
+    return b"".join((_GZIP_HEADER, deflater.compress(data), deflater.flush(), struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF)))

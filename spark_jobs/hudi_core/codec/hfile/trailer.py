@@ -1,0 +1,96 @@
+"""The fixed 4096-byte trailer of an HFile (org.apache.hadoop.hbase.io.hfile.FixedFileTrailer)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_core.codec.binary import Reader
+from hudi_core.codec.hfile.block import Codec
+from hudi_core.codec.hfile.proto import encode_delimited, encode_fields, read_delimited, read_fields
+from hudi_core.errors import CorruptFileError, UnsupportedError
+
+TRAILER_SIZE = 4096
+MAGIC = b'TRABLK"$'
+COMPARATOR = "org.apache.hudi.io.storage.HoodieHBaseKVComparator"
+"""The comparator class that every Hudi writer names; 0.15's HBase reader loads it by this name."""
+
+_MAJOR_VERSION = 3
+_VERSION_WORD = bytes.fromhex("03000003")
+_ENCRYPTION_KEY_FIELD = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """Where an HFile's parts are. Offsets and sizes are bytes from the start of the file; the codec holds for every block."""
+
+    file_info_offset: int
+    load_on_open_offset: int
+    data_index_size: int
+    uncompressed_bytes: int
+    data_index_count: int
+    meta_index_count: int
+    entry_count: int
+    data_index_levels: int
+    first_data_block_offset: int
+    last_data_block_offset: int
+    codec: Codec
+
+
+def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
+    """Parses the last 4096 bytes of a file of `size` bytes. Raises CorruptFileError, or UnsupportedError for another version or codec."""
+    if len(data) != TRAILER_SIZE:
+        raise CorruptFileError(f"HFile of {size} bytes has no whole trailer", path=path)
+    if data[: len(MAGIC)] != MAGIC:
+        raise CorruptFileError(f"HFile of {size} bytes does not end with a trailer", path=path, remedy="the file is truncated or is no HFile")
+    major = int.from_bytes(data[-3:], "big")
+    if major != _MAJOR_VERSION:
+        raise UnsupportedError(f"HFile version {major} is not supported", path=path, remedy="only version 3, which Hudi writes, can be read")
+    source = Reader(data[len(MAGIC) : -4], path, base=size - TRAILER_SIZE + len(MAGIC))
+    numbers: dict[int, int] = {}
+    for number, value in read_fields(read_delimited(source)):
+        if isinstance(value, int):
+            numbers[number] = value
+        elif number == _ENCRYPTION_KEY_FIELD and value:
+            raise UnsupportedError("HFile is encrypted", path=path, remedy="Hudi does not write encrypted HFiles; rebuild the metadata table")
+    trailer = Trailer(
+        file_info_offset=numbers.get(1, 0),
+        load_on_open_offset=numbers.get(2, 0),
+        data_index_size=numbers.get(3, 0),
+        uncompressed_bytes=numbers.get(4, 0),
+        data_index_count=numbers.get(5, 0),
+        meta_index_count=numbers.get(6, 0),
+        entry_count=numbers.get(7, 0),
+        data_index_levels=numbers.get(8, 0),
+        first_data_block_offset=numbers.get(9, 0),
+        last_data_block_offset=numbers.get(10, 0),
+        codec=Codec.of(numbers.get(12, Codec.NONE.value), path),
+    )
+    end = size - TRAILER_SIZE
+    if not trailer.load_on_open_offset <= trailer.file_info_offset <= end:
+        raise CorruptFileError(
+            f"HFile trailer points outside the file (load-on-open {trailer.load_on_open_offset}, file info {trailer.file_info_offset}, end {end})",
+            path=path,
+        )
+    return trailer
+
+
+def encode_trailer(trailer: Trailer) -> bytes:
+    """The 4096 bytes."""
+    message = encode_fields(
+        (
+            (1, trailer.file_info_offset),
+            (2, trailer.load_on_open_offset),
+            (3, trailer.data_index_size),
+            (4, trailer.uncompressed_bytes),
+            (5, trailer.data_index_count),
+            (6, trailer.meta_index_count),
+            (7, trailer.entry_count),
+            (8, trailer.data_index_levels),
+            (9, trailer.first_data_block_offset),
+            (10, trailer.last_data_block_offset),
+            (11, COMPARATOR.encode("ascii")),
+            (12, trailer.codec.value),
+        )
+    )
+    body = MAGIC + encode_delimited(message)
+    return body.ljust(TRAILER_SIZE - len(_VERSION_WORD), b"\0") + _VERSION_WORD

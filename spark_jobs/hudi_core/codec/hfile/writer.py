@@ -1,0 +1,123 @@
+"""Writing HFiles of version 3 that HBase (Hudi 0.15) and Hudi's native reader (1.x) open (org.apache.hadoop.hbase.io.hfile.HFileWriterImpl)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hudi_core.codec.hfile.block import HEADER_SIZE, Codec, Magic, encode_block, write_codec
+from hudi_core.codec.hfile.index import IndexEntry, encode_root_index
+from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
+from hudi_core.codec.hfile.proto import encode_file_info
+from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_trailer
+
+DEFAULT_BLOCK_SIZE = 1 << 20
+"""Hudi's block size of log blocks and its default of base files, bytes before compression."""
+
+
+def write_hfile(
+    items: Iterable[tuple[bytes, bytes]],
+    *,
+    schema: str,
+    codec: str = "GZ",
+    block_size: int = DEFAULT_BLOCK_SIZE,
+    extra_info: Mapping[str, bytes] | None = None,
+    meta_blocks: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """A whole HFile of (record key in UTF-8, value) pairs, with a one-level index and CRC32C checksums.
+
+    `items` must be sorted by the keys' bytes; equal keys may follow each other and stay in one block. `codec` is GZ or NONE. `extra_info`
+    is added to the file info, `meta_blocks` (such as `bloomFilter`) become meta blocks.
+    Raises ValueError for keys out of order or longer than 32767 bytes, ConfigError for another codec.
+    """
+    writer = _Writer(write_codec(codec), block_size)
+    for key, value in items:
+        writer.add(key, value)
+    return writer.finish(schema, extra_info or {}, meta_blocks or {})
+
+
+class _Writer:
+    def __init__(self, codec: Codec, block_size: int) -> None:
+        self._codec = codec
+        self._block_size = block_size
+        self._out = bytearray()
+        self._cells: list[bytes] = []
+        self._cells_size = 0
+        self._first_row = b""
+        self._last_row: bytes | None = None
+        self._index: list[IndexEntry] = []
+        self._count = 0
+        self._key_bytes = 0
+        self._value_bytes = 0
+        self._uncompressed = 0
+        self._previous: dict[Magic, int] = {}
+
+    def add(self, row: bytes, value: bytes) -> None:
+        last = self._last_row
+        if last is not None and row < last:
+            raise ValueError(f"HFile keys must be sorted: {row!r} follows {last!r}")
+        if self._cells_size >= self._block_size and row != last:
+            self._flush()
+        if not self._cells:
+            self._first_row = row
+        cell = encode_cell(row, value)
+        self._cells.append(cell)
+        self._cells_size += len(cell)
+        self._count += 1
+        self._key_bytes += len(cell) - len(value) - 9
+        self._value_bytes += len(value)
+        self._last_row = row
+
+    def _flush(self) -> None:
+        if not self._cells:
+            return
+        offset, size = self._append(Magic.DATA, b"".join(self._cells))
+        self._index.append(IndexEntry(cell_key(self._first_row), offset, size))
+        self._cells = []
+        self._cells_size = 0
+
+    def _append(self, magic: Magic, data: bytes) -> tuple[int, int]:
+        """Writes a block; returns where it starts and its size on disk."""
+        block = encode_block(magic, data, self._codec, self._previous.get(magic, -1))
+        offset = len(self._out)
+        self._out += block
+        self._previous[magic] = offset
+        self._uncompressed += HEADER_SIZE + len(data)
+        return offset, len(block)
+
+    def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> bytes:
+        self._flush()
+        meta_index = [IndexEntry(name.encode("utf-8"), *self._append(Magic.META, meta_blocks[name])) for name in sorted(meta_blocks)]
+        root = encode_root_index(self._index)
+        load_on_open, _ = self._append(Magic.ROOT_INDEX, root)
+        self._append(Magic.ROOT_INDEX, encode_root_index(meta_index))
+        file_info, _ = self._append(Magic.FILE_INFO, encode_file_info({**self._file_info(schema), **extra_info}))
+        trailer = Trailer(
+            file_info_offset=file_info,
+            load_on_open_offset=load_on_open,
+            data_index_size=len(root),
+            # HBase counts every block but the root data index, and the trailer itself.
+            uncompressed_bytes=self._uncompressed - HEADER_SIZE - len(root) + TRAILER_SIZE,
+            data_index_count=len(self._index),
+            meta_index_count=len(meta_index),
+            entry_count=self._count,
+            data_index_levels=1,
+            first_data_block_offset=0,
+            last_data_block_offset=self._index[-1].offset if self._index else 0,
+            codec=self._codec,
+        )
+        return bytes(self._out) + encode_trailer(trailer)
+
+    def _file_info(self, schema: str) -> dict[str, bytes]:
+        """What HBase's reader needs: it fails without the averages, and reads the mvcc byte of each cell only at key-value version 1."""
+        count = max(self._count, 1)
+        info = {
+            "schema": schema.encode("utf-8"),
+            "hfile.AVG_KEY_LEN": (self._key_bytes // count).to_bytes(4, "big"),
+            "hfile.AVG_VALUE_LEN": (self._value_bytes // count).to_bytes(4, "big"),
+            "hfile.CREATE_TIME_TS": bytes(8),
+            "KEY_VALUE_VERSION": (1).to_bytes(4, "big"),
+            "MAX_MEMSTORE_TS_KEY": bytes(8),
+        }
+        if self._last_row is not None:
+            info["hfile.LASTKEY"] = cell_key(self._last_row)
+        return info

@@ -1,0 +1,93 @@
+"""What a log file is made of: blocks, their types and their headers (HoodieLogBlock; facts 5.2, 5.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+MAGIC = b"#HUDI#"
+FORMAT_VERSION = 1
+"""The only framing written since Hudi 0.5 (HoodieLogFormat.CURRENT_VERSION)."""
+
+
+class BlockType(IntEnum):
+    """Ordinals of HoodieLogBlockType. CORRUPT is never written; a reader makes it up for bytes that are no block."""
+
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO_DATA = 3
+    HFILE_DATA = 4
+    PARQUET_DATA = 5
+    CDC_DATA = 6
+
+
+class HeaderKey(IntEnum):
+    """Ordinals of HeaderMetadataType. Hudi 0.15 (table version 6) knows 0 to 6 only."""
+
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+LAST_V6_HEADER = HeaderKey.BLOCK_IDENTIFIER
+ROLLBACK_COMMAND = "0"
+"""COMMAND_BLOCK_TYPE of the only command there is, ROLLBACK_BLOCK."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """A block's frame. All offsets and lengths are bytes within the file; the content is not read yet.
+
+    `offset` is where the magic starts, `length` what the block takes up in all, `content_offset` and `content_length` say what to read.
+    """
+
+    type: BlockType
+    headers: dict[HeaderKey, str]
+    content_offset: int
+    content_length: int
+    path: str
+    offset: int
+    length: int
+    footers: dict[HeaderKey, str]
+
+    @property
+    def instant_time(self) -> str | None:
+        """The instant that wrote the block; absent in blocks of the archived timeline."""
+        return self.headers.get(HeaderKey.INSTANT_TIME)
+
+    @property
+    def target_instant_time(self) -> str | None:
+        """Of a rollback command: the instant whose blocks no longer count."""
+        return self.headers.get(HeaderKey.TARGET_INSTANT_TIME)
+
+    @property
+    def schema(self) -> str | None:
+        """Avro JSON of the records, meta fields included."""
+        return self.headers.get(HeaderKey.SCHEMA)
+
+    @property
+    def is_rollback(self) -> bool:
+        """Whether this is a rollback command."""
+        return self.type is BlockType.COMMAND and self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptBlock:
+    """Bytes that are no block: `length` bytes whose magic starts at `offset`. `reason` says what did not fit."""
+
+    path: str
+    offset: int
+    length: int
+    reason: str
+
+    @property
+    def type(self) -> BlockType:
+        """Always CORRUPT, so that a scan can tell blocks by their type alone."""
+        return BlockType.CORRUPT

@@ -1,0 +1,195 @@
+"""The payload of AVRO_DATA, CDC_DATA and DELETE blocks, without Arrow (HoodieAvroDataBlock, HoodieDeleteBlock; facts 5.4)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.binary import Reader
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+
+AVRO_BLOCK_VERSIONS = frozenset({1, 2, 3})
+"""They share one layout: count, then length and datum of each record."""
+DELETE_BLOCK_VERSION = 3
+_HEAD = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+
+ORDERING_KINDS = (
+    "null",
+    "boolean",
+    "int",
+    "long",
+    "float",
+    "double",
+    "bytes",
+    "string",
+    "date",
+    "decimal",
+    "time_micros",
+    "timestamp_micros",
+    "array",
+)
+"""What the branches of a delete record's ordering union hold, by branch number; `array` came with Hudi 1.1 (several ordering fields), and
+its elements may be of one more kind, "local_date" (days).
+"""
+DECIMAL_SCALE = 15
+"""Of `decimal` ordering values: they are unscaled big-endian bytes of a decimal(30, 15)."""
+
+
+class OrderingValue(NamedTuple):
+    """A typed ordering value.
+
+    `kind` is one of ORDERING_KINDS but "null"; `value` is the raw Avro value (date: days, time and timestamp: microseconds, decimal:
+    unscaled bytes, array: a tuple of OrderingValue or None, or None for a null list). Values compare only when their kinds are equal, as
+    Java classes do.
+    """
+
+    kind: str
+    value: Any
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether this is the int 0 that Hudi writes when a delete carries no ordering value: such a delete always wins."""
+        return self.kind == "int" and self.value == 0
+
+
+class DeleteRecord(NamedTuple):
+    """An entry of a delete block; null key and partition stay None."""
+
+    key: str | None
+    partition: str | None
+    ordering: OrderingValue | None
+
+
+def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, memoryview]:
+    """The record count of an AVRO_DATA or CDC_DATA block, and the records: length (i32, big-endian) and datum, one after the other.
+
+    The count is checked against the bytes there are, not the lengths: `codec.avro.arrow.decode_records` does that. Raises CorruptFileError
+    naming `path`.
+    """
+    reader = Reader(content, path)
+    version, count = reader.i32(), reader.i32()
+    if version not in AVRO_BLOCK_VERSIONS:
+        raise UnsupportedError(f"Avro data block of version {version}; {sorted(AVRO_BLOCK_VERSIONS)} are supported", path=path)
+    if count < 0 or count * _LENGTH.size > reader.remaining:
+        raise CorruptFileError(f"Avro data block claims {count} records in {reader.remaining} bytes", path=path)
+    return count, reader.view(reader.remaining)
+
+
+def encode_avro_block(data: Sequence[bytes]) -> bytes:
+    """The content of an AVRO_DATA block of version 3 from its records' data."""
+    parts = [_HEAD.pack(3, len(data))]
+    for datum in data:
+        parts += (_LENGTH.pack(len(datum)), datum)
+    return b"".join(parts)
+
+
+def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
+    """The Avro datum of a delete block: a HoodieDeleteRecordList.
+
+    Raises UnsupportedError for the Kryo-serialised versions 1 and 2 (Hudi before 0.14), CorruptFileError for anything else; both name
+    `path`.
+    """
+    reader = Reader(content, path)
+    version = reader.i32()
+    if version in (1, 2):
+        remedy = "compact the file group with the Hudi version that wrote it"
+        raise UnsupportedError(f"delete block of version {version} holds Kryo-serialised Java objects (Hudi before 0.14)", path=path, remedy=remedy)
+    if version != DELETE_BLOCK_VERSION:
+        raise CorruptFileError(f"unknown delete block version {version}", path=path)
+    length = reader.i32()
+    if length != reader.remaining:
+        raise CorruptFileError(f"delete block claims {length} bytes of records and has {reader.remaining}", path=path)
+    return reader.view(length)
+
+
+def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[DeleteRecord]:
+    """The entries of a delete block in order. For many entries `codec.log.delete_columns` is faster and gives Arrow columns.
+
+    The union with the array branch reads blocks of every Hudi version: the branches before it are the same. Errors as `delete_block_data`.
+    """
+    decoded = _codec().decode(delete_block_data(content, path=path), path=path)
+    return [DeleteRecord(entry["recordKey"], entry["partitionPath"], _ordering(entry["orderingVal"], path)) for entry in decoded["deleteRecordList"]]
+
+
+def encode_delete_block(records: Iterable[DeleteRecord]) -> bytes:
+    """The content of a DELETE block of version 3. Raises FormatError when an ordering value does not fit its kind."""
+    entries = [{"recordKey": record.key, "partitionPath": record.partition, "orderingVal": _wrapped(record.ordering)} for record in records]
+    data = _codec().encode({"deleteRecordList": entries})
+    return _HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
+
+
+_NAMESPACE = "org.apache.hudi.avro.model"
+_WRAPPERS: tuple[tuple[str, str, Any], ...] = (
+    ("boolean", "BooleanWrapper", "boolean"),
+    ("int", "IntWrapper", "int"),
+    ("long", "LongWrapper", "long"),
+    ("float", "FloatWrapper", "float"),
+    ("double", "DoubleWrapper", "double"),
+    ("bytes", "BytesWrapper", "bytes"),
+    ("string", "StringWrapper", "string"),
+    ("date", "DateWrapper", "int"),
+    ("decimal", "DecimalWrapper", "bytes"),
+    ("time_micros", "TimeMicrosWrapper", "long"),
+    ("timestamp_micros", "TimestampMicrosWrapper", "long"),
+)
+_LOCAL_DATE = ("local_date", "LocalDateWrapper", "int")
+_KIND_OF = {f"{_NAMESPACE}.{name}": kind for kind, name, _ in (*_WRAPPERS, _LOCAL_DATE)}
+_NAME_OF = {kind: name for name, kind in _KIND_OF.items()}
+_ARRAY = f"{_NAMESPACE}.ArrayWrapper"
+
+
+def _list_schema() -> dict[str, Any]:
+    """HoodieDeleteRecordList with the thirteen branches of Hudi 1.1 and later."""
+    wrappers: list[Any] = [_wrapper(name, value) for _, name, value in _WRAPPERS]
+    elements: list[Any] = ["null", *(name for _, name, _ in _WRAPPERS), _wrapper(*_LOCAL_DATE[1:])]
+    values = {"name": "wrappedValues", "type": ["null", {"type": "array", "items": elements}]}
+    array = {"type": "record", "name": "ArrayWrapper", "fields": [values]}
+    fields = [
+        {"name": "recordKey", "type": ["null", "string"]},
+        {"name": "partitionPath", "type": ["null", "string"]},
+        {"name": "orderingVal", "type": ["null", *wrappers, array]},
+    ]
+    record = {"type": "record", "name": "HoodieDeleteRecord", "fields": fields}
+    items = {"name": "deleteRecordList", "type": {"type": "array", "items": record}}
+    return {"type": "record", "name": "HoodieDeleteRecordList", "namespace": _NAMESPACE, "fields": [items]}
+
+
+def _wrapper(name: str, value: str) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": "value", "type": value}]}
+
+
+_cached: list[DatumCodec] = []
+
+
+def _codec() -> DatumCodec:
+    """Built at first use: importing this module does no work."""
+    if not _cached:
+        _cached.append(DatumCodec(_list_schema()))
+    return _cached[0]
+
+
+def _ordering(value: Any, path: str) -> OrderingValue | None:
+    if value is None:
+        return None
+    name, body = value
+    if name == _ARRAY:
+        values = body["wrappedValues"]
+        return OrderingValue("array", None if values is None else tuple(_ordering(item, path) for item in values))
+    kind = _KIND_OF[name]
+    raw = body["value"]
+    if kind in ("int", "date", "local_date") and not -(1 << 31) <= raw < 1 << 31:
+        raise CorruptFileError(f"ordering value {raw} of a delete is not a 32-bit integer", path=path)
+    return OrderingValue(kind, raw)
+
+
+def _wrapped(ordering: OrderingValue | None) -> tuple[str, dict[str, Any]] | None:
+    if ordering is None:
+        return None
+    if ordering.kind == "array":
+        return _ARRAY, {"wrappedValues": None if ordering.value is None else [_wrapped(item) for item in ordering.value]}
+    if ordering.kind not in _NAME_OF:
+        raise FormatError(f"unknown kind of ordering value {ordering.kind!r}")
+    return _NAME_OF[ordering.kind], {"value": ordering.value}

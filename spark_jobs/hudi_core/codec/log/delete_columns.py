@@ -1,0 +1,112 @@
+"""A delete block's entries as Arrow columns, for blocks too large to go through as Python values.
+
+`decode_delete_block` gives 0.09 M entries/s per core, this 3 M. Polars has no type for the ordering value's union of records, but one block
+comes from one writer and its values from one field, so all entries use one branch. The branch number is then a byte like any other: read as
+a fixed of size 1, followed by the plain value, it must equal the first entry's in every row, which proves by induction that every row began
+where its entry does. Blocks of mixed branches go entry by entry.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.arrow_logical import to_logical
+from hudi_core.codec.avro.arrow_routes import fast_route_available, read_fast
+from hudi_core.codec.avro.resolve import AvroField, AvroType
+from hudi_core.codec.binary import Reader, encode_zigzag
+from hudi_core.codec.log.content import DECIMAL_SCALE, ORDERING_KINDS, decode_delete_block, delete_block_data
+from hudi_core.errors import UnsupportedError
+
+_TEXT = AvroType("string", null_at=0)
+_VALUES = {
+    "boolean": AvroType("boolean"),
+    "int": AvroType("int"),
+    "long": AvroType("long"),
+    "float": AvroType("float"),
+    "double": AvroType("double"),
+    "bytes": AvroType("bytes"),
+    "string": AvroType("string"),
+    "date": AvroType("int"),
+    "decimal": AvroType("bytes", logical="decimal", precision=30, scale=DECIMAL_SCALE),
+    "time_micros": AvroType("long"),
+    "timestamp_micros": AvroType("long"),
+}
+_ZERO_BYTES = {"float": 4, "double": 8, "decimal": 2}
+_LARGE_BYTES = 1 << 20
+_LAST = b"\x00end of the delete block"
+
+
+def delete_columns(content: bytes | memoryview, *, path: str) -> pa.Table:
+    """The entries in order: `key` and `partition` (string), `branch` (int8, index into ORDERING_KINDS, 0 = no value), and one nullable column
+    per kind of ordering value in the block, named by the kind.
+
+    Values are raw (date: days; times: microseconds) but for decimals, which are decimal128(30, 15). Raises UnsupportedError for values of
+    several ordering fields (branch `array`, written from table version 9 on); otherwise errors as `decode_delete_block`.
+    """
+    # The import of polars pays for large blocks only; codec.avro.arrow_routes.Deferral says when for data blocks.
+    large = len(content) >= _LARGE_BYTES or "polars" in sys.modules
+    uniform = _uniform(delete_block_data(content, path=path), path) if large and fast_route_available() else None
+    return _by_entry(content, path) if uniform is None else uniform
+
+
+def _uniform(data: memoryview, path: str) -> pa.Table | None:
+    """The columns when every entry uses the first one's branch, else None."""
+    reader = Reader(data, path)
+    count = reader.zigzag()
+    items = data[reader.position :]
+    if not 0 < count <= len(items):
+        return None
+    for _ in range(2):
+        if reader.zigzag() == 1:
+            reader.skip(reader.zigzag())
+    branch = reader.zigzag()
+    if not 0 <= branch < ORDERING_KINDS.index("array") or items[-1] != 0:
+        return None
+    kind = ORDERING_KINDS[branch]
+    fields = [AvroField("key", _TEXT, False), AvroField("partition", _TEXT, False), AvroField("branch", AvroType("fixed", size=1), False)]
+    if branch:
+        fields.append(AvroField(kind, _VALUES[kind], False))
+    # An entry of our own in place of the array's end: when it comes out whole, the entries before it used up the bytes exactly.
+    number = encode_zigzag(branch)
+    last = encode_zigzag(1) + encode_zigzag(len(_LAST)) + _LAST + encode_zigzag(0) + number
+    last += b"\x02\x00" if kind == "decimal" else bytes(_ZERO_BYTES.get(kind, 1 if branch else 0))
+    body = memoryview(bytes(items[:-1]) + last)
+    arrays = read_fast(body, count + 1, AvroType("record", fields=tuple(fields)), list(range(len(fields))), prefix=False)
+    if arrays is None or arrays[0][count].as_py() != _LAST.decode() or arrays[2].unique().to_pylist() != [number]:
+        return None
+    texts = [to_logical(array, _TEXT, path=path)[:count] for array in arrays[:2]]
+    columns = {"key": texts[0], "partition": texts[1], "branch": pa.repeat(pa.scalar(branch, pa.int8()), count)}
+    if branch:
+        columns[kind] = to_logical(arrays[3], _VALUES[kind], path=path)[:count]
+    return pa.table(columns)
+
+
+def _by_entry(content: bytes | memoryview, path: str) -> pa.Table:
+    entries = decode_delete_block(content, path=path)
+    if any(entry.ordering is not None and entry.ordering.kind == "array" for entry in entries):
+        raise UnsupportedError("deletes carry values of several ordering fields", path=path, remedy="use a Hudi 1.1 or later engine for this table")
+    kinds = [0 if entry.ordering is None else ORDERING_KINDS.index(entry.ordering.kind) for entry in entries]
+    columns = {
+        "key": pa.array([entry.key for entry in entries], pa.string()),
+        "partition": pa.array([entry.partition for entry in entries], pa.string()),
+        "branch": pa.array(kinds, pa.int8()),
+    }
+    for branch in sorted(set(kinds) - {0}):
+        kind = ORDERING_KINDS[branch]
+        avro = _VALUES[kind]
+        values = [None if entry.ordering is None or number != branch else entry.ordering.value for entry, number in zip(entries, kinds, strict=True)]
+        columns[kind] = to_logical(pa.array(values, pa.binary() if kind == "decimal" else _ARROW[avro.kind]), avro, path=path)
+    return pa.table(columns)
+
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}

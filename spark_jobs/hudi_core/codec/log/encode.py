@@ -1,0 +1,37 @@
+"""A log block → bytes (HoodieLogFormatWriter.appendBlocks; facts 5.1)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from hudi_core.codec.log.blocks import FORMAT_VERSION, LAST_V6_HEADER, MAGIC, BlockType, HeaderKey
+from hudi_core.errors import FormatError
+
+_HEAD = struct.Struct(">qii")
+_I32 = struct.Struct(">i")
+_ENTRY = struct.Struct(">ii")
+_I64 = struct.Struct(">q")
+_MAX_CONTENT = (1 << 31) - 1
+"""Java holds a block's content in one byte array."""
+
+
+def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, table_version: int = 6) -> bytes:
+    """The whole block with its magic, an empty footer and the reverse pointer. Header entries go by ascending ordinal.
+
+    Raises FormatError for a type that is never written, for a header that readers of `table_version` do not know (Hudi 0.15 fails on
+    ordinals above 6), and for content that Java could not hold.
+    """
+    if kind is BlockType.CORRUPT:
+        raise FormatError("a CORRUPT block exists only in a reader's view of a damaged file")
+    if table_version <= 6 and any(key > LAST_V6_HEADER for key in headers):
+        raise FormatError(f"log header {max(headers).name} is not known to readers of table version {table_version}")
+    if len(content) > _MAX_CONTENT:
+        raise FormatError(f"log block content of {len(content)} bytes is above the {_MAX_CONTENT} that Hudi can read")
+    entries = [(key, headers[key].encode()) for key in sorted(headers)]
+    header = _I32.pack(len(entries)) + b"".join(_ENTRY.pack(key, len(text)) + text for key, text in entries)
+    footer = _I32.pack(0)
+    # The size counts everything behind itself, the reverse pointer included; the pointer counts everything before itself.
+    size = 4 + 4 + len(header) + 8 + len(content) + len(footer) + 8
+    head = MAGIC + _HEAD.pack(size, FORMAT_VERSION, kind)
+    return b"".join((head, header, _I64.pack(len(content)), content, footer, _I64.pack(size + len(MAGIC))))

@@ -1,0 +1,162 @@
+"""The forward walk over a log file's blocks, reading headers only, and what counts as a corrupt block (HoodieLogFileReader; facts 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from hudi_core.codec.binary import Reader
+from hudi_core.codec.log.blocks import FORMAT_VERSION, MAGIC, BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.errors import CorruptFileError, UnsupportedError
+
+ReadAt = Callable[[int, int], bytes]
+"""`read_at(offset, length)`: the bytes of the file, fewer only where it ends."""
+
+_WINDOW = 64 << 10
+"""What one read fetches: the end of a block, and the next block's header with a schema of usual size, so that a block costs one request."""
+_SCAN = 1 << 20
+_MAX_HEADER = 64 << 20
+_SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
+"""The least blockSize: version, type, header count, content length, footer count, reverse pointer."""
+
+
+def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -> Iterator[LogBlock | CorruptBlock]:
+    """The blocks of a log file of `size` bytes in file order; none for an empty file. Content is not read.
+
+    Fewer bytes than a magic at the end are a write that was cut as it began and count as the end of the file, as in Hudi.
+
+    With `check_corruption`, bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic or the file's end.
+    Hudi skips that check on storage whose writes are all or nothing (s3, s3a, gs); there a broken frame is an error.
+    Raises CorruptFileError naming `path` when the file does not start with the magic, when a frame is broken and not checked for, and when
+    a well-framed block has a broken header; UnsupportedError for a framing or header that a newer Hudi may write.
+    """
+    window = _Window(read_at, size, path)
+    position = 0
+    while size - position >= len(MAGIC):
+        if window.get(position, len(MAGIC)) != MAGIC:
+            what = "a log file" if position == 0 else "a log block"
+            remedy = "restore the file from a copy, or roll back the instant that wrote it"
+            raise CorruptFileError(f"byte {position} does not start {what}: the magic #HUDI# is missing", path=path, remedy=remedy)
+        fault = _frame_fault(window, position)
+        if fault and not check_corruption:
+            raise CorruptFileError(f"log block at byte {position}: {fault}", path=path)
+        if fault:
+            end = _next_magic(window, position + len(MAGIC))
+            yield CorruptBlock(path, position, end - position, fault)
+            position = end
+            continue
+        block = _read_frame(window, position)
+        yield block
+        position += block.length
+
+
+class _Window:
+    """The part of the file that was read last; a read that it does not cover fetches a new one."""
+
+    def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
+        self.size = size
+        self.path = path
+        self._read_at = read_at
+        self._start = 0
+        self._data = b""
+
+    def get(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes; the caller has compared them with the file's size."""
+        if not self._start <= offset <= offset + length <= self._start + len(self._data):
+            wanted = min(max(length, _WINDOW), self.size - offset)
+            self._data = self._read_at(offset, wanted)
+            self._start = offset
+            if len(self._data) < length:
+                got = len(self._data)
+                raise CorruptFileError(f"read {got} bytes at byte {offset} where {length} were listed; the file changed or is cut", path=self.path)
+        first = offset - self._start
+        return self._data[first : first + length]
+
+
+def _frame_fault(window: _Window, position: int) -> str:
+    """Why the block at `position` is corrupt, or an empty text (HoodieLogFileReader.isBlockCorrupted)."""
+    start = position + len(MAGIC)
+    if window.size - start < 8:
+        return "the file ends within the block's size"
+    length = int.from_bytes(window.get(start, 8), "big", signed=True)
+    body = start + 8
+    if length < _SMALLEST:
+        return f"size {length} is less than any block's"
+    if length > window.size - body:
+        return f"size {length} reaches {length - (window.size - body)} bytes past the end of the file"
+    end = body + length
+    tail = window.get(end - 8, min(8 + len(MAGIC), window.size - end + 8))
+    pointer = int.from_bytes(tail[:8], "big", signed=True)
+    if pointer - len(MAGIC) != length:
+        return f"size {length} does not agree with the reverse pointer {pointer}"
+    # Fewer bytes than a magic are a write that was cut while it began; Hudi takes them for the end of the file.
+    if len(tail) == 8 + len(MAGIC) and tail[8:] != MAGIC:
+        return "what follows the block is neither another block nor the end of the file"
+    return ""
+
+
+def _next_magic(window: _Window, start: int) -> int:
+    """Where the next magic starts at or after `start`, or the end of the file."""
+    position = start
+    while position < window.size:
+        length = min(_SCAN, window.size - position)
+        found = window.get(position, length).find(MAGIC)
+        if found >= 0:
+            return position + found
+        if position + length >= window.size:
+            break
+        position += length - len(MAGIC)
+    return window.size
+
+
+def _read_frame(window: _Window, position: int) -> LogBlock:
+    """The block at `position`, whose size and reverse pointer are known to agree, or (unchecked) to fit in the file."""
+    body = position + len(MAGIC) + 8
+    length = int.from_bytes(window.get(body - 8, 8), "big", signed=True)
+    # What the header map takes up is known only entry by entry, so more is read until it is covered.
+    taken, most = min(length, 4 << 10), min(length, _MAX_HEADER)
+    while True:
+        reader = Reader(window.get(body, taken), window.path, base=body)
+        try:
+            kind, headers, content_length = _read_head(reader)
+            break
+        except CorruptFileError:
+            if taken == most:
+                raise
+            taken = min(most, taken * 8)
+    content = reader.position
+    footer_room = length - content - content_length - 8
+    if content_length < 0 or footer_room < 4:
+        raise CorruptFileError(f"log block at byte {position}: content of {content_length} bytes does not fit a block of {length}", path=window.path)
+    tail = Reader(window.get(body + content + content_length, footer_room), window.path, base=body + content + content_length)
+    footers = _read_map(tail)
+    if not tail.at_end():
+        raise CorruptFileError(f"log block at byte {position}: {tail.remaining} bytes between footer and reverse pointer", path=window.path)
+    return LogBlock(kind, headers, body + content, content_length, window.path, position, len(MAGIC) + 8 + length, footers)
+
+
+def _read_head(reader: Reader) -> tuple[BlockType, dict[HeaderKey, str], int]:
+    version = reader.i32()
+    if version != FORMAT_VERSION:
+        raise UnsupportedError(f"log format version {version}; only {FORMAT_VERSION} is supported", path=reader.path)
+    ordinal = reader.i32()
+    if ordinal not in _WRITTEN:
+        raise CorruptFileError(f"unknown log block type {ordinal} at byte {reader.position}", path=reader.path)
+    headers = _read_map(reader)
+    return BlockType(ordinal), headers, reader.i64()
+
+
+_WRITTEN = frozenset(kind for kind in BlockType if kind is not BlockType.CORRUPT)
+_KEYS = frozenset(HeaderKey)
+
+
+def _read_map(reader: Reader) -> dict[HeaderKey, str]:
+    count = reader.i32()
+    if count < 0:
+        raise reader.fail(f"header map of {count} entries")
+    entries: dict[HeaderKey, str] = {}
+    for _ in range(count):
+        ordinal, length = reader.i32(), reader.i32()
+        if ordinal not in _KEYS:
+            raise UnsupportedError(f"log block header of unknown kind {ordinal}; a newer Hudi may have written the file", path=reader.path)
+        entries[HeaderKey(ordinal)] = reader.utf8(length)
+    return entries

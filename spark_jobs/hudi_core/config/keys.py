@@ -1,0 +1,98 @@
+"""Typed configuration keys under Hudi's own names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from hudi_core.errors import ConfigError
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey(Generic[T_co]):
+    """One option: its name, the value when it is absent, older names, how its text is read, and a line for the user guide."""
+
+    name: str
+    default: T_co
+    parse: Callable[[str], T_co]
+    doc: str
+    aliases: tuple[str, ...] = ()
+
+    def read(self, options: Mapping[str, str], *, path: str | None = None) -> T_co:
+        """The value from `options`; raises ConfigError, naming the key and `path`, when its text is not valid."""
+        for name in (self.name, *self.aliases):
+            text = options.get(name)
+            if text is None:
+                continue
+            try:
+                return self.parse(text.strip())
+            except ValueError as error:
+                raise ConfigError(f"{name} is {text!r}: {error}", path=path, remedy=self.doc) from error
+        return self.default
+
+    def is_set(self, options: Mapping[str, str]) -> bool:
+        """Whether the key, under any of its names, is in `options`."""
+        return any(name in options for name in (self.name, *self.aliases))
+
+
+def text(value: str) -> str:
+    """The text itself."""
+    return value
+
+
+def optional_text(value: str) -> str | None:
+    """The text, or None when it is empty."""
+    return value or None
+
+
+def name_list(value: str) -> tuple[str, ...]:
+    """A comma list without blanks and empty parts."""
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def boolean(value: str) -> bool:
+    """`true` or `false` in any case."""
+    lowered = value.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("not true or false")
+    return lowered == "true"
+
+
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """Reads an integer within bounds, both inclusive."""
+
+    def parse(value: str) -> int:
+        number = int(value)
+        if not low <= number <= high:
+            raise ValueError(f"not between {low} and {high}")
+        return number
+
+    return parse
+
+
+def real_number(low: float, high: float) -> Callable[[str], float]:
+    """Reads a number strictly between two bounds."""
+
+    def parse(value: str) -> float:
+        number = float(value)
+        if not low < number < high:
+            raise ValueError(f"not between {low} and {high}")
+        return number
+
+    return parse
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Reads one of `choices`, in any case; the value is as written in `choices`."""
+    known = {choice.lower(): choice for choice in choices}
+
+    def parse(value: str) -> str:
+        found = known.get(value.lower())
+        if found is None:
+            raise ValueError(f"not one of {', '.join(choices)}")
+        return found
+
+    return parse

@@ -1,0 +1,80 @@
+"""Java `.properties` text (java.util.Properties.load): Latin-1, `\\` escapes, `#` and `!` comments, continued lines."""
+
+from __future__ import annotations
+
+import re
+
+from hudi_core.errors import CorruptFileError
+
+MAX_BYTES = 8 << 20
+"""A properties file holds some dozen keys and at most a schema; more is not one."""
+
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
+_KEY_END = re.compile(r"(?<!\\)(?:\\\\)*([=: \t\f])")
+_PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
+    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`."""
+    if len(data) > MAX_BYTES:
+        raise CorruptFileError(f"{len(data)} bytes are too many for a properties file", path=path)
+    if b"\x00" in data:
+        raise CorruptFileError("the file holds NUL bytes, so it is not a properties file", path=path, remedy="restore it from a backup")
+    found: dict[str, str] = {}
+    for line in _logical_lines(data.decode("iso-8859-1")):
+        key, value = _split(line)
+        found[_unescape(key, path)] = _unescape(value, path)
+    return found
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    pending = ""
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = natural.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        pending += line
+        backslashes = len(pending) - len(pending.rstrip("\\"))
+        if backslashes % 2:
+            pending = pending[:-1]
+            continue
+        lines.append(pending)
+        pending = ""
+    if pending:
+        lines.append(pending)
+    return lines
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Key and value: the key ends at the first unescaped `=`, `:` or blank; blanks around one `=` or `:` belong to neither."""
+    match = _KEY_END.search(line)
+    if match is None:
+        return line, ""
+    end = match.start(1)
+    rest = line[end:].lstrip(" \t\f")
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(" \t\f")
+    return line[:end], rest
+
+
+def _unescape(text: str, path: str) -> str:
+    if "\\" not in text:
+        return text
+
+    def replace(match: re.Match[str]) -> str:
+        code = match[1]
+        if len(code) == 5:
+            return chr(int(code[1:], 16))
+        if code == "u":
+            raise CorruptFileError("a \\u escape without four hexadecimal digits", path=path, remedy="restore the file from a backup")
+        return _PLAIN.get(code, code)
+
+    joined = _ESCAPE.sub(replace, text)
+    if not any("\ud800" <= char <= "\udfff" for char in joined):
+        return joined
+    try:
+        # Java escapes a character beyond U+FFFF as two surrogates.
+        return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError as error:
+        raise CorruptFileError("a \\u escape is half of a surrogate pair", path=path, remedy="restore the file from a backup") from error

@@ -1,0 +1,124 @@
+"""Options of services and locks, under Hudi's own names where Hudi has them, else below `airflow_hudi.`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, real_number, whole_number
+from hudi_core.errors import ConfigError
+
+_MAX = 2**53
+
+LOCK_PATH: ConfigKey[str | None] = ConfigKey(
+    "hoodie.write.lock.filesystem.path", None, optional_text, "folder of the lock file; the table's .hoodie folder when absent"
+)
+LOCK_EXPIRE_MINUTES: ConfigKey[int] = ConfigKey(
+    "hoodie.write.lock.filesystem.expire", 0, whole_number(0, 10**6), "minutes after which a lock counts as left behind; 0 is never"
+)
+LOCK_WAIT_MS: ConfigKey[int] = ConfigKey(
+    "hoodie.write.lock.wait_time_ms", 60_000, whole_number(0, 10**9), "milliseconds to wait for the table's lock"
+)
+HEARTBEAT_INTERVAL_MS: ConfigKey[int] = ConfigKey(
+    "hoodie.client.heartbeat.interval_in_ms", 60_000, whole_number(1, 10**8), "milliseconds between two heartbeats of a run"
+)
+HEARTBEAT_MISSES: ConfigKey[int] = ConfigKey(
+    "hoodie.client.heartbeat.tolerable.misses", 2, whole_number(1, 1000), "heartbeats that may be missed before a run counts as dead"
+)
+BLOOM_ENTRIES: ConfigKey[int] = ConfigKey(
+    "hoodie.index.bloom.num_entries", 60_000, whole_number(1, 10**9), "keys that a base file's bloom filter is first made for"
+)
+BLOOM_ERROR_RATE: ConfigKey[float] = ConfigKey(
+    "hoodie.index.bloom.fpp", 1e-9, real_number(0.0, 1.0), "share of false positives of a base file's bloom filter"
+)
+BLOOM_MAX_ENTRIES: ConfigKey[int] = ConfigKey(
+    "hoodie.bloom.index.filter.dynamic.max.entries", 100_000, whole_number(1, 10**9), "keys up to which a bloom filter grows"
+)
+PARQUET_CODEC: ConfigKey[str | None] = ConfigKey(
+    "hoodie.parquet.compression.codec",
+    None,
+    one_of("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD", "BROTLI"),
+    "compression of base files; the codec of the file that is replaced when absent",
+)
+PARQUET_ROW_GROUP_BYTES: ConfigKey[int] = ConfigKey(
+    "hoodie.parquet.block.size", 120 * 1024 * 1024, whole_number(1 << 16, _MAX), "bytes of a row group of a base file"
+)
+DELETE_FIELD: ConfigKey[str | None] = ConfigKey(
+    "hoodie.payload.delete.field", None, optional_text, "column that marks a row as deleted (DefaultHoodieRecordPayload)"
+)
+DELETE_MARKER: ConfigKey[str | None] = ConfigKey(
+    "hoodie.payload.delete.marker", None, optional_text, "value of that column that deletes (DefaultHoodieRecordPayload)"
+)
+MEMORY_BYTES: ConfigKey[int] = ConfigKey(
+    "airflow_hudi.memory.bytes", 1 << 30, whole_number(1 << 20, _MAX), "bytes of log records that one task holds in memory before it spills"
+)
+BATCH_ROWS: ConfigKey[int] = ConfigKey("airflow_hudi.batch.rows", 65_536, whole_number(1, 10**7), "rows of a base file that are read at once")
+ALLOW_CORRUPT: ConfigKey[bool] = ConfigKey(
+    "airflow_hudi.allow_corrupt_log_blocks", False, boolean, "compact a file slice although one of its log blocks is corrupt"
+)
+
+KEYS: tuple[ConfigKey[object], ...] = (
+    LOCK_PATH,
+    LOCK_EXPIRE_MINUTES,
+    LOCK_WAIT_MS,
+    HEARTBEAT_INTERVAL_MS,
+    HEARTBEAT_MISSES,
+    BLOOM_ENTRIES,
+    BLOOM_ERROR_RATE,
+    BLOOM_MAX_ENTRIES,
+    PARQUET_CODEC,
+    PARQUET_ROW_GROUP_BYTES,
+    DELETE_FIELD,
+    DELETE_MARKER,
+    MEMORY_BYTES,
+    BATCH_ROWS,
+    ALLOW_CORRUPT,
+)
+"""Every option that this release reads, for `hudictl` and the user guide."""
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raises ConfigError for an option of ours that does not exist or any known option whose value is not valid.
+
+    Options of Hudi that this release has no use for are let through: job configurations are shared with Hudi's own jobs.
+    """
+    known = {name for key in KEYS for name in (key.name, *key.aliases)}
+    unknown = sorted(name for name in options if name.startswith("airflow_hudi.") and name not in known)
+    if unknown:
+        ours = ", ".join(sorted(name for name in known if name.startswith("airflow_hudi.")))
+        raise ConfigError(f"unknown options: {', '.join(unknown)}", remedy=f"known options of airflow_hudi: {ours}")
+    for key in KEYS:
+        key.read(options)
+
+
+@dataclass(frozen=True, slots=True)
+class LockConfig:
+    """How the table's lock is taken. `path` is relative to the table; times are minutes (0: never) and milliseconds."""
+
+    path: str
+    expire_minutes: int
+    wait_ms: int
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> LockConfig:
+        """Reads the lock options; raises ConfigError for a lock folder outside the table, which this release cannot reach."""
+        folder = LOCK_PATH.read(options)
+        if folder is not None and (folder.startswith("/") or ":" in folder):
+            raise ConfigError(
+                f"{LOCK_PATH.name} is {folder!r}, outside the table",
+                remedy="give a folder relative to the table, or leave the option out on all writers",
+            )
+        return LockConfig(f"{(folder or '.hoodie').strip('/')}/lock", LOCK_EXPIRE_MINUTES.read(options), LOCK_WAIT_MS.read(options))
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatConfig:
+    """The rhythm of a run's heartbeat: milliseconds between two, and how many may be missed."""
+
+    interval_ms: int
+    tolerable_misses: int
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> HeartbeatConfig:
+        """Reads the heartbeat options."""
+        return HeartbeatConfig(HEARTBEAT_INTERVAL_MS.read(options), HEARTBEAT_MISSES.read(options))

@@ -1,0 +1,206 @@
+"""`.hoodie/hoodie.properties`: what a table is (facts 1; HoodieTableConfig)."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, optional_text, text, whole_number
+from hudi_core.config.properties import parse_properties
+from hudi_core.config.versions import TableVersion, require_supported
+from hudi_core.errors import (
+    ConfigError,
+    CorruptFileError,
+    FormatError,
+    HudiError,
+    StorageNotFoundError,
+    UnsupportedError,
+    UnsupportedVersionError,
+)
+from hudi_core.model.partition import check_file_name, join
+from hudi_core.storage.base import Storage
+
+PROPERTIES = ".hoodie/hoodie.properties"
+BACKUP = ".hoodie/hoodie.properties.backup"
+COPY_ON_WRITE = "COPY_ON_WRITE"
+MERGE_ON_READ = "MERGE_ON_READ"
+
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.2
+_MAX_VERSION = 2**31 - 1
+
+NAME: ConfigKey[str] = ConfigKey("hoodie.table.name", "", text, "name of the table")
+DATABASE: ConfigKey[str] = ConfigKey("hoodie.database.name", "", text, "database of the table, may be empty")
+TABLE_TYPE: ConfigKey[str] = ConfigKey("hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ")
+VERSION: ConfigKey[int] = ConfigKey("hoodie.table.version", -1, whole_number(0, _MAX_VERSION), "version of the table format")
+LAYOUT: ConfigKey[int] = ConfigKey("hoodie.timeline.layout.version", -1, whole_number(0, _MAX_VERSION), "layout of the timeline: 1 or 2")
+CHECKSUM: ConfigKey[int] = ConfigKey("hoodie.table.checksum", -1, whole_number(0, 2**32 - 1), "CRC32 of `database.name`")
+RECORD_KEYS: ConfigKey[tuple[str, ...]] = ConfigKey("hoodie.table.recordkey.fields", (), name_list, "comma list of record key columns")
+PARTITION_FIELDS: ConfigKey[tuple[str, ...]] = ConfigKey("hoodie.table.partition.fields", (), name_list, "comma list of partition columns")
+ORDERING: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "hoodie.table.ordering.fields",
+    (),
+    name_list,
+    "column that decides which of two versions of a row is newer",
+    aliases=("hoodie.table.precombine.field",),
+)
+PAYLOAD: ConfigKey[str | None] = ConfigKey("hoodie.compaction.payload.class", None, optional_text, "class of Hudi that merges two versions of a row")
+BASE_FORMAT: ConfigKey[str] = ConfigKey(
+    "hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", "LANCE"), "format of base files"
+)
+METADATA: ConfigKey[tuple[str, ...]] = ConfigKey("hoodie.table.metadata.partitions", (), name_list, "partitions of the metadata table")
+METADATA_INFLIGHT: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "hoodie.table.metadata.partitions.inflight", (), name_list, "partitions of the metadata table that are being built"
+)
+POPULATE_META: ConfigKey[bool] = ConfigKey("hoodie.populate.meta.fields", True, boolean, "whether rows carry the _hoodie_ columns")
+TIMEZONE: ConfigKey[str] = ConfigKey("hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"), "zone of the instant times: LOCAL or UTC")
+ARCHIVE_FOLDER: ConfigKey[str] = ConfigKey("hoodie.archivelog.folder", "archived", text, "folder of the archived timeline below .hoodie")
+HIVE_STYLE: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.hive_style_partitioning", False, boolean, "partition paths are column=value")
+URL_ENCODE: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.partitionpath.urlencode", False, boolean, "partition values are URL-encoded")
+DROP_PARTITION: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.drop.partition.columns", False, boolean, "base files lack the partition columns")
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """The properties of a table, typed. `raw` holds all of them as text, unknown ones too."""
+
+    path: str
+    """The properties file, for messages."""
+    name: str
+    database: str
+    table_type: str
+    version: int
+    layout_version: int
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    """Column names; a custom key generator's `column:TYPE` is cut to the column."""
+    ordering_fields: tuple[str, ...]
+    """The precombine column; several only from version 9 on."""
+    payload_class: str | None
+    """The class of `hoodie.compaction.payload.class`; None when the properties do not say."""
+    base_file_format: str
+    metadata_partitions: frozenset[str]
+    metadata_partitions_inflight: frozenset[str]
+    populate_meta_fields: bool
+    timezone: str
+    archive_folder: str
+    hive_style: bool
+    url_encode: bool
+    drop_partition_columns: bool
+    raw: Mapping[str, str] = field(repr=False)
+
+    @property
+    def ordering_field(self) -> str | None:
+        """The precombine column, None when the table has none; raises UnsupportedError for several."""
+        if len(self.ordering_fields) > 1:
+            names = ", ".join(self.ordering_fields)
+            raise UnsupportedError(f"several ordering fields: {names}", path=self.path, remedy="this release merges by one ordering column")
+        return self.ordering_fields[0] if self.ordering_fields else None
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        """Whether the table has log files."""
+        return self.table_type == MERGE_ON_READ
+
+    @property
+    def features(self) -> TableVersion:
+        """What the table's version has; raises UnsupportedVersionError for one that this release does not handle."""
+        return require_supported(self.version, self.layout_version, self.path)
+
+    @staticmethod
+    def load(storage: Storage, *, base: str = "") -> TableConfig:
+        """Reads and checks the properties of the table at `base` (`""`, or `.hoodie/metadata` for the metadata table).
+
+        Raises ConfigError when there is no table, CorruptFileError when neither the file nor its backup is whole, and
+        UnsupportedVersionError for a version that this release does not handle. Every message names the file.
+        """
+        return _read_valid(storage, join(base, PROPERTIES), join(base, BACKUP))
+
+    @staticmethod
+    def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
+        """The properties as typed values; raises CorruptFileError (checksum, missing keys) or ConfigError naming `path`.
+
+        Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is looked at.
+        """
+        raw = parse_properties(data, path=path)
+        _check_whole(raw, path)
+        version = VERSION.read(raw, path=path)
+        layout = _layout(raw, version, path)
+        if not any_version:
+            require_supported(version, layout, path)
+        return TableConfig(
+            path=path,
+            name=NAME.read(raw, path=path),
+            database=DATABASE.read(raw, path=path),
+            table_type=TABLE_TYPE.read(raw, path=path),
+            version=version,
+            layout_version=layout,
+            record_key_fields=RECORD_KEYS.read(raw, path=path),
+            partition_fields=tuple(name.split(":", 1)[0] for name in PARTITION_FIELDS.read(raw, path=path)),
+            ordering_fields=ORDERING.read(raw, path=path),
+            payload_class=PAYLOAD.read(raw, path=path),
+            base_file_format=BASE_FORMAT.read(raw, path=path),
+            metadata_partitions=frozenset(METADATA.read(raw, path=path)),
+            metadata_partitions_inflight=frozenset(METADATA_INFLIGHT.read(raw, path=path)),
+            populate_meta_fields=POPULATE_META.read(raw, path=path),
+            timezone=TIMEZONE.read(raw, path=path),
+            archive_folder=check_file_name(ARCHIVE_FOLDER.read(raw, path=path), source=path),
+            hive_style=HIVE_STYLE.read(raw, path=path),
+            url_encode=URL_ENCODE.read(raw, path=path),
+            drop_partition_columns=DROP_PARTITION.read(raw, path=path),
+            raw=raw,
+        )
+
+
+def table_checksum(database: str, name: str) -> int:
+    """CRC32 of `database.name` in UTF-8 (facts 1.1; HoodieTableConfig.generateChecksum)."""
+    return zlib.crc32(f"{database}.{name}".encode())
+
+
+def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
+    """The file, else its backup.
+
+    A writer creates the backup, deletes the file, writes it anew and deletes the backup (facts 1.2). So the file is looked for again
+    after the backup was found missing, and while a backup stands, an unreadable pair is tried a few times.
+    """
+    failure: HudiError | None = None
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE_SECONDS)
+        failure = None
+        for path in (main, backup, main):
+            try:
+                return TableConfig.parse(storage.read(path), path=main, any_version=False)
+            except StorageNotFoundError:
+                continue
+            except UnsupportedVersionError:
+                raise
+            except (FormatError, ConfigError) as error:
+                failure = failure or error
+        if not storage.exists(backup):
+            break
+    raise failure or ConfigError(f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the address of the table")
+
+
+def _check_whole(raw: Mapping[str, str], path: str) -> None:
+    if not raw:
+        raise CorruptFileError("the file is empty", path=path, remedy=f"restore it from {BACKUP} or a copy; a crashed writer left it so")
+    for key in (NAME, TABLE_TYPE, VERSION):
+        if not key.is_set(raw):
+            raise CorruptFileError(f"{key.name} is missing", path=path, remedy="restore the file from a copy")
+    expected = table_checksum(raw.get(DATABASE.name, ""), raw[NAME.name])
+    if CHECKSUM.is_set(raw) and CHECKSUM.read(raw, path=path) != expected:
+        raise CorruptFileError(
+            f"{CHECKSUM.name} is {raw[CHECKSUM.name]}, but database and name give {expected}",
+            path=path,
+            remedy="somebody edited the name or the database; undo that, or correct the checksum",
+        )
+
+
+def _layout(raw: Mapping[str, str], version: int, path: str) -> int:
+    """Layout 1 when the key is absent, which only tables before version 8 may do (TimelineLayoutVersion)."""
+    if LAYOUT.is_set(raw):
+        return LAYOUT.read(raw, path=path)
+    return 1 if version < 8 else 2

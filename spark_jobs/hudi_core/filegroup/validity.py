@@ -1,0 +1,65 @@
+"""Which instants' log blocks count: the few facts of a timeline that a task on an executor needs, in a form that travels as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, State
+
+if TYPE_CHECKING:
+    from hudi_core.model.engine import Json
+    from hudi_core.timeline.query import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedInstants:
+    """Answers "is this instant committed?" (AbstractHoodieLogRecordReader of Hudi 0.15).
+
+    Committed is an instant that is a completed commit, deltacommit or replacecommit, or that is older than the first of them (its file
+    was archived), unless it is inflight.
+    """
+
+    completed: frozenset[str]
+    inflight: frozenset[str]
+    start: str | None
+
+    def __call__(self, instant: str) -> bool:
+        if instant in self.inflight:
+            return False
+        return instant in self.completed or (self.start is not None and instant < self.start)
+
+    @staticmethod
+    def of(timeline: Timeline) -> CommittedInstants:
+        """The facts of a loaded timeline."""
+        commits = timeline.commits()
+        inflight = timeline.filter(lambda instant: instant.state is State.INFLIGHT and instant.action in COMMIT_ACTIONS)
+        return CommittedInstants(commits.requested_times, inflight.requested_times, commits.start)
+
+    def to_json(self) -> Json:
+        """The facts as a JSON object."""
+        return {"completed": sorted(self.completed), "inflight": sorted(self.inflight), "start": self.start}
+
+    @staticmethod
+    def from_json(raw: Json) -> CommittedInstants:
+        """The inverse of to_json; raises ConfigError for anything else."""
+        try:
+            return CommittedInstants(frozenset(raw["completed"]), frozenset(raw["inflight"]), raw["start"])
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"committed instants are not what this version writes: {error!r}") from error
+
+
+def latest_read_instant(timeline: Timeline) -> str | None:
+    """The instant up to which a snapshot query reads log blocks: the last completed commit; None for a table without any."""
+    last = timeline.commits().last()
+    return None if last is None else last.requested_time
+
+
+def latest_compaction_instant(timeline: Timeline) -> str | None:
+    """The instant up to which a compaction reads log blocks (HoodieCompactor.getMaxInstantTime of Hudi 0.15).
+
+    The last completed commit, deltacommit or rollback of the whole timeline: a rollback counts, so that its command blocks are obeyed.
+    """
+    last = timeline.completed().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.ROLLBACK).last()
+    return None if last is None else last.requested_time

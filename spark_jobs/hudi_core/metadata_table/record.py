@@ -1,0 +1,111 @@
+"""Records of the metadata table's `files` partition and their Avro form (HoodieMetadataRecord, HoodieMetadataPayload).
+
+A record is an HFile cell: the row is the key, the value an Avro datum whose own `key` field is blank and whose `_hoodie_*` fields are null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.binary import Reader
+from hudi_core.errors import CorruptFileError, FormatError
+
+ALL_PARTITIONS = "__all_partitions__"
+"""The key of the record that lists the partitions (HoodieTableMetadata.RECORDKEY_PARTITION_LIST)."""
+
+
+class RecordKind(IntEnum):
+    """The `type` of a record of the `files` partition (MetadataPartitionType)."""
+
+    PARTITIONS = 1
+    FILES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file's size in bytes, or the mark that it was deleted (size 0); of a partition in the partitions record the size is 0."""
+
+    size: int
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRecord:
+    """What one record says: partitions under ALL_PARTITIONS, or the file names of the partition that is the key.
+
+    The key of a table without partitions is model.partition.NON_PARTITIONED.
+    """
+
+    key: str
+    kind: RecordKind
+    entries: Mapping[str, FileEntry]
+
+
+class RecordCodec:
+    """Decodes records by the schema of the block or file they are in."""
+
+    def __init__(self, schema_text: str, *, path: str) -> None:
+        """Raises CorruptFileError naming `path` when the text is no Avro schema."""
+        try:
+            self._codec = DatumCodec(json.loads(schema_text))
+        except (json.JSONDecodeError, FormatError, RecursionError) as error:
+            raise CorruptFileError(f"the schema of the metadata records is not an Avro schema ({error})", path=path) from error
+        self._path = path
+
+    def decode(self, key: bytes, value: bytes) -> FilesRecord:
+        """The record of a cell. Raises CorruptFileError when it does not decode, or belongs to another partition than `files`."""
+        datum = self._codec.decode(value, path=self._path)
+        name = Reader(key, self._path).utf8(len(key))
+        if not isinstance(datum, dict):
+            raise CorruptFileError(f"metadata record {name!r} is not an Avro record", path=self._path)
+        number, files = datum.get("type"), datum.get("filesystemMetadata")
+        if number not in (RecordKind.PARTITIONS, RecordKind.FILES) or not (files is None or isinstance(files, dict)):
+            raise CorruptFileError(f"metadata record {name!r} is of type {number!r}, not a list of files", path=self._path)
+        kind = RecordKind(number)
+        entries = {file: self._entry(name, file, info) for file, info in (files or {}).items()}
+        if kind is RecordKind.FILES:
+            self._check_sizes(name, entries)
+        return FilesRecord(name, kind, entries)
+
+    def _entry(self, key: str, file: str, info: Any) -> FileEntry:
+        size, is_deleted = (info.get("size"), info.get("isDeleted")) if isinstance(info, dict) else (None, None)
+        if not isinstance(size, int) or not isinstance(is_deleted, bool):
+            raise CorruptFileError(f"metadata record {key!r} has a broken entry for {file!r}", path=self._path)
+        return FileEntry(size, is_deleted)
+
+    def _check_sizes(self, key: str, entries: Mapping[str, FileEntry]) -> None:
+        """Hudi refuses such records when it merges them (HoodieMetadataPayload.validatePayload)."""
+        for file, entry in entries.items():
+            if entry.size <= 0 and not entry.is_deleted:
+                raise CorruptFileError(f"metadata record {key!r} gives {file!r} a size of {entry.size} bytes", path=self._path)
+
+
+@lru_cache(maxsize=1)
+def schema_text() -> str:
+    """The Avro schema that Hudi 0.15 stores with these records (table version 6), without its doc texts."""
+    return resources.files("hudi_core.metadata_table").joinpath("schema_v6.avsc").read_text(encoding="utf-8").strip()
+
+
+@lru_cache(maxsize=1)
+def _writer() -> DatumCodec:
+    return DatumCodec(json.loads(schema_text()))
+
+
+def encode_items(records: Iterable[FilesRecord]) -> list[tuple[bytes, bytes]]:
+    """The cells of an HFile block, sorted by key bytes, values by `schema_text()`. Raises ValueError when two records share a key."""
+    codec = _writer()
+    items: dict[bytes, bytes] = {}
+    for record in records:
+        key = record.key.encode("utf-8")
+        if key in items:
+            raise ValueError(f"two metadata records have the key {record.key!r}")
+        files = {name: {"size": entry.size, "isDeleted": entry.is_deleted} for name, entry in record.entries.items()}
+        items[key] = codec.encode({"key": "", "type": int(record.kind), "filesystemMetadata": files})
+    return sorted(items.items())

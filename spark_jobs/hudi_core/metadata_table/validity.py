@@ -1,0 +1,80 @@
+"""Which blocks of the metadata table's log files count (HoodieTableMetadataUtil.getValidInstantTimestamps of Hudi 0.15).
+
+The metadata table completes an instant before the data table does, so its own timeline is not enough: a block counts when its instant is
+completed on the data timeline too, or is one that only the metadata table has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.query import Timeline
+
+SOLO_COMMIT: Final = "00000000000000"
+"""How the instants of a metadata table start that was made before the data table's first commit."""
+
+_INSTANT_LENGTH: Final = 17
+_SUFFIXES: Final = frozenset({"001", "002", "003", "004", "005", "006"})
+"""What the metadata table appends to an instant for its own compaction, clean, restore, indexer, log compaction and rollback."""
+_FIRST_INIT_SUFFIX: Final = "010"
+
+RolledBack = Callable[[Instant], list[str]]
+"""The instants that a completed rollback or restore of the data table took back."""
+
+
+def valid_instants(data: Timeline, metadata: Timeline, rolled_back: RolledBack) -> frozenset[str]:
+    """The instants whose blocks count, of the data table's and the metadata table's timelines.
+
+    Instants that were rolled back count as well: rollback commands in the log take their blocks away, and without them nothing would. A
+    data instant older than the timeline is not among them, since archiving waits until the metadata table has compacted it.
+    """
+    valid = {instant.requested_time for instant in data.completed()}
+    for instant in metadata.completed():
+        if instant.action in (Action.ROLLBACK, Action.RESTORE) or (instant.action == Action.DELTA_COMMIT and is_own(instant.requested_time)):
+            valid.add(instant.requested_time)
+    # Real Hudi reads only the rollbacks that are newer than the earliest valid instant; an older one names instants whose blocks are gone.
+    earliest = min(valid, default=SOLO_COMMIT)
+    for instant in data.completed().of_actions(Action.ROLLBACK, Action.RESTORE):
+        if instant.requested_time > earliest:
+            valid.update(rolled_back(instant))
+    return frozenset(valid)
+
+
+def is_own(instant_time: str) -> bool:
+    """Whether only the metadata table has this deltacommit: it started a partition, or carries a suffix of the table's own services."""
+    if instant_time.startswith(SOLO_COMMIT):
+        return True
+    suffix = instant_time[_INSTANT_LENGTH:]
+    return len(suffix) == 3 and (suffix in _SUFFIXES or suffix >= _FIRST_INIT_SUFFIX)
+
+
+def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
+    """The instants that a completed rollback or restore of the data table took back; raises CorruptFileError when its file does not say.
+
+    The completed file of a rollback is empty after a crash; its plan then says which instant it was (getRollbackedCommits).
+    """
+    path = timeline.path_of(instant)
+    details = timeline.read_any(instant.requested_time, instant.action, State.COMPLETED)
+    if instant.action == Action.RESTORE:
+        by_instant = details.get("hoodieRestoreMetadata")
+        lists = by_instant.values() if isinstance(by_instant, dict) else [None]
+        rollbacks = [entry for entries in lists for entry in (entries if isinstance(entries, list) else [None])]
+        return [time for rollback in rollbacks for time in _instants(rollback, path)]
+    if not details:
+        plan = timeline.read_any(instant.requested_time, instant.action, State.REQUESTED).get("instantToRollback")
+        return _texts([plan.get("commitTime") if isinstance(plan, dict) else None], path)
+    return _instants(details, path)
+
+
+def _instants(rollback: Any, path: str) -> list[str]:
+    return _texts(rollback.get("commitsRollback") if isinstance(rollback, dict) else None, path)
+
+
+def _texts(values: Any, path: str) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise CorruptFileError("does not say which instants it rolled back", path=path)
+    return values

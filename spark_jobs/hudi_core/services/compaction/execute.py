@@ -1,0 +1,207 @@
+"""One operation of a compaction plan: merges a file slice's base file and log files into a new base file (HoodieCompactor, facts 10.1).
+
+Runs wherever the engine puts it, on what the unit says alone. Peak memory of a task is bounded by the options, not by the files:
+`airflow_hudi.memory.bytes` of log records, beyond which they lie in memory-mapped temporary files; for every log record its key, its
+ordering value and 9 bytes; one batch of base rows and its merged copy; one Parquet row group being written (`hoodie.parquet.block.size`);
+what 4 to 8 MiB of an Avro log block decode to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
+from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ConfigError, ExecutionError
+from hudi_core.filegroup.base_file import base_batches, grouped, open_base_file
+from hudi_core.filegroup.base_merge import BaseMerger, MergeCounts
+from hudi_core.filegroup.create_handle import BaseFileHandle
+from hudi_core.filegroup.log_records import merge_logs
+from hudi_core.filegroup.log_scan import ScanCounts, scan_log_files
+from hudi_core.filegroup.markers import MarkerType, create_marker
+from hudi_core.filegroup.merge import LogRecords
+from hudi_core.filegroup.ordering import Ordering
+from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.filegroup.validity import CommittedInstants
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import BaseFileName, parse_base_file, parse_log_file
+from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.model.stats import WriteStat
+from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.timeline.write_stats import stat_to_json
+from hudi_core.view.file_group import DataFile
+
+if TYPE_CHECKING:
+    from hudi_core.model.engine import Json, TaskAttempt
+    from hudi_core.storage.base import Storage
+    from hudi_core.timeline.plans import CompactionOperation
+
+DEFAULT_CODEC = "GZIP"
+NULL_COMMIT = "null"
+"""prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
+_LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
+GROUP_SHARE = 8
+"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
+
+
+def compaction_unit(
+    operation: CompactionOperation,
+    *,
+    uri: str,
+    storage_options: Mapping[str, str],
+    instant: str,
+    max_instant: str | None,
+    committed: CommittedInstants,
+    schema: AvroSchema,
+    policy: MergePolicy,
+    config: WriteConfig,
+) -> Json:
+    """The unit that compact_operation runs for one operation of the plan at `instant`.
+
+    `max_instant` is validity.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it, `schema` the table's Avro schema.
+    """
+    return {
+        "uri": uri,
+        "storage_options": dict(storage_options),
+        "instant": instant,
+        "max_instant": max_instant,
+        "committed": committed.to_json(),
+        "schema": schema,
+        "policy": policy.to_json(),
+        "write": config.to_json(),
+        "operation": {
+            "partition": operation.partition,
+            "file_id": operation.file_id,
+            "base_instant": operation.base_instant,
+            "base_file": operation.base_file,
+            "log_files": list(operation.log_files),
+            "metrics": dict(operation.metrics),
+        },
+    }
+
+
+def compact_operation(unit: Json, attempt: TaskAttempt) -> Json:
+    """Compacts one file slice; the UnitTask of compaction.
+
+    Returns `{"stat": HoodieWriteStat as JSON or None, "records": row counts, "seconds": by stage}`. `stat` is None when there is nothing to
+    write: no base file, and no log block that counts. Files: the marker first, then the base file under a name of this attempt.
+    Raises HudiError only: StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for a corrupt
+    log block (unless allowed), UnsupportedError, ExecutionError when the counts of rows in and out do not agree.
+    """
+    compaction = _Compaction(unit, attempt)
+    try:
+        return compaction.run()
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(f"merging the file slice failed: {error!r}", path=join(compaction.partition, compaction.name)) from error
+
+
+class _Compaction:
+    def __init__(self, unit: Json, attempt: TaskAttempt) -> None:
+        try:
+            operation = unit["operation"]
+            self.instant = check_file_name(unit["instant"], source="compaction unit")
+            self.partition = check_partition(operation["partition"], source="compaction unit")
+            self.file_id: str = operation["file_id"]
+            self.base_name: str | None = operation["base_file"]
+            self.log_names: list[str] = [check_file_name(name, source="compaction unit") for name in operation["log_files"]]
+            self.metrics: Mapping[str, Any] = operation["metrics"]
+            self.max_instant: str | None = unit["max_instant"]
+            self.schema = without_meta_fields(unit["schema"])
+            self.committed = CommittedInstants.from_json(unit["committed"])
+            self.policy = MergePolicy.from_json(unit["policy"])
+            self.config = WriteConfig.from_json(unit["write"])
+            self.storage: Storage = open_data_storage(unit["uri"], unit["storage_options"])
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"compaction unit is not what this version makes: {error!r}") from error
+        token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
+        self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
+        self.ordering = Ordering.of(self.policy.ordering_field, self.schema, path=self.file_id)
+
+    def run(self) -> Json:
+        started = time.perf_counter()
+        files = self._log_files()
+        scan = scan_log_files(self.storage, files, self.committed, latest_instant=self.max_instant)
+        if not self.config.allow_corrupt_log_blocks:
+            scan.refuse_corrupt()
+        # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is nothing when it has none.
+        if not scan.blocks and self.base_name is None:
+            return {"stat": None, "records": asdict(MergeCounts()), "seconds": {}}
+        with ExitStack() as stack:
+            base = None
+            if self.base_name is not None:
+                base = stack.enter_context(open_base_file(self.storage, join(self.partition, self.base_name)))
+            create_marker(self.storage, self.instant, self.partition, self.name, MarkerType.CREATE if base is None else MarkerType.MERGE)
+            handle = stack.enter_context(
+                BaseFileHandle(self.storage, join(self.partition, self.name), self.schema, self.config, codec=self._codec(base))
+            )
+            records = merge_logs(self.storage, scan, handle.rows_schema, self.policy, self.ordering, budget=self.config.memory_bytes)
+            stack.enter_context(records.store)
+            scanned = time.perf_counter()
+            counts = self._merge(base, records, handle)
+            size = handle.close()
+        return self._result(scan.counts, records, counts, size, sum(file.size for file in files), (started, scanned, time.perf_counter()))
+
+    def _log_files(self) -> list[DataFile]:
+        """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""
+        names = sorted(self.log_names, key=lambda name: parse_log_file(name).scan_order)
+        return [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
+
+    def _codec(self, base: ParquetBaseFile | None) -> str:
+        """The compression asked for, else that of the file that is replaced, else Hudi's default."""
+        return self.config.parquet_codec or (base.compression if base is not None else None) or DEFAULT_CODEC
+
+    def _merge(self, base: ParquetBaseFile | None, records: LogRecords, handle: BaseFileHandle) -> MergeCounts:
+        """Streams the base through the merge into the new file, then what only the logs have; checks that no row was lost or doubled."""
+        merger = BaseMerger(records, self.policy, self.ordering, path=handle.path if base is None else base.path)
+        if base is not None:
+            batches = base_batches(base, handle.rows_schema, batch_rows=self.config.batch_rows)
+            for group in grouped(batches, rows=len(records), max_bytes=self.config.memory_bytes // GROUP_SHARE):
+                for batch in merger.apply(group):
+                    handle.write(batch)
+        for batch in merger.inserts(self.config.batch_rows):
+            handle.write(batch)
+        counts = merger.counts
+        expected = 0 if base is None else base.num_rows
+        if counts.base != expected or counts.written != handle.rows:
+            raise ExecutionError(
+                f"read {counts.base} of {expected} base rows, deleted {counts.deleted}, inserted {counts.inserted}, but wrote {handle.rows}",
+                path=handle.path,
+            )
+        return counts
+
+    def _result(
+        self, scan: ScanCounts, records: LogRecords, counts: MergeCounts, size: int, log_bytes: int, times: tuple[float, float, float]
+    ) -> Json:
+        started, scanned, ended = times
+        stat = WriteStat(
+            file_id=self.file_id,
+            path=join(self.partition, self.name),
+            partition_path=self.partition,
+            prev_commit=NULL_COMMIT if self.base_name is None else parse_base_file(self.base_name).instant,
+            num_writes=counts.written,
+            num_deletes=counts.deleted + counts.missed_deletes,
+            num_update_writes=counts.updated,
+            # HoodieMergeHandle counts a delete whose key the base lacks as an insert too; HoodieCreateHandle does not.
+            num_inserts=counts.inserted + (counts.missed_deletes if self.base_name is not None else 0),
+            file_size_in_bytes=size,
+            total_write_bytes=size,
+            total_log_records=records.record_count,
+            total_log_files_compacted=scan.files,
+            total_log_size_compacted=int(self.metrics.get(_LOG_SIZE_METRIC, log_bytes)),
+            total_updated_records_compacted=len(records),
+            total_log_blocks=scan.blocks,
+            total_corrupt_log_block=scan.corrupt,
+            total_rollback_blocks=scan.rolled_back,
+            total_scan_time_ms=int((scanned - started) * 1000),
+            total_upsert_time_ms=0 if self.base_name is None else int((ended - scanned) * 1000),
+            total_create_time_ms=int((ended - scanned) * 1000) if self.base_name is None else 0,
+        )
+        seconds = {"scan": round(scanned - started, 3), "write": round(ended - scanned, 3)}
+        return {"stat": stat_to_json(stat), "records": asdict(counts) | {"written": counts.written}, "seconds": seconds}

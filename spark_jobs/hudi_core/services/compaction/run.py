@@ -1,0 +1,206 @@
+"""Runs one planned compaction from `requested` to `completed`, or says that there is nothing to do: the straight line of every service.
+
+checks → claim → roll an earlier attempt back → inflight → execute → prove → reconcile → complete → clean up
+
+Every step may be cut off: whoever claims the instant next finds its traces and either rolls them back or only cleans up.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.service_config import HeartbeatConfig, LockConfig
+from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.filegroup.markers import delete_markers, list_markers
+from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.metadata_table.writer import MetadataWriter
+from hudi_core.model.engine import Engine
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import parse_base_file
+from hudi_core.model.stats import WriteStat
+from hudi_core.request.model import InstantResult
+from hudi_core.services.compaction.checks import check_files, check_operations, check_schema_evolution, check_table
+from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata
+from hudi_core.services.compaction.execute import compact_operation
+from hudi_core.services.compaction.units import build_units, prove
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback import AttemptRollback
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.plans import CompactionPlan
+from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.rollback_target import rollback_target
+from hudi_core.timeline.table_schema import schema_of
+from hudi_core.transaction.claim import CLAIMS, Claim, claim
+from hudi_core.transaction.commit import Completer, check_not_rolled_back
+from hudi_core.transaction.lock import FileSystemLock
+from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the checks established: how rows merge, and a plan whose files are all there."""
+
+    policy: MergePolicy
+    plan: CompactionPlan
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """The partitions that the plan writes to."""
+        return frozenset(operation.partition for operation in self.plan.operations)
+
+
+class CompactionRun:
+    """One instant's run by one owner. `progress` is called with the units done and all units."""
+
+    def __init__(self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: Callable[[int, int], None] | None = None) -> None:
+        self._context = context
+        self._storage = context.storage
+        self._active = context.active
+        self._instant = instant
+        self._engine = engine
+        self._owner = owner
+        self._progress = progress
+
+    def run(self) -> InstantResult:
+        """Compacts, or returns the completed state when the instant is done already.
+
+        Raises ConfigError, FormatError or StorageNotFoundError before anything is written; ConflictError while somebody else runs the
+        instant; ExecutionError and the units' own errors when the work failed, after which the instant can be run again.
+        """
+        started = time.monotonic()
+        policy = check_table(self._context)
+        timeline = self._active.load()
+        if self._find(timeline).is_completed:
+            self._clean_up_completed(timeline)
+            return self._result([], started)
+        work = self._check_plan(policy, timeline)
+        with self._claim() as held:
+            stats = [] if self._find(self._active.load()).is_completed else self._execute(work, held)
+        self._storage.delete_folder(f"{CLAIMS}/{self._instant}")
+        return self._result(stats, started)
+
+    def _find(self, timeline: Timeline) -> Instant:
+        found = timeline.find(self._instant, Action.COMPACTION)
+        if found is None or found.pending_action not in (Action.COMPACTION, Action.COMMIT) or self._is_plain_commit(found):
+            raise ConfigError(
+                f"the timeline holds no compaction at instant {self._instant}",
+                path=self._active.folder,
+                remedy="list the instants with `hudictl timeline`",
+            )
+        return found
+
+    def _is_plain_commit(self, found: Instant) -> bool:
+        """A write to a copy-on-write table has the class of a compaction; its pending files tell them apart, its metadata without them."""
+        if found.pending_action == Action.COMPACTION:
+            return False
+        return not found.is_completed or not self._active.read_commit(found).compacted
+
+    def _check_plan(self, policy: MergePolicy, timeline: Timeline) -> Work:
+        plan = self._active.read_plan(self._instant)
+        check_operations(plan.operations, path=self._active.path(self._instant, Action.COMPACTION, State.REQUESTED))
+        latest = timeline.commits().last()
+        if latest is not None:
+            check_schema_evolution(self._active.read_commit(latest), path=self._active.path_of(latest))
+        self._schema(timeline)
+        check_files(self._storage, plan.operations)
+        return Work(policy, plan)
+
+    def _execute(self, work: Work, held: Claim) -> list[WriteStat]:
+        try:
+            return self._attempt(work, held)
+        except HudiError:
+            self._withdraw_if_lost(work, held)
+            raise
+
+    def _withdraw_if_lost(self, work: Work, held: Claim) -> None:
+        """Deletes this attempt's own files when the instant has another owner by now.
+
+        The new owner may have completed and cleaned up before our last file was written, so nobody else would look for it. Our epoch in
+        the write token tells our files from the new owner's.
+        """
+        try:
+            held.check()
+        except ConflictError as error:
+            log.warning("%s: this attempt's files are removed", error)
+            found = self._find(self._active.load())
+            published = {stat.path for stat in self._active.read_commit(found).write_stats()} if found.is_completed else set()
+            for info in base_files_of(self._storage, self._instant, self._touched(work.partitions)):
+                if parse_base_file(info.name).token.stage_id == held.epoch and info.path not in published:
+                    self._storage.delete(info.path)
+
+    def _attempt(self, work: Work, held: Claim) -> list[WriteStat]:
+        AttemptRollback(self._context, self._instant, Action.COMPACTION, work.partitions, held, self._lock).run()
+        held.check()
+        self._active.to_inflight(self._instant, Action.COMPACTION)
+        timeline = self._active.load()
+        schema = self._schema(timeline)
+        units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline)
+        results = self._engine.run(compact_operation, units, run_epoch=held.epoch, progress=self._progress)
+        stats = prove(work.plan, results, self._instant)
+        held.check()
+        winners = {stat.path: stat.file_size_in_bytes for stat in stats}
+        check_winners(winners, remove_losers(self._storage, self._instant, self._touched(work.partitions), winners))
+        carried = carried_checkpoints(timeline, self._instant, self._active.read_commit)
+        sink = None
+        if self._context.has_metadata_table:
+            sink = MetadataWriter(self._storage, self._context.config, WriteToken(0, held.epoch, 0))
+        not_rolled_back = partial(check_not_rolled_back, instant=self._instant, read_target=partial(rollback_target, self._active))
+        metadata = compaction_metadata(stats, schema, carried, self._owner.describe())
+        Completer(self._active, held, self._lock, sink).complete(self._instant, Action.COMPACTION, metadata, preconditions=(not_rolled_back,))
+        log.info("compaction %s completed: %d files", self._instant, len(stats))
+        self._clean_up(self._touched(work.partitions), winners)
+        return stats
+
+    def _clean_up_completed(self, timeline: Timeline) -> None:
+        """Removes what a run that died right after its commit left; nothing when it left nothing, or when it is alive and does so itself."""
+        if not list_markers(self._storage, self._instant) and not self._storage.list_files(f"{CLAIMS}/{self._instant}"):
+            return
+        metadata = self._active.read_commit(self._find(timeline))
+        metadata.check_paths(source=self._active.path_of(self._find(timeline)))
+        winners = {stat.path: stat.file_size_in_bytes for stat in metadata.write_stats()}
+        try:
+            held = self._claim()
+        except ConflictError as error:
+            log.info("%s: its owner cleans up", error)
+            return
+        with held, self._lock():  # taking the lock also breaks the one that the dead run may have left
+            self._clean_up(self._touched(frozenset(metadata.partition_to_write_stats)), winners)
+        self._storage.delete_folder(f"{CLAIMS}/{self._instant}")
+
+    def _clean_up(self, partitions: frozenset[str], winners: dict[str, int]) -> None:
+        """Losers first: the markers are what tells the next run that there may be some."""
+        remove_losers(self._storage, self._instant, partitions, winners)
+        delete_markers(self._storage, self._instant)
+
+    def _touched(self, partitions: frozenset[str]) -> frozenset[str]:
+        return partitions | {marker.partition for marker in list_markers(self._storage, self._instant)}
+
+    def _schema(self, timeline: Timeline) -> AvroSchema:
+        return schema_of(timeline, self._active.read_details, create_schema=self._context.config.raw.get("hoodie.table.create.schema"))
+
+    def _claim(self) -> Claim:
+        beat = HeartbeatConfig.of(self._context.options)
+        return claim(self._storage, self._instant, self._owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses)
+
+    def _lock(self) -> FileSystemLock:
+        lock = LockConfig.of(self._context.options)
+        return FileSystemLock(self._storage, self._owner, path=lock.path, expire_minutes=lock.expire_minutes, wait_ms=lock.wait_ms)
+
+    def _result(self, stats: list[WriteStat], started: float) -> InstantResult:
+        return InstantResult(
+            instant=self._instant,
+            action=Action.COMPACTION,
+            state=State.COMPLETED.value,
+            files_written=len(stats),
+            bytes_written=sum(stat.file_size_in_bytes for stat in stats),
+            records=sum(stat.num_writes for stat in stats),
+            seconds=round(time.monotonic() - started, 3),
+        )

@@ -1,0 +1,96 @@
+"""A stored plan as units for an engine, and the proof that the results are what the plan asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ExecutionError, FormatError
+from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.filegroup.validity import CommittedInstants, latest_compaction_instant
+from hudi_core.model.engine import Json
+from hudi_core.model.names import parse_base_file
+from hudi_core.model.partition import join
+from hudi_core.model.stats import WriteStat
+from hudi_core.services.compaction.execute import compaction_unit
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
+from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.write_stats import stat_from_json
+
+_COUNTS = ("base", "updated", "kept", "deleted", "inserted", "missed_deletes", "written")
+_REMEDY = "nothing was published; please report this with the log of the run"
+
+
+def build_units(context: TableContext, instant: str, plan: CompactionPlan, schema: AvroSchema, policy: MergePolicy, timeline: Timeline) -> list[Json]:
+    """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's, without meta fields."""
+    return [
+        compaction_unit(
+            operation,
+            uri=context.uri,
+            storage_options=context.storage_options,
+            instant=instant,
+            max_instant=latest_compaction_instant(timeline),
+            committed=CommittedInstants.of(timeline),
+            schema=schema,
+            policy=policy,
+            config=WriteConfig.of(context.options),
+        )
+        for operation in plan.operations
+    ]
+
+
+def prove(plan: CompactionPlan, results: Sequence[Json], instant: str) -> list[WriteStat]:
+    """The write stats of the results, once they are shown to cover the plan's operations exactly and to lose or double no row.
+
+    Raises ExecutionError otherwise. An operation whose log blocks were all rolled back and that has no base file has no result file.
+    """
+    if len(results) != len(plan.operations):
+        raise ExecutionError(f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results", remedy=_REMEDY)
+    stats = [_prove_one(operation, result, instant) for operation, result in zip(plan.operations, results, strict=True)]
+    return [stat for stat in stats if stat is not None]
+
+
+def _prove_one(operation: CompactionOperation, result: Json, instant: str) -> WriteStat | None:
+    source = f"result of {join(operation.partition, operation.file_id)}"
+    raw, counts = result.get("stat"), result.get("records")
+    if not isinstance(counts, dict):
+        raise ExecutionError("the result has no row counts", path=source, remedy=_REMEDY)
+    if raw is None:
+        if operation.base_file is not None:
+            raise ExecutionError("the operation has a base file, but the engine wrote none", path=source, remedy=_REMEDY)
+        return None
+    stat = stat_from_json(raw, path=source)
+    _check_identity(operation, stat, instant, source)
+    _check_counts(operation, stat, counts, source)
+    return stat
+
+
+def _check_identity(operation: CompactionOperation, stat: WriteStat, instant: str, source: str) -> None:
+    partition, _, name = stat.path.rpartition("/")
+    try:
+        parsed = parse_base_file(name)
+    except FormatError as error:
+        raise ExecutionError(f"the engine returned {stat.path!r}: {error.message}", path=source, remedy=_REMEDY) from error
+    expected = (operation.partition, operation.partition, operation.file_id, operation.file_id, instant)
+    if (partition, stat.partition_path, parsed.file_id, stat.file_id, parsed.instant) != expected or stat.file_size_in_bytes <= 0:
+        raise ExecutionError(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", path=source, remedy=_REMEDY)
+
+
+def _check_counts(operation: CompactionOperation, stat: WriteStat, raw: Json, source: str) -> None:
+    counts = {name: raw.get(name) for name in _COUNTS}
+    if not all(isinstance(value, int) and value >= 0 for value in counts.values()):
+        raise ExecutionError(f"the result's row counts are not counts: {counts}", path=source, remedy=_REMEDY)
+    base, updated, kept, deleted, inserted, missed, written = (int(raw[name]) for name in _COUNTS)
+    if not written == base + inserted - deleted == stat.num_writes or (operation.base_file is None and base):
+        raise ExecutionError(
+            f"{base} base rows, {inserted} inserted and {deleted} deleted do not make the {stat.num_writes} rows written", path=source, remedy=_REMEDY
+        )
+    # A key that the base holds twice is met twice, hence no equality.
+    if updated + kept + deleted + inserted + missed < stat.total_updated_records_compacted:
+        raise ExecutionError(
+            f"the logs hold {stat.total_updated_records_compacted} keys, of which {updated + kept + deleted + inserted + missed} were merged",
+            path=source,
+            remedy=_REMEDY,
+        )

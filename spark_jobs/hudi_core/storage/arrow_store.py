@@ -1,0 +1,178 @@
+"""The data path over pyarrow.fs, whose wheel brings S3, GCS, Azure and HDFS to every executor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+from hudi_core.errors import ConfigError, StorageError, StorageNotFoundError, UnsupportedError
+from hudi_core.model.partition import check_relative_path
+from hudi_core.storage.base import ByteRange, FileInfo
+from hudi_core.storage.failures import check_file_path, translated
+from hudi_core.storage.options import arrow_s3_options
+from hudi_core.storage.streams import GuardedInput, GuardedOutput
+
+_FAILURES = (pa.ArrowException,)
+ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
+
+
+def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> ArrowStorage:
+    """The storage of a URI; raises ConfigError for options that Arrow does not take for this scheme."""
+    if scheme == "s3":
+        root = uri.split("://", 1)[1].rstrip("/")
+        return ArrowStorage(arrow_fs.S3FileSystem(**arrow_s3_options(options)), root, uri)
+    if options:
+        raise ConfigError(
+            f"storage options are not taken for {scheme}:// on the data path: {', '.join(sorted(options))}",
+            path=uri,
+            remedy="give them by the environment or in the query part of the address, as pyarrow.fs.FileSystem.from_uri reads it",
+        )
+    try:
+        filesystem, root = arrow_fs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ConfigError(f"cannot open {uri}: {error}", path=uri) from error
+    return ArrowStorage(filesystem, root, uri)
+
+
+class ArrowStorage:
+    """Storage over an Arrow file system below `root`, Arrow's own name of the folder. It cannot create exclusively."""
+
+    supports_exclusive_create = False
+
+    def __init__(self, filesystem: arrow_fs.FileSystem, root: str, uri: str) -> None:
+        self.uri = uri
+        self._fs = filesystem
+        self._root = root.rstrip("/")
+        self._bucket_seen = False
+        self._has_folders = isinstance(filesystem, (arrow_fs.LocalFileSystem, arrow_fs.HadoopFileSystem))
+
+    def stat(self, path: str) -> FileInfo:
+        target = self._file(path)
+        with translated(path, self.uri, _FAILURES):
+            info = self._fs.get_file_info(target)
+        if info.type != arrow_fs.FileType.File:
+            self._check_bucket(path)
+            raise StorageNotFoundError(f"no such file in {self.uri}", path=path)
+        return self._info(info)
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except StorageNotFoundError:
+            return False
+        return True
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        found = [self._info(info) for info in self._children(folder) if info.type == arrow_fs.FileType.File]
+        return sorted(found, key=lambda info: info.path)
+
+    def list_folders(self, folder: str) -> list[str]:
+        return sorted(self._relative(info.path) for info in self._children(folder) if info.type == arrow_fs.FileType.Directory)
+
+    def read(self, path: str) -> bytes:
+        with self._open(path) as file, translated(path, self.uri, _FAILURES):
+            return bytes(file.read())
+
+    def read_range(self, path: str, span: ByteRange) -> bytes:
+        with self._open(path) as file, translated(path, self.uri, _FAILURES):
+            size = file.size()
+            start = max(0, size + span.start) if span.start < 0 else min(span.start, size)
+            length = max(0, min(span.length, size - start))
+            return bytes(file.read_at(length, start)) if length else b""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Whole to readers on object stores, where the object appears at close; refused on file systems, where it does not."""
+        target = self._file(path)
+        if self._has_folders:
+            raise UnsupportedError("Arrow cannot replace a file of a file system as a whole", path=path, remedy="write through the control side")
+        with translated(path, self.uri, _FAILURES), self._fs.open_output_stream(target) as file:
+            file.write(data)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        check_file_path(path, self.uri)
+        raise UnsupportedError(
+            "Arrow's file systems cannot create a file exclusively", path=path, remedy="open the table with open_storage for timeline and locks"
+        )
+
+    def delete(self, path: str) -> bool:
+        target = self._file(path)
+        if not self.exists(path):
+            return False
+        try:
+            with translated(path, self.uri, _FAILURES):
+                self._fs.delete_file(target)
+        except StorageNotFoundError:
+            return False
+        return True
+
+    def delete_folder(self, folder: str) -> None:
+        if not folder:
+            raise StorageError("refused to delete the root of the storage", path=self.uri)
+        check_relative_path(folder, source=self.uri)
+        target = self._target(folder)
+        with translated(folder, self.uri, _FAILURES):
+            if self._fs.get_file_info(target).type == arrow_fs.FileType.Directory:
+                self._fs.delete_dir(target)
+
+    def open_input(self, path: str) -> BinaryIO:
+        file = self._open(path)
+        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri, _FAILURES)))
+
+    def open_output(self, path: str) -> BinaryIO:
+        target = self._file(path)
+        with translated(path, self.uri, _FAILURES):
+            if self._has_folders:
+                self._fs.create_dir(target.rsplit("/", 1)[0], recursive=True)
+            file = self._fs.open_output_stream(target)
+        return cast(BinaryIO, GuardedOutput(cast(BinaryIO, file), lambda _: translated(path, self.uri, _FAILURES)))
+
+    def _target(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def _file(self, path: str) -> str:
+        return self._target(check_file_path(path, self.uri))
+
+    def _relative(self, target: str) -> str:
+        return target[len(self._root) + 1 :]
+
+    def _info(self, info: arrow_fs.FileInfo) -> FileInfo:
+        modified = info.mtime_ns
+        return FileInfo(self._relative(info.path), int(info.size or 0), 0.0 if modified is None else modified / 1e9)
+
+    def _children(self, folder: str) -> list[arrow_fs.FileInfo]:
+        check_relative_path(folder, source=self.uri)
+        selector = arrow_fs.FileSelector(self._target(folder), allow_not_found=True, recursive=False)
+        try:
+            with translated(folder, self.uri, _FAILURES):
+                found = list(self._fs.get_file_info(selector))
+        except StorageNotFoundError:
+            return []  # it is a file
+        if not found:
+            self._check_bucket(folder)
+        return found
+
+    def _open(self, path: str) -> pa.NativeFile:
+        target = self._file(path)
+        if self._has_folders:
+            self.stat(path)  # opening a folder is an error of its own there
+        try:
+            with translated(path, self.uri, _FAILURES):
+                return self._fs.open_input_file(target)
+        except StorageNotFoundError:
+            self._check_bucket(path)
+            raise
+
+    def _check_bucket(self, path: str) -> None:
+        """Arrow says of an absent bucket what it says of an absent object; raises StorageError for the bucket."""
+        if self._bucket_seen or not isinstance(self._fs, arrow_fs.S3FileSystem):
+            return
+        try:
+            absent = self._fs.get_file_info(self._root.split("/", 1)[0]).type == arrow_fs.FileType.NotFound
+        except OSError:
+            absent = False  # it may not be ours to look at, but it is there
+        if absent:
+            raise StorageError(f"the bucket of {self.uri} does not exist", path=path, remedy="check the address of the table and the endpoint")
+        self._bucket_seen = True

@@ -1,0 +1,55 @@
+"""Turns the failures of operating systems and storage clients into the errors of the storage port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hudi_core.errors import HudiError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.model.partition import check_relative_path
+
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""A path below a file, or one that is a folder, holds no file: the object is absent."""
+
+
+def check_file_path(path: str, uri: str) -> str:
+    """Returns `path` when it is a plain path of a file below the root `uri`; raises FormatError, or StorageError for the root itself."""
+    check_relative_path(path, source=uri)
+    if not path:
+        raise StorageError("the root of the storage is not a file", path=uri)
+    return path
+
+
+def missing_bucket(error: BaseException | None) -> bool:
+    """Whether an error (or what caused it) says that the bucket itself is not there, which must not be read as "this file is absent"."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, dict) and response.get("Error", {}).get("Code") == "NoSuchBucket":
+            return True
+        error = error.__cause__
+    return False
+
+
+def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
+    """The error of the port for a failure of the layer below. `path` is relative to `uri`."""
+    if isinstance(error, HudiError):
+        return error
+    if missing_bucket(error):
+        return StorageError(f"the bucket of {uri} does not exist", path=path, remedy="check the address of the table and the endpoint")
+    if isinstance(error, _ABSENT):
+        return StorageNotFoundError(f"no such file in {uri}", path=path)
+    if isinstance(error, FileExistsError):
+        return StorageExistsError(f"the file exists already in {uri}", path=path)
+    if isinstance(error, PermissionError):
+        return StorageError(f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process")
+    return StorageError(f"{type(error).__name__} in {uri}: {error}", path=path)
+
+
+@contextmanager
+def translated(path: str, uri: str, extra: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Runs a call of the layer below; raises its OSError (and the types in `extra`) as the error of the port."""
+    kinds: tuple[type[Exception], ...] = (OSError, *extra)
+    try:
+        yield
+    except kinds as error:
+        raise to_storage_error(error, path, uri) from error

@@ -1,0 +1,240 @@
+"""A table on any storage that fsspec reaches; carries a timeline on S3, where conditional writes make the exclusive create."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, BinaryIO, cast
+
+from fsspec.spec import AbstractBufferedFile
+
+from hudi_core.errors import StorageError, StorageExistsError, StorageNotFoundError, UnsupportedError
+from hudi_core.model.partition import check_relative_path
+from hudi_core.storage.base import ByteRange, FileInfo
+from hudi_core.storage.failures import check_file_path, to_storage_error, translated
+from hudi_core.storage.streams import GuardedInput, GuardedOutput
+
+EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
+"""Where an exclusive create is proven (tests/contract/test_storage.py). fsspec's own `x` mode elsewhere shows partial content or races."""
+FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
+"""File systems whose folders exist by themselves and are left behind by their files."""
+
+_CREATE_TAG = "airflow-hudi-create"
+_CONFLICT_ATTEMPTS = 5
+_VERSION_SUFFIX = "?versionId="
+_DELETE_THREADS = 8
+
+
+class FsspecStorage:
+    """Storage over an fsspec file system `fs` (made with `use_listings_cache=False`) below `root`, fsspec's own name of the folder."""
+
+    def __init__(self, fs: Any, root: str, uri: str) -> None:
+        self.uri = uri
+        self._fs = fs
+        self._root = root.rstrip("/")
+        protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+        self.supports_exclusive_create = bool(protocols & EXCLUSIVE_PROTOCOLS)
+        self._has_folders = bool(protocols & FOLDER_PROTOCOLS)
+
+    def stat(self, path: str) -> FileInfo:
+        target = self._file(path)
+        with translated(path, self.uri):
+            info = self._fs.info(target)
+        if info["type"] != "file":
+            raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
+        return FileInfo(path, int(info["size"]), _modified(info))
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except StorageNotFoundError:
+            return False
+        return True
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        found = [FileInfo(path, int(info["size"]), _modified(info)) for path, info in self._children(folder) if info["type"] == "file"]
+        return sorted(found, key=lambda info: info.path)
+
+    def list_folders(self, folder: str) -> list[str]:
+        return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
+
+    def read(self, path: str) -> bytes:
+        target = self._file(path)
+        with translated(path, self.uri):
+            return bytes(self._fs.cat_file(target))
+
+    def read_range(self, path: str, span: ByteRange) -> bytes:
+        target = self._file(path)
+        start, length = span.start, max(0, span.length)
+        if start < 0 or length == 0:
+            size = self.stat(path).size  # fsspec has no suffix whose length may exceed the file
+            start = max(0, size + start) if start < 0 else start
+            length = min(length, size - start)
+            if length <= 0:
+                return b""
+        try:
+            with translated(path, self.uri):
+                return bytes(self._fs.cat_file(target, start=start, end=start + length))
+        except StorageError as error:
+            if _service_code(error) in ("InvalidRange", "416"):
+                return b""  # S3 refuses a range that starts behind the end
+            raise
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._file(path)
+        with translated(path, self.uri):
+            self._make_parent(target)
+            self._fs.pipe_file(target, bytes(data))
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """One PUT with `If-None-Match: *`.
+
+        A client that loses the answer sends the PUT again and is then told "exists" about its own object, so every attempt is tagged,
+        and the tag of the object that is there decides (anchors D4: after a failed conditional PUT the outcome is unknown).
+        """
+        target = self._file(path)
+        if not self.supports_exclusive_create:
+            raise UnsupportedError(
+                f"{self.uri} cannot create a file exclusively, so it cannot carry a timeline",
+                path=path,
+                remedy="keep the table on S3 or on a local file system",
+            )
+        tag = uuid.uuid4().hex
+        for attempt in range(_CONFLICT_ATTEMPTS):
+            try:
+                self._fs.pipe_file(target, bytes(data), mode="create", Metadata={_CREATE_TAG: tag})
+                return
+            except OSError as error:
+                if self._created_by_us(target, path, tag, error):
+                    return
+            time.sleep(0.1 * 2**attempt)
+        raise StorageError(f"{self.uri} answered {_CONFLICT_ATTEMPTS} times that another conditional write is under way", path=path)
+
+    def delete(self, path: str) -> bool:
+        target = self._file(path)
+        if not self.exists(path):
+            return False
+        try:
+            with translated(path, self.uri):
+                self._fs.rm_file(target)
+        except StorageNotFoundError:
+            return False
+        return True
+
+    def delete_folder(self, folder: str) -> None:
+        if not folder:
+            raise StorageError("refused to delete the root of the storage", path=self.uri)
+        check_relative_path(folder, source=self.uri)
+        target = self._target(folder)
+        with translated(folder, self.uri):
+            self._fs.invalidate_cache(target)
+            below: Mapping[str, Any] = self._fs.find(target, withdirs=True, detail=True)
+            files = [name for name, info in below.items() if info["type"] == "file" and name.startswith(target + "/")]
+            # One by one: fsspec's recursive rm reads `*`, `?` and `[` of a partition value as a pattern.
+            with ThreadPoolExecutor(_DELETE_THREADS) as pool:
+                list(pool.map(self._remove_if_there, files))
+            if self._has_folders:
+                folders = {name for name, info in below.items() if info["type"] == "directory"}
+                for name in sorted(folders | {target}, reverse=True):
+                    if self._fs.isdir(name):
+                        self._fs.rmdir(name)
+
+    def open_input(self, path: str) -> BinaryIO:
+        size = self.stat(path).size  # s3fs opens a prefix as if it were an empty file
+        with translated(path, self.uri):
+            file = self._fs.open(self._target(path), "rb", size=size, cache_type="none")
+        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri)))
+
+    def open_output(self, path: str) -> BinaryIO:
+        target = self._file(path)
+        with translated(path, self.uri):
+            self._make_parent(target)
+            file = self._fs.open(target, "wb")
+
+        def discard() -> None:
+            file.discard()
+            file.closed = True  # else its finaliser stumbles over the discarded buffer
+
+        can_discard = isinstance(file, AbstractBufferedFile)
+        guarded = GuardedOutput(cast(BinaryIO, file), lambda _: translated(path, self.uri), discard=discard if can_discard else None)
+        return cast(BinaryIO, guarded)
+
+    def _target(self, path: str) -> str:
+        if _VERSION_SUFFIX in path and self.supports_exclusive_create:
+            raise UnsupportedError(f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version", path=path, remedy="rename the partition value")
+        return f"{self._root}/{path}" if path else self._root
+
+    def _file(self, path: str) -> str:
+        return self._target(check_file_path(path, self.uri))
+
+    def _make_parent(self, target: str) -> None:
+        if self._has_folders:
+            self._fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
+
+    def _remove_if_there(self, target: str) -> None:
+        try:
+            self._fs.rm_file(target)
+        except FileNotFoundError:
+            return  # somebody else removed it, which is what was asked for
+
+    def _children(self, folder: str) -> list[tuple[str, Mapping[str, Any]]]:
+        check_relative_path(folder, source=self.uri)
+        target = self._target(folder)
+        try:
+            with translated(folder, self.uri):
+                self._fs.invalidate_cache(target)
+                listed = self._fs.ls(target, detail=True)
+        except StorageNotFoundError:
+            return []
+        prefix = target + "/"
+        below = [(str(info["name"]).rstrip("/"), info) for info in listed]
+        # An object store may list the folder's own marker object, or the file of that name, besides what is in the folder.
+        return [(name[len(self._root) + 1 :], info) for name, info in below if name.startswith(prefix)]
+
+    def _created_by_us(self, target: str, path: str, tag: str, error: OSError) -> bool:
+        """Whether our attempt made the object. False asks for another attempt; any other outcome raises."""
+        code = _service_code(error)
+        try:
+            found = self._fs.metadata(target).get(_CREATE_TAG)
+        except FileNotFoundError:
+            if code == "ConditionalRequestConflict":
+                return False
+            if not _is_precondition(error, code):
+                raise to_storage_error(error, path, self.uri) from error
+            found = None  # it was there when the store answered
+        except OSError:
+            raise to_storage_error(error, path, self.uri) from error
+        if found == tag:
+            return True
+        raise StorageExistsError(f"the file exists already in {self.uri}", path=path) from error
+
+
+def _service_code(error: BaseException) -> str | None:
+    """The S3 error code of a failure (`PreconditionFailed`, …)."""
+    cause: BaseException | None = error
+    while cause is not None:
+        response = getattr(cause, "response", None)
+        if isinstance(response, dict):
+            return cast("str | None", response.get("Error", {}).get("Code"))
+        cause = cause.__cause__
+    return None
+
+
+def _is_precondition(error: OSError, code: str | None) -> bool:
+    return isinstance(error, FileExistsError) or code in ("PreconditionFailed", "412")
+
+
+def _modified(info: Mapping[str, Any]) -> float:
+    """Seconds since the epoch from the fields that fsspec's file systems use; 0 when the storage does not say."""
+    for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
+        value = info.get(key)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, (int, float)):
+            return float(value)
+        if isinstance(value, str) and value:
+            return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+    return 0.0

@@ -1,0 +1,259 @@
+"""A table on a local (or mounted) file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat as stat_bits
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+from urllib.parse import unquote, urlsplit
+
+from hudi_core.errors import ConfigError, FormatError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.model.partition import check_relative_path
+from hudi_core.storage.base import ByteRange, FileInfo
+from hudi_core.storage.failures import check_file_path, translated
+from hudi_core.storage.streams import GuardedInput, GuardedOutput
+
+_TEMPORARY = re.compile(r"^\.airflow-hudi-[0-9a-f]{32}\.tmp$")
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_WRITE_BUFFER = 1 << 20
+_ATTEMPTS = 10
+
+
+def local_path(uri: str) -> str:
+    """The absolute path of a plain path or a `file:` URI; raises ConfigError for a URI of another host."""
+    if not uri.startswith("file:"):
+        return os.path.abspath(uri)
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost"):
+        raise ConfigError(f"{uri!r} names the host {parts.netloc!r}", path=uri, remedy="write file:///path for a path of this machine")
+    return os.path.abspath(unquote(parts.path))
+
+
+class LocalStorage:
+    """Storage below a folder.
+
+    Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file that does not match it, so every change of a
+    file removes its side file first; listings hide side files as Hadoop's do (ChecksumFileSystem). Symbolic links that lead out of the
+    root are refused: the content of a table is untrusted.
+    """
+
+    supports_exclusive_create = True
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.uri = os.fspath(root)
+        self._root = local_path(self.uri)
+        self._real_root = os.path.realpath(self._root)
+
+    def stat(self, path: str) -> FileInfo:
+        target = self._file(path)
+        with translated(path, self.uri):
+            found = os.stat(target)
+        if not stat_bits.S_ISREG(found.st_mode):
+            raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
+        return FileInfo(path, found.st_size, found.st_mtime)
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except StorageNotFoundError:
+            return False
+        return True
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        found = []
+        for entry in self._entries(folder):
+            if _is_hidden(entry.name):
+                continue
+            try:
+                if entry.is_file():
+                    status = entry.stat()
+                    found.append(FileInfo(_child(folder, entry.name), status.st_size, status.st_mtime))
+            except FileNotFoundError:
+                continue  # removed since the folder was read
+        return sorted(found, key=lambda info: info.path)
+
+    def list_folders(self, folder: str) -> list[str]:
+        return sorted(_child(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
+
+    def read(self, path: str) -> bytes:
+        target = self._file(path)
+        with translated(path, self.uri), open(target, "rb") as file:
+            return file.read()
+
+    def read_range(self, path: str, span: ByteRange) -> bytes:
+        target = self._file(path)
+        with translated(path, self.uri), open(target, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = max(0, size + span.start) if span.start < 0 else span.start
+            file.seek(start)
+            return file.read(max(0, min(span.length, size - start)))
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._file(path)
+
+        def replace(temporary: str) -> None:
+            _remove(_side_file(target))
+            os.replace(temporary, target)
+
+        with translated(path, self.uri):
+            _publish(target, data, replace)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """A hard link of a finished temporary file: the kernel lets one link win, and the name appears with its whole content."""
+        target = self._file(path)
+        if os.path.lexists(target):
+            raise StorageExistsError(f"the file exists already in {self.uri}", path=path)
+
+        def link(temporary: str) -> None:
+            _remove(_side_file(target))
+            try:
+                os.link(temporary, target)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                raise StorageError(
+                    f"the file system of {self.uri} has no hard links, so it cannot create a file exclusively",
+                    path=path,
+                    remedy="keep the table on a file system with hard links or on an object store with conditional writes",
+                ) from error
+
+        with translated(path, self.uri):
+            _publish(target, data, link)
+
+    def delete(self, path: str) -> bool:
+        target = self._file(path)
+        with translated(path, self.uri):
+            _remove(_side_file(target))
+            return _remove(target)
+
+    def delete_folder(self, folder: str) -> None:
+        check_relative_path(folder, source=self.uri)
+        if not folder:
+            raise StorageError("refused to delete the root of the storage", path=self.uri)
+        target = self._inside(folder)
+        with translated(folder, self.uri):
+            for attempt in range(_ATTEMPTS):
+                try:
+                    shutil.rmtree(target)
+                except OSError:
+                    # Somebody may remove or create files in it at the same time; what is there now is removed now.
+                    if os.path.isdir(target) and attempt == _ATTEMPTS - 1:
+                        raise
+                if not os.path.isdir(target):
+                    return
+
+    def open_input(self, path: str) -> BinaryIO:
+        target = self._file(path)
+        with translated(path, self.uri):
+            file = open(target, "rb", buffering=0)  # noqa: SIM115 (the caller closes it)
+        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri)))
+
+    def open_output(self, path: str) -> BinaryIO:
+        target = self._file(path)
+        with translated(path, self.uri):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _remove(_side_file(target))
+            file = open(target, "xb", buffering=_WRITE_BUFFER)  # noqa: SIM115 (the caller closes it)
+
+        def finish() -> None:
+            file.flush()
+            os.fsync(file.fileno())
+            _sync_folder(target)
+
+        def discard() -> None:
+            file.close()
+            _remove(target)
+
+        guarded = GuardedOutput(file, lambda _: translated(path, self.uri), finish=finish, discard=discard)
+        return cast(BinaryIO, guarded)
+
+    def _file(self, path: str) -> str:
+        return self._inside(check_file_path(path, self.uri))
+
+    def _inside(self, path: str) -> str:
+        """The absolute path, refused when a symbolic link on the way leads out of the root."""
+        target = os.path.join(self._root, path) if path else self._root
+        real = os.path.realpath(target)
+        if real != self._real_root and not real.startswith(self._real_root.rstrip(os.sep) + os.sep):
+            raise FormatError(
+                f"path {path!r} leads out of the table through a symbolic link",
+                path=self.uri,
+                remedy="remove the link, or open the table at the place it points to",
+            )
+        return target
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        check_relative_path(folder, source=self.uri)
+        target = self._inside(folder)
+        with translated(folder, self.uri):
+            try:
+                with os.scandir(target) as entries:
+                    return list(entries)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
+
+def _child(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") and (name.endswith(".crc") or _TEMPORARY.match(name) is not None)
+
+
+def _side_file(target: str) -> str:
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".{name}.crc")
+
+
+def _remove(target: str) -> bool:
+    try:
+        os.unlink(target)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
+    return True
+
+
+def _publish(target: str, data: bytes, give_name: Callable[[str], None]) -> None:
+    """Writes a temporary file beside `target` and lets `give_name` turn it into `target`, again when the folder vanished meanwhile."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            with _temporary_file(target, data) as temporary:
+                give_name(temporary)
+                _sync_folder(target)
+            return
+        except FileNotFoundError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+
+
+@contextmanager
+def _temporary_file(target: str, data: bytes) -> Iterator[str]:
+    """A file beside `target` that holds `data` on the disk; its name is gone afterwards."""
+    folder = os.path.dirname(target)
+    os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f".airflow-hudi-{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            if data:
+                os.fsync(file.fileno())
+        yield temporary
+    finally:
+        _remove(temporary)
+
+
+def _sync_folder(target: str) -> None:
+    """Makes the name of `target` survive a power failure."""
+    handle = os.open(os.path.dirname(target), os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,144 @@
+"""The active timeline in storage: one listing to load it, exclusive creates to move an instant on."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from hudi_core.errors import StorageExistsError, StorageNotFoundError, TimelineError
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit
+from hudi_core.timeline.containers import decode_any
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.layout import naming_for
+from hudi_core.timeline.plans import CompactionPlan, decode_compaction_plan
+from hudi_core.timeline.query import Timeline
+
+
+class LayoutConfig(Protocol):
+    """What a timeline needs of the table's configuration: config.table_config.TableConfig has it."""
+
+    @property
+    def layout_version(self) -> int:
+        """`hoodie.timeline.layout.version`."""
+        ...
+
+
+class ActiveTimeline:
+    """The timeline of the table whose base path is `base` below the storage's root (`""`, or `.hoodie/metadata`).
+
+    Times are requested times, `action` is always the one of the pending files (`compaction`, never `commit`, for a compaction). A state's
+    file is created exclusively and only after its predecessor's: of any number of racing callers exactly one moves the instant on.
+    """
+
+    def __init__(self, storage: Storage, config: LayoutConfig, base: str = "") -> None:
+        self._storage = storage
+        self._layout = config.layout_version
+        self._naming = naming_for(config.layout_version)
+        self.folder = f"{base}/{self._naming.folder}" if base else self._naming.folder
+        """The timeline's folder, relative to the storage's root."""
+
+    def load(self) -> Timeline:
+        """The timeline as one listing of its folder shows it."""
+        return Timeline(self._naming.instants(self.names()))
+
+    def names(self) -> list[str]:
+        """The names of the files in the timeline's folder, foreign ones included; one listing."""
+        return [info.name for info in self._storage.list_files(self.folder)]
+
+    def file_name(self, requested_time: str, action: str, state: State) -> str:
+        """The name of a state's file; raises TimelineError for parts that make no name."""
+        return self._naming.file_name(requested_time, action, state)
+
+    def path(self, requested_time: str, action: str, state: State) -> str:
+        """The path of a state's file, relative to the storage's root."""
+        return f"{self.folder}/{self.file_name(requested_time, action, state)}"
+
+    def path_of(self, instant: Instant) -> str:
+        """The path of the file that shows the instant's state."""
+        return self.path(instant.requested_time, instant.action, instant.state)
+
+    def read_details(self, instant: Instant) -> bytes:
+        """The content of the file that shows the instant's state. Raises StorageNotFoundError."""
+        return self._storage.read(self.path_of(instant))
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        """The metadata of a completed commit, deltacommit or replacecommit; raises TimelineError for any other instant."""
+        if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
+            raise TimelineError(f"{instant.action} {instant.requested_time} is not a completed commit", path=self.path_of(instant))
+        return decode_commit(self.read_details(instant), path=self.path_of(instant))
+
+    def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
+        """The checked plan of a compaction or log compaction, whatever its state.
+
+        Raises StorageNotFoundError when the requested file is not there, FormatError naming the plan's file when the plan is not safe.
+        """
+        if action not in (Action.COMPACTION, Action.LOG_COMPACTION):
+            raise TimelineError(f"{action} {requested_time} has no compaction plan")
+        path = self.path(requested_time, action, State.REQUESTED)
+        return decode_compaction_plan(self._storage.read(path), path=path, layout=self._layout)
+
+    def read_plans(self, timeline: Timeline) -> dict[str, CompactionPlan]:
+        """The plans of all pending compactions of `timeline`, by requested time."""
+        return {instant.requested_time: self.read_plan(instant.requested_time) for instant in timeline.pending_compactions()}
+
+    def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
+        """A state's file as a plain dictionary, for people; `{}` when it is empty. Raises StorageNotFoundError."""
+        path = self.path(requested_time, action, state)
+        return decode_any(self._storage.read(path), path=path)
+
+    def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
+        """Starts an instant. Raises StorageExistsError when it is there in any state, TimelineError for a savepoint (it has no such state)."""
+        if action == Action.SAVEPOINT:
+            raise TimelineError("a savepoint has no requested state")
+        for state in (State.COMPLETED, State.INFLIGHT):
+            self._refuse_existing(self.path(requested_time, action, state))
+        self._storage.create_exclusive(self.path(requested_time, action, State.REQUESTED), data)
+        return Instant(requested_time, action, State.REQUESTED, None, action)
+
+    def to_inflight(self, requested_time: str, action: str, data: bytes = b"") -> bool:
+        """Moves a requested instant on. False when it was inflight already: the caller decides whether to go on or to roll back.
+
+        Raises TimelineError when it was never requested, StorageExistsError when it is completed.
+        """
+        if action != Action.SAVEPOINT:
+            self._require(self.path(requested_time, action, State.REQUESTED), f"{action} {requested_time} was never requested")
+        self._refuse_existing(self.path(requested_time, action, State.COMPLETED))
+        try:
+            self._storage.create_exclusive(self.path(requested_time, action, State.INFLIGHT), data)
+        except StorageExistsError:
+            return False
+        return True
+
+    def complete(self, requested_time: str, action: str, data: bytes) -> Instant:
+        """Completes an inflight instant by one exclusive create; what it wrote is visible from then on.
+
+        Raises StorageExistsError when it is completed already, TimelineError when it is not inflight or `data` is empty (an empty completed
+        file reads as a commit that wrote nothing).
+        """
+        path = self.path(requested_time, action, State.COMPLETED)
+        if not data:
+            raise TimelineError("a completed instant must have content", path=path)
+        self._require(self.path(requested_time, action, State.INFLIGHT), f"{action} {requested_time} is not inflight")
+        self._storage.create_exclusive(path, data)
+        completed = self._naming.instants([path.rsplit("/", 1)[-1], self.file_name(requested_time, action, State.INFLIGHT)])
+        return completed[0]
+
+    def remove(self, requested_time: str, action: str, state: State) -> bool:
+        """Takes one state back; False when its file was not there. Raises TimelineError while a later state's file is there."""
+        for later in State:
+            if later.rank > state.rank and self._storage.exists(self.path(requested_time, action, later)):
+                raise TimelineError(
+                    f"{action} {requested_time} is {later.value}: its {state.value} file cannot go first",
+                    path=self.path(requested_time, action, later),
+                )
+        return self._storage.delete(self.path(requested_time, action, state))
+
+    def _require(self, path: str, message: str) -> None:
+        try:
+            self._storage.stat(path)
+        except StorageNotFoundError as error:
+            raise TimelineError(message, path=path, remedy="list the instants with `hudictl timeline`") from error
+
+    def _refuse_existing(self, path: str) -> None:
+        if self._storage.exists(path):
+            raise StorageExistsError("the instant is further on already", path=path)

@@ -1,0 +1,121 @@
+"""What a completed commit says of itself: HoodieCommitMetadata and HoodieReplaceCommitMetadata, in version 6 as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.partition import check_partition, check_relative_path
+from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.pretty_json import dump, load_object, member
+from hudi_core.timeline.write_stats import stat_from_json, stat_to_json
+
+SCHEMA_KEY: Final = "schema"
+"""The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
+
+_KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
+
+
+class Operation:
+    """Values of `operationType` that this engine writes or asks for (WriteOperationType, enum names)."""
+
+    COMPACT: Final = "COMPACT"
+    LOG_COMPACT: Final = "LOG_COMPACT"
+    CLUSTER: Final = "CLUSTER"
+    INDEX: Final = "INDEX"
+    UPSERT_PREPPED: Final = "UPSERT_PREPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """One commit's metadata.
+
+    `partition_to_write_stats` maps a partition path to the stats of the files written there. `replaced_file_ids` maps a partition path
+    to the file ids that the commit replaced; None when the file has no such member, that is for every action but replacecommit.
+    `extra` holds top-level members that Hudi 0.15 does not know.
+    """
+
+    partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    compacted: bool = False
+    operation_type: str | None = None
+    extra_metadata: Mapping[str, str | None] = field(default_factory=dict)
+    replaced_file_ids: Mapping[str, tuple[str, ...]] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def schema_text(self) -> str | None:
+        """The Avro schema text that the commit carries; None when it carries none."""
+        return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    def write_stats(self) -> Iterator[WriteStat]:
+        """All write stats, partition by partition."""
+        for stats in self.partition_to_write_stats.values():
+            yield from stats
+
+    def replaced_file_groups(self) -> Iterator[FileGroupId]:
+        """The file groups that this commit replaced. For comparing only: the names are unchecked."""
+        for partition, file_ids in (self.replaced_file_ids or {}).items():
+            for file_id in file_ids:
+                yield FileGroupId(partition, file_id)
+
+    def check_paths(self, *, source: str) -> None:
+        """Raises FormatError naming `source` when a partition or a written file lies outside the table. Call before a path is used."""
+        for partition, stats in self.partition_to_write_stats.items():
+            check_partition(partition, source=source)
+            for stat in stats:
+                check_relative_path(stat.path, source=source)
+
+
+def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
+    """Parses a commit file of version 6. Empty bytes are empty metadata, as in Hudi after a crash.
+
+    Raises CorruptFileError naming `path`.
+    """
+    if not data:
+        return CommitMetadata()
+    raw = load_object(data, path=path)
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for partition, items in member(raw, "partitionToWriteStats", dict, path=path, default={}).items():
+        if not isinstance(items, list):
+            raise CorruptFileError(f"the write stats of partition {partition!r} are not a list", path=path)
+        stats[partition] = tuple(stat_from_json(item, path=path) for item in items)
+    extra_metadata = member(raw, "extraMetadata", dict, path=path, default={})
+    if not all(value is None or isinstance(value, str) for value in extra_metadata.values()):
+        raise CorruptFileError("'extraMetadata' holds something other than text", path=path)
+    return CommitMetadata(
+        partition_to_write_stats=stats,
+        compacted=member(raw, "compacted", bool, path=path, default=False),
+        operation_type=member(raw, "operationType", str, path=path),
+        extra_metadata=extra_metadata,
+        replaced_file_ids=_replaced(raw, path),
+        extra={name: value for name, value in raw.items() if name not in _KEYS},
+    )
+
+
+def _replaced(raw: dict[str, Any], path: str) -> dict[str, tuple[str, ...]] | None:
+    members = member(raw, "partitionToReplaceFileIds", dict, path=path)
+    if members is None:
+        return None
+    for partition, file_ids in members.items():
+        if not isinstance(file_ids, list) or not all(isinstance(file_id, str) for file_id in file_ids):
+            raise CorruptFileError(f"the replaced file ids of partition {partition!r} are not a list of text", path=path)
+    return {partition: tuple(file_ids) for partition, file_ids in members.items()}
+
+
+def encode_commit(metadata: CommitMetadata) -> bytes:
+    """The commit file of version 6: the keys, their order and the layout of Hudi 0.15, then unknown members."""
+    raw: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [stat_to_json(stat) for stat in stats] for partition, stats in metadata.partition_to_write_stats.items()
+        },
+        "compacted": metadata.compacted,
+        "extraMetadata": dict(metadata.extra_metadata),
+        "operationType": metadata.operation_type,
+    }
+    if metadata.replaced_file_ids is not None:
+        raw["partitionToReplaceFileIds"] = {partition: list(file_ids) for partition, file_ids in metadata.replaced_file_ids.items()}
+    raw.update(metadata.extra)
+    return dump(raw)

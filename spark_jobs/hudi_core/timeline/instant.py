@@ -1,0 +1,103 @@
+"""An instant: one action on the table at one time, in one of three states (HoodieInstant)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+
+class State(Enum):
+    """What has happened to an instant so far. The values are the words of hudictl's JSON."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+    @property
+    def rank(self) -> int:
+        """0, 1, 2: later states have larger ranks."""
+        return _RANKS[self]
+
+
+_RANKS: Final = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
+
+
+class Action:
+    """The action names that Hudi writes (HoodieTimeline). An instant may carry another name: it parses and is shown, nothing acts on it."""
+
+    COMMIT: Final = "commit"
+    DELTA_COMMIT: Final = "deltacommit"
+    REPLACE_COMMIT: Final = "replacecommit"
+    COMPACTION: Final = "compaction"
+    LOG_COMPACTION: Final = "logcompaction"
+    CLUSTERING: Final = "clustering"
+    CLEAN: Final = "clean"
+    ROLLBACK: Final = "rollback"
+    RESTORE: Final = "restore"
+    SAVEPOINT: Final = "savepoint"
+    INDEXING: Final = "indexing"
+
+
+KNOWN_ACTIONS: Final = frozenset(
+    {
+        Action.COMMIT,
+        Action.DELTA_COMMIT,
+        Action.REPLACE_COMMIT,
+        Action.COMPACTION,
+        Action.LOG_COMPACTION,
+        Action.CLUSTERING,
+        Action.CLEAN,
+        Action.ROLLBACK,
+        Action.RESTORE,
+        Action.SAVEPOINT,
+        Action.INDEXING,
+    }
+)
+COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+"""The actions whose completed file is commit metadata: the ones that change what the table holds."""
+
+_COMPLETED_NAMES: Final = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
+
+
+def completed_action(action: str) -> str:
+    """The name under which `action` completes: compaction as commit, logcompaction as deltacommit, clustering as replacecommit.
+
+    Also the class in which the states of one instant compete (HoodieInstant.getComparableAction).
+    """
+    return _COMPLETED_NAMES.get(action, action)
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One action at one requested time.
+
+    `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all comparisons are of text. `action` is the one of the
+    file that shows the highest state: `compaction` while pending, `commit` once completed. `completion_time` exists in layout 2 only.
+    `planned_action` is the action of the pending files where they are still there: `compaction` for a completed compaction.
+    """
+
+    requested_time: str
+    action: str
+    state: State
+    completion_time: str | None = None
+    planned_action: str | None = field(default=None, compare=False)
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether the action is done."""
+        return self.state is State.COMPLETED
+
+    @property
+    def pending_action(self) -> str:
+        """The action on the pending files, as far as the timeline still knows it."""
+        return self.planned_action or self.action
+
+    @property
+    def sort_key(self) -> tuple[str, str, int]:
+        """Timeline order: requested time, then action class, then state (HoodieInstant.COMPARATOR)."""
+        return self.requested_time, completed_action(self.action), self.state.rank

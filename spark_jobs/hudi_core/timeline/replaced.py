@@ -1,0 +1,27 @@
+"""Which file groups completed replacecommits have replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.query import Timeline
+
+
+def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMetadata]) -> dict[FileGroupId, str]:
+    """Each replaced file group and the requested time of the first replacecommit that names it (resetFileGroupsReplaced).
+
+    A replacecommit that was archived between the listing and the read is passed over, as in Hudi: its files were deleted before.
+    """
+    replaced: dict[FileGroupId, str] = {}
+    for instant in timeline.completed().of_actions(Action.REPLACE_COMMIT):
+        try:
+            metadata = read(instant)
+        except StorageNotFoundError:
+            continue
+        for group in metadata.replaced_file_groups():
+            replaced.setdefault(group, instant.requested_time)
+    return replaced

@@ -1,0 +1,221 @@
+"""The claim: at most one live process runs an instant, and a dead one can be succeeded (design.md 3).
+
+Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits:
+- `<epoch>.json`, created exclusively: who claimed. The highest epoch owns the instant.
+- `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
+- `<epoch>.released`: the owner is done with it, whatever came of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, StorageExistsError, StorageNotFoundError
+from hudi_core.model.partition import join
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.transaction import held
+from hudi_core.transaction.heartbeat import Heartbeat
+from hudi_core.transaction.owner import Owner
+
+CLAIMS = ".hoodie/.airflow_hudi/claims"
+HUDI_HEARTBEATS = ".hoodie/.heartbeat"
+_VERSION = 1
+_ATTEMPTS = 20
+_EPOCH_FILE = re.compile(r"^(\d{6})\.json$")
+_INSTANT = re.compile(r"^\d{1,32}$")
+_MAX_INTERVAL_MS = 10**8
+_MAX_MISSES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRecord:
+    """What a claim file says. Times are milliseconds, and seconds since the epoch by the storage's clock."""
+
+    path: str
+    epoch: int
+    token: str
+    owner: Owner
+    interval_ms: int
+    tolerable_misses: int
+    claimed: float
+
+    @property
+    def tolerance_seconds(self) -> float:
+        """How old a heartbeat may be: interval times tolerable misses (HoodieHeartbeatClient.isHeartbeatExpired)."""
+        return self.interval_ms * self.tolerable_misses / 1000
+
+
+class Claim:
+    """A claim that this process holds, with its heartbeat thread; made by `claim`. As a context manager it releases at the end."""
+
+    def __init__(self, storage: Storage, folder: str, hudi_heartbeat: str, record: ClaimRecord, instant: str) -> None:
+        self.instant = instant
+        self.epoch = record.epoch
+        self.owner = record.owner
+        self._storage = storage
+        self._folder = folder
+        self._hudi_heartbeat = hudi_heartbeat
+        self._record = record
+        self._released = False
+        self.heartbeat = Heartbeat(
+            self._beat, interval_seconds=record.interval_ms / 1000, tolerance_seconds=record.tolerance_seconds, name=f"instant {instant}"
+        )
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def check(self) -> None:
+        """Raises ConflictError when the instant has another owner by now, or when others may take this process for dead."""
+        self.heartbeat.check()
+        epochs = _epochs(self._storage.list_files(self._folder))
+        if not epochs or epochs[-1] != self.epoch:
+            taken = "was removed" if not epochs else f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})"
+            raise ConflictError(
+                f"the claim on instant {self.instant} {taken}",
+                path=_claim_path(self._folder, self.epoch),
+                remedy="leave the instant to its new owner",
+            )
+
+    def release(self) -> None:
+        """Ends the heartbeat and lets others claim the instant at once, also when the run failed. Idempotent."""
+        if self._released:
+            return
+        self.heartbeat.stop()
+        try:
+            epochs = _epochs(self._storage.list_files(self._folder))
+            if self.epoch in epochs:  # else the instant is over, and a later owner removed all of its claims
+                with suppress(StorageExistsError):  # an earlier release got that far and failed behind it
+                    self._storage.create_exclusive(f"{self._folder}/{self.epoch:06d}.released", b"")
+            self._storage.delete(f"{self._folder}/{self.epoch:06d}.heartbeat")
+            if not epochs or epochs[-1] == self.epoch:
+                self._storage.delete(self._hudi_heartbeat)
+        finally:
+            held.drop(self._record.token)  # also when the storage failed: the next run of this process may then take over
+        self._released = True
+
+    def _beat(self) -> None:
+        self._storage.write(f"{self._folder}/{self.epoch:06d}.heartbeat", b"")
+        self._storage.write(self._hudi_heartbeat, b"")
+
+
+def claim(
+    storage: Storage,
+    instant: str,
+    owner: Owner,
+    *,
+    now: Callable[[], float] | None = None,
+    interval_ms: int = 60_000,
+    tolerable_misses: int = 2,
+    base: str = "",
+) -> Claim:
+    """Makes this process the owner of `instant`, with its heartbeat running.
+
+    Takes over from an owner that released the instant, is provably dead, or whose heartbeat expired by its own interval; the ages are
+    measured on the storage's clock, or on `now` (seconds since the epoch) when given. Raises ConflictError, naming owner and time, when
+    the owner may be alive or another process took over first.
+    """
+    if _INSTANT.match(instant) is None:
+        raise ConfigError(f"{instant!r} is not an instant time")
+    if not 1 <= interval_ms <= _MAX_INTERVAL_MS or not 1 <= tolerable_misses <= _MAX_MISSES:
+        raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
+    folder = join(base, f"{CLAIMS}/{instant}")
+    token = uuid.uuid4().hex
+    body = {"version": _VERSION, "token": token, "owner": owner.to_json(), "interval_ms": interval_ms, "tolerable_misses": tolerable_misses}
+    held.hold(token)  # before the file shows: no thread of this process may take it for left behind
+    try:
+        for _ in range(_ATTEMPTS):
+            epoch = _next_epoch(storage, folder, instant, now)
+            path = _claim_path(folder, epoch)
+            with suppress(StorageExistsError):  # lost the race for this epoch: look who won
+                storage.create_exclusive(path, json.dumps(body).encode())
+                record = ClaimRecord(path, epoch, token, owner, interval_ms, tolerable_misses, 0.0)
+                claimed = Claim(storage, folder, join(base, f"{HUDI_HEARTBEATS}/{instant}"), record, instant)
+                claimed.heartbeat.start()
+                return claimed
+    except BaseException:
+        held.drop(token)
+        raise
+    held.drop(token)
+    raise ConflictError(f"instant {instant} changed its owner {_ATTEMPTS} times while this run tried to claim it", path=folder, remedy="run again")
+
+
+def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRecord | None:
+    """The claim with the highest epoch, released or not; None when the instant was never claimed."""
+    folder = join(base, f"{CLAIMS}/{instant}")
+    epochs = _epochs(storage.list_files(folder))
+    return _read(storage, folder, epochs[-1]) if epochs else None
+
+
+def _next_epoch(storage: Storage, folder: str, instant: str, now: Callable[[], float] | None) -> int:
+    """The epoch that may be created now; raises ConflictError while the highest one's owner may be alive."""
+    files = {info.name: info for info in storage.list_files(folder)}
+    epochs = _epochs(list(files.values()))
+    if not epochs:
+        return 1
+    epoch = epochs[-1]
+    if f"{epoch:06d}.released" in files:
+        return epoch + 1
+    record = _read(storage, folder, epoch)
+    if held.is_left_behind(record.owner, record.token):
+        return epoch + 1
+    heartbeat = files.get(f"{epoch:06d}.heartbeat")
+    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
+    age = (now() if now is not None else _storage_time(storage, folder)) - last
+    if age > record.tolerance_seconds:
+        return epoch + 1
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.claimed))
+    raise ConflictError(
+        f"instant {instant} is run by {record.owner.describe()} since {since}; its last sign of life is {max(0.0, age):.0f} s old",
+        path=record.path,
+        remedy=f"wait for it; a dead one can be succeeded {record.tolerance_seconds:.0f} s after its last sign of life, or at once on its machine",
+    )
+
+
+def _storage_time(storage: Storage, folder: str) -> float:
+    """The time on the clock that dates the heartbeats: the modification time of a file made now."""
+    probe = f"{folder}/clock-{uuid.uuid4().hex}"
+    storage.write(probe, b"")
+    try:
+        return storage.stat(probe).modified
+    finally:
+        storage.delete(probe)
+
+
+def _epochs(files: list[FileInfo]) -> list[int]:
+    matches = (_EPOCH_FILE.match(info.name) for info in files)
+    return sorted(int(match[1]) for match in matches if match is not None)
+
+
+def _claim_path(folder: str, epoch: int) -> str:
+    return f"{folder}/{epoch:06d}.json"
+
+
+def _read(storage: Storage, folder: str, epoch: int) -> ClaimRecord:
+    path = _claim_path(folder, epoch)
+    remedy = "look who wrote it; delete it when nobody runs the instant"
+    try:
+        claimed = storage.stat(path).modified
+        value: Any = json.loads(storage.read(path))
+    except StorageNotFoundError as error:
+        raise ConflictError("the claim was removed while it was read", path=path, remedy="run again") from error
+    except ValueError as error:
+        raise CorruptFileError("the claim is not JSON", path=path, remedy=remedy) from error
+    if not isinstance(value, dict) or value.get("version") != _VERSION or not isinstance(value.get("owner"), dict):
+        raise CorruptFileError("the claim has no owner or another version", path=path, remedy=remedy)
+    token, interval, misses = value.get("token"), value.get("interval_ms"), value.get("tolerable_misses")
+    if not isinstance(token, str) or not isinstance(interval, int) or not isinstance(misses, int):
+        raise CorruptFileError("the claim's token or heartbeat interval is not one", path=path, remedy=remedy)
+    if not 1 <= interval <= _MAX_INTERVAL_MS or not 1 <= misses <= _MAX_MISSES:
+        raise CorruptFileError("the claim's token or heartbeat interval is not one", path=path, remedy=remedy)
+    return ClaimRecord(path, epoch, token, Owner.from_json(value["owner"], path=path), interval, misses, claimed)

@@ -1,0 +1,118 @@
+"""Who holds a lock or a claim, and whether that process can be proven dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hudi_core.errors import CorruptFileError
+
+_DEAD_STATES = frozenset("ZXx")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process: `text` is what people know it by; the rest identifies it on its machine.
+
+    A boot id and a PID namespace name one running kernel and one view of its processes (proc(5)); with the start time of the process
+    in clock ticks a reused PID is told from the old one. Empty where the system does not say.
+    """
+
+    text: str
+    host: str
+    pid: int
+    boot_id: str
+    pid_namespace: str
+    process_start: str
+
+    @staticmethod
+    def current(text: str = "") -> Owner:
+        """This process."""
+        pid = os.getpid()
+        return Owner(
+            text=text or f"process {pid}",
+            host=socket.gethostname(),
+            pid=pid,
+            boot_id=_read_line(Path("/proc/sys/kernel/random/boot_id")),
+            pid_namespace=_namespace(),
+            process_start=_start_in(_status_of(pid)) or "",
+        )
+
+    @property
+    def is_this_process(self) -> bool:
+        """Whether the owner is the process that asks."""
+        here = Owner.current()
+        return self._same_process_table(here) and (self.pid, self.process_start) == (here.pid, here.process_start)
+
+    def is_provably_dead(self) -> bool:
+        """True only when the process table it lived in can be seen from here and does not hold it any more.
+
+        A host name alone proves nothing (containers share names), so an owner from another kernel or PID namespace is never "dead"
+        here; its heartbeat has to expire.
+        """
+        if not self._same_process_table(Owner.current()) or not self.process_start:
+            return False
+        status = _status_of(self.pid)
+        if not status:
+            return not _exists(self.pid)  # /proc may hide the processes of others (hidepid)
+        return _start_in(status) != self.process_start
+
+    def describe(self) -> str:
+        """For messages."""
+        return f"{self.text} (process {self.pid} on {self.host})"
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any], *, path: str) -> Owner:
+        """Reads `to_json`; raises CorruptFileError naming `path`."""
+        texts = {name: value.get(name) for name in ("text", "host", "boot_id", "pid_namespace", "process_start")}
+        pid = value.get("pid")
+        if not all(isinstance(text, str) for text in texts.values()) or not isinstance(pid, int) or not 0 < pid < 2**31:
+            raise CorruptFileError("the owner in it is not one", path=path, remedy="look who wrote the file; delete it when nobody runs")
+        return Owner(pid=pid, **{name: str(text) for name, text in texts.items()})
+
+    def _same_process_table(self, here: Owner) -> bool:
+        return bool(self.boot_id and self.pid_namespace) and (self.boot_id, self.pid_namespace) == (here.boot_id, here.pid_namespace)
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""  # no Linux: such an owner is never provably dead
+
+
+def _status_of(pid: int) -> str:
+    return _read_line(Path(f"/proc/{pid}/stat"))
+
+
+def _start_in(status: str) -> str | None:
+    """The start time in clock ticks since boot, None for a zombie (fields 3 and 22 of /proc/<pid>/stat; proc(5))."""
+    fields = status.rpartition(")")[2].split()  # the command before it may hold blanks and parentheses
+    if len(fields) < 20 or fields[0] in _DEAD_STATES:
+        return None
+    return fields[19]
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _read_line(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (FileNotFoundError, NotADirectoryError, ProcessLookupError, PermissionError):
+        return ""

@@ -1,0 +1,55 @@
+"""Which data files the attempts of an instant left behind, and the removal of those that no commit may contain.
+
+An uncommitted base file is invisible only until its instant completes, or falls off the active timeline and counts as committed
+(facts 10.5). So every base file of an instant that is not a winner's goes before the instant completes, and again after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from hudi_core.errors import ExecutionError
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.storage.base import FileInfo, Storage
+
+log = logging.getLogger(__name__)
+
+
+def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
+    """The base files that `instant` wrote into `partitions`, whatever their file group; one listing per partition.
+
+    Log files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and holds other
+    writers' rows (ListingBasedRollbackStrategy, compaction outside of a restore).
+    """
+    found: list[FileInfo] = []
+    for partition in sorted(set(partitions)):
+        for info in storage.list_files(partition):
+            name = parse_data_file(info.name)
+            if isinstance(name, BaseFileName) and name.instant == instant:
+                found.append(info)
+    return found
+
+
+def remove_losers(storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]) -> dict[str, int]:
+    """Deletes the base files of `instant` whose path is not in `winners`; returns the sizes in bytes of those that are, by path."""
+    kept: dict[str, int] = {}
+    for info in base_files_of(storage, instant, partitions):
+        if info.path in winners:
+            kept[info.path] = info.size
+        else:
+            log.warning("%s belongs to no winning attempt of instant %s: deleted", info.path, instant)
+            storage.delete(info.path)
+    return kept
+
+
+def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
+    """Raises ExecutionError when a winner (path to size in bytes) is missing in storage or has another size: it must not be published."""
+    for path, size in sorted(winners.items()):
+        if kept.get(path) != size:
+            found = f"{kept[path]} bytes" if path in kept else "no such file"
+            raise ExecutionError(
+                f"the task reported {size} bytes for this file, the storage has {found}",
+                path=path,
+                remedy="run the instant again; nothing was published",
+            )

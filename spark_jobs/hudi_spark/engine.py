@@ -1,0 +1,124 @@
+"""The Engine port over Spark: one unit per partition, DataFrame and mapInArrow only, so classic Spark and Spark Connect run it alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.model.engine import Json, TaskAttempt, UnitTask
+from hudi_spark.failure import SPARK_FAILURES, translate
+from hudi_spark.progress import ProgressFolder
+from hudi_spark.transport import PackedUnits, TaskFailure, error_from_json, error_to_json, is_transient, pack_units
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+RESULT_SCHEMA = "unit long, failed boolean, body binary"
+
+
+class SparkEngine:
+    """Runs units as the tasks of one Spark job. The session is the caller's, who also stops it."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+        """Runs `task` on each unit and returns the results in the order of `units`.
+
+        A permanent HudiError of a task travels back as its result and is raised here, typed; the first one by unit order. A StorageError
+        fails the Spark task, so that Spark tries it again (spark.task.maxFailures), and is raised when no attempt succeeded.
+        Anything else that goes wrong is an ExecutionError. Progress counts finished units while they run where executors share the
+        driver's machine; elsewhere it is reported at the start and at the end.
+        """
+        if not units:
+            return []
+        with ProgressFolder(len(units), progress) as ticks:
+            rows = self._collect(UnitRunner(task, pack_units(units), run_epoch, ticks.path), len(units))
+        results: list[Json] = []
+        for row in sorted(rows, key=lambda row: int(row["unit"])):
+            body = json.loads(bytes(row["body"]))
+            if row["failed"]:
+                raise error_from_json(body)
+            results.append(body)
+        if len(results) != len(units):
+            raise ExecutionError(f"Spark returned {len(results)} results for {len(units)} units")
+        return results
+
+    def _collect(self, runner: UnitRunner, count: int) -> list[Row]:
+        # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it cuts into another one.
+        # Leaving the pool waits for the job's end, so that whoever releases the claim afterwards leaves no running job behind.
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hudi-spark-action") as pool:
+            try:
+                return pool.submit(self._action, runner, count).result()
+            except SPARK_FAILURES as error:
+                raise translate(error) from error
+            except KeyboardInterrupt:
+                self._interrupt()
+                raise
+
+    def _action(self, runner: UnitRunner, count: int) -> list[Row]:
+        # A plan is lazy and runs again with every action, and units write files: there is exactly one action.
+        rows: list[Row] = self._spark.range(0, count, 1, count).mapInArrow(runner, RESULT_SCHEMA).collect()
+        return rows
+
+    def _interrupt(self) -> None:
+        """Stops this session's running jobs. Classic Spark has done so in its own SIGINT handler."""
+        from pyspark.sql.utils import is_remote
+
+        if is_remote():
+            self._spark.interruptAll()
+
+
+@dataclass(frozen=True)
+class UnitRunner:
+    """What an executor's Python worker runs on its partition. Pickled by reference: the executor needs hudi_spark (--py-files)."""
+
+    task: UnitTask
+    units: PackedUnits
+    run_epoch: int
+    ticks: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Takes the partition's one row (the index of its unit) and yields one row of RESULT_SCHEMA."""
+        for batch in batches:
+            # One row per partition, so there is nothing to vectorise.
+            for index in batch.column(0).to_pylist():
+                failed, body = self._run_unit(index)
+                ProgressFolder.tick(self.ticks, index)
+                yield _result_row(index, failed, body)
+
+    def _run_unit(self, index: int) -> tuple[bool, bytes]:
+        """Whether the unit failed for good, and its result or its error as JSON."""
+        try:
+            return False, json.dumps(self.task(self.units.unit(index), _attempt(self.run_epoch))).encode()
+        except HudiError as error:
+            if is_transient(error):
+                raise TaskFailure(error) from error
+            return True, json.dumps(error_to_json(error)).encode()
+        # Not the engine's own error: a defect, or the machine's state (disk full, out of memory). Spark may try again elsewhere, and
+        # the driver must still learn what happened in a typed form.
+        except Exception as error:
+            raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
+
+
+def _attempt(run_epoch: int) -> TaskAttempt:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise ExecutionError("a unit was run outside a Spark task")
+    # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one instant.
+    return TaskAttempt(partition_id=context.partitionId(), stage_id=run_epoch, attempt_id=context.taskAttemptId())
+
+
+def _result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:
+    columns = [pa.array([index], pa.int64()), pa.array([failed], pa.bool_()), pa.array([body], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["unit", "failed", "body"])

@@ -1,0 +1,92 @@
+"""Asks Spark's executors, before anything is written, which of the wheels that the engine needs they have."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.errors import ConfigError
+from hudi_core.model.engine import Json
+from hudi_spark.failure import REMEDY_WHEEL, SPARK_FAILURES, translate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REQUIRED = ("pyarrow", "numpy")
+OPTIONAL = ("polars",)
+_TASKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """What the probed executors have: one entry per different set-up, `{"python", "pyarrow", "numpy", "polars", "fastavro"}`.
+
+    Values are versions; None is a module that cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the job zip).
+    """
+
+    setups: tuple[Json, ...]
+
+    def require(self) -> None:
+        """Raises ConfigError, with the remedy, when a needed module is missing on an executor."""
+        for setup in self.setups:
+            missing = [name for name in (*REQUIRED, "fastavro") if setup[name] is None]
+            if missing:
+                raise ConfigError(f"Spark's executors have no Python module {', '.join(missing)}", remedy=REMEDY_WHEEL)
+
+    def warnings(self) -> list[str]:
+        """What works, but slower than it could."""
+        found = []
+        if any(setup["fastavro"] == "pure" for setup in self.setups):
+            found.append(f"executors have no compiled fastavro and use the pure-Python one of the job zip, which is slower: {REMEDY_WHEEL}")
+        if any(setup["polars"] is None for setup in self.setups):
+            found.append(f"executors have no polars, so Avro log blocks are decoded by fastavro, which is slower: {REMEDY_WHEEL}")
+        return found
+
+
+def probe_executors(spark: SparkSession) -> ProbeReport:
+    """Runs one small Spark job that imports the modules on the executors that happen to take its tasks.
+
+    Raises ConfigError when even that is impossible: no pyarrow, no job zip, another Python release.
+    """
+    try:
+        rows = spark.range(0, _TASKS, 1, _TASKS).mapInArrow(_probe_partition, "setup string").collect()
+    except SPARK_FAILURES as error:
+        raise translate(error) from error
+    setups = sorted({str(row["setup"]) for row in rows})
+    return ProbeReport(tuple(json.loads(setup) for setup in setups))
+
+
+def local_setup() -> Json:
+    """The modules of this very process, as ProbeReport describes them."""
+    setup: Json = {"python": platform.python_version()}
+    for name in (*REQUIRED, *OPTIONAL):
+        setup[name] = _version(name)
+    setup["fastavro"] = _fastavro_form()
+    return setup
+
+
+def _probe_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        setup = json.dumps(local_setup(), sort_keys=True)
+        yield pa.RecordBatch.from_arrays([pa.array([setup], pa.string())], names=["setup"])
+
+
+def _version(name: str) -> str | None:
+    try:
+        return str(import_module(name).__version__)
+    except ImportError:
+        return None
+
+
+def _fastavro_form() -> str | None:
+    try:
+        module = import_module("hudi_core.codec.avro._fastavro")
+    except ImportError:
+        return None
+    return "pure" if module.IS_PURE else "compiled"

@@ -1,0 +1,97 @@
+"""Opens a Spark session that can run the job zip: local, on a cluster, or by Spark Connect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hudi_core.errors import ConfigError, ExecutionError
+from hudi_core.request.java import spark_environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The JVM only coordinates, so an optimising compiler and a parallel collector cost more than they bring (measured: docs, performance).
+_LOCAL_JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def open_session(master: str, zip_file: Path, *, conf: Mapping[str, str], log_config: Path | None = None, app_name: str = "hudictl") -> SparkSession:
+    """A new session on `master` (`local[*]`, `spark://…`, `yarn`, or `sc://…` for Spark Connect) whose executors have `zip_file`.
+
+    `conf` holds Spark's own configuration and wins over the defaults set here. `log_config` is a log4j2 file for the driver's JVM.
+    Sets JAVA_HOME, SPARK_HOME and PYSPARK_PYTHON of this process where they are needed and not set. Raises ConfigError when pyspark
+    or Java is missing, ExecutionError when Spark does not start.
+    """
+    require_pyspark()
+    if master.startswith("sc://"):
+        return _connect(master, zip_file, conf, app_name)
+    return _classic(master, zip_file, classic_conf(master, zip_file, conf, log_config), app_name)
+
+
+def require_pyspark() -> None:
+    """Raises ConfigError when a module that the driver needs is not installed; nothing is imported."""
+    # Spark 3.5's mapInArrow insists on pandas, on the driver only; the engine itself has no use for it.
+    missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
+    if missing:
+        remedy = "pip install 'airflow-hudi[spark3]', or run with --engine local"
+        raise ConfigError(f"Spark cannot start: no Python module {', '.join(missing)}", remedy=remedy)
+
+
+def classic_conf(master: str, zip_file: Path, conf: Mapping[str, str], log_config: Path | None) -> dict[str, str]:
+    """The configuration of a classic session: what hudictl wants, overruled by `conf`."""
+    settings = {
+        # Read by the spark-submit that pyspark launches its JVM with: the zip reaches driver and executors without a SparkContext call.
+        "spark.submit.pyFiles": str(zip_file),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    flags = []
+    if master.startswith("local"):
+        settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
+        flags.append(_LOCAL_JVM_FLAGS)
+    if log_config is not None:
+        flags.append(f"-Dlog4j2.configurationFile={log_config.resolve().as_uri()}")
+    if flags:
+        settings["spark.driver.extraJavaOptions"] = " ".join(flags)
+    settings.update(conf)
+    return settings
+
+
+def _classic(master: str, zip_file: Path, settings: Mapping[str, str], app_name: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from hudi_spark.failure import SPARK_FAILURES
+
+    environment = spark_environment()
+    for name in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PATH"):
+        if name in environment:
+            os.environ[name] = environment[name]
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except SPARK_FAILURES as error:
+        lines = str(error).strip().splitlines() or ["no reason given"]
+        raise ExecutionError(f"Spark did not start on {master}: {lines[0]}", remedy="the log above tells more; see --debug") from error
+
+
+def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from hudi_spark.failure import SPARK_FAILURES
+
+    try:
+        builder = SparkSession.builder.remote(url).appName(app_name)
+        for key, value in conf.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        spark.addArtifacts(str(zip_file), pyfile=True)
+    except ImportError as error:
+        raise ConfigError(f"Spark Connect cannot start: {error}", remedy="pip install 'pyspark[connect]'") from error
+    except SPARK_FAILURES as error:
+        raise ExecutionError(f"no Spark Connect session at {url}: {error}", remedy="is the server running, and the address right?") from error
+    return spark

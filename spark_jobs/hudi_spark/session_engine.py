@@ -1,0 +1,52 @@
+"""A SparkEngine together with the session that it runs in: opened when there is work, probed before anything is written, stopped after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from hudi_core.model.engine import Json, UnitTask
+from hudi_spark.engine import SparkEngine
+from hudi_spark.probe import probe_executors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SessionEngine:
+    """The Engine port with a session of its own; a context manager that stops the session.
+
+    `start` opens it and raises ConfigError when executors lack what a task needs. Call it as soon as it is known that there is work: an
+    engine that is started by its first `run` finds out only after the instant was claimed.
+    """
+
+    name = "spark"
+
+    def __init__(self, open_session: Callable[[], SparkSession], warn: Callable[[str], None]) -> None:
+        self._open_session = open_session
+        self._warn = warn
+        self._spark: SparkSession | None = None
+        self._engine: SparkEngine | None = None
+
+    def start(self) -> SparkEngine:
+        """Opens and probes the session, once."""
+        if self._engine is None:
+            self._spark = self._open_session()
+            report = probe_executors(self._spark)
+            report.require()
+            for warning in report.warnings():
+                self._warn(warning)
+            self._engine = SparkEngine(self._spark)
+        return self._engine
+
+    def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+        """See Engine.run."""
+        return self.start().run(task, units, run_epoch=run_epoch, progress=progress)
+
+    def __enter__(self) -> SessionEngine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._spark is not None:
+            self._spark.stop()

@@ -1,0 +1,33 @@
+"""Ends a run in order when the process is asked to stop: locks, claims and heartbeats are released on the way out."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class Termination:
+    """Makes SIGTERM (from a scheduler, a pod or Airflow) act as Ctrl-C does, and remembers that it came.
+
+    SparkContext's own SIGINT handler cancels its running jobs and raises KeyboardInterrupt; without Spark, Python's does the latter.
+    """
+
+    def __init__(self) -> None:
+        self.happened = False
+        """Whether SIGTERM came."""
+
+    def install(self) -> None:
+        """Sets the handler; call it from the main thread."""
+        signal.signal(signal.SIGTERM, self._on_signal)
+
+    @property
+    def exit_code(self) -> int:
+        """143 after SIGTERM, else 130: what a shell expects of a process that ended for a signal."""
+        return EXIT_TERMINATED if self.happened else EXIT_INTERRUPTED
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.happened = True
+        signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,78 @@
+"""The ready-to-use DAG, for real: deferred sensor, trigger, operator, spark-submit with the job zip, timeline."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.table import HudiTable
+from tests.airflow.conftest import ROOT
+from tests.golden_data import GoldenCase
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+
+TIMEOUT_SECONDS = 600
+WAITING = "shows no pending compaction yet"
+
+
+def rows(table: Path, query: Any) -> int:
+    return sum(batch.num_rows for batch in HudiTable.open(str(table)).read(query).batches)
+
+
+def run_dag(environment: dict[str, str], when_waiting: Callable[[], None]) -> tuple[dict[str, Any], str]:
+    """The result and the output of `run_dag.py`; `when_waiting` is called once the sensor has looked in vain."""
+    command = [sys.executable, "-m", "tests.airflow.run_dag", "hudi_compaction", "{}"]
+    output: list[str] = []
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            output.append(line)
+            if WAITING in line:
+                when_waiting()
+            if time.monotonic() > deadline:
+                process.kill()
+    text = "".join(output)
+    results = [line for line in output if line.startswith("RESULT ")]
+    assert process.returncode == 0, text[-8000:]
+    assert results, text[-8000:]
+    return json.loads(results[-1].removeprefix("RESULT ")), text
+
+
+def test_a_planned_compaction_is_seen_and_run(golden: Callable[[str, str], GoldenCase], airflow_environment: dict[str, str], tmp_path: Path) -> None:
+    case = golden("6", "mor_compaction_requested")
+    expected = {query: rows(case.after(), query) for query in ("snapshot", "read_optimized")}
+    (planned,) = case.table.glob(".hoodie/*.compaction.requested")
+    instant = planned.name.split(".")[0]
+    held = planned.rename(tmp_path / planned.name)
+    environment = {
+        **airflow_environment,
+        "AIRFLOW_CONN_HUDI_DEFAULT": json.dumps({"conn_type": "hudi", "host": str(case.table.parent)}),
+        "AIRFLOW_HUDI_TABLE": case.table.name,
+    }
+
+    result, output = run_dag(environment, lambda: held.rename(planned))
+
+    assert result["state"] == "success", output[-8000:]
+    assert result["tasks"] == {"wait_for_compaction": "success", "compact": "success"}
+    assert "running trigger in line" in output, "the sensor did not defer"
+    seen, done = result["xcom"]["wait_for_compaction"], result["xcom"]["compact"]
+    assert seen == {"table": case.table.name, "instant": instant, "action": "compaction", "state": "requested"}
+    assert (done["instant"], done["state"], done["files_written"]) == (instant, "completed", 3)
+    assert "units done" in output
+    assert (case.table / ".hoodie" / f"{instant}.commit").is_file()
+    assert {query: rows(case.table, query) for query in expected} == expected
+
+
+def test_airflow_finds_the_provider(airflow_environment: dict[str, str]) -> None:
+    command = [str(Path(sys.executable).with_name("airflow")), "providers", "list", "--output", "json"]
+    done = subprocess.run(command, env=airflow_environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True)
+    found = {entry["package_name"]: entry for entry in json.loads(done.stdout[done.stdout.index("[") :])}
+    assert "airflow-hudi" in found

@@ -1,0 +1,86 @@
+"""Races of real processes for locks and claims on a local table, with the mistake that the races must find."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from hudi_core.errors import LockError, StorageExistsError
+from hudi_core.storage.local import LocalStorage
+from hudi_core.transaction.claim import CLAIMS
+from tests.unit.hudi_core.transaction.processes import FORK, break_and_hold, count_under_lock, race_for_claims, run_all
+from tests.unit.hudi_core.transaction.test_lock import DEAD, left_over, put_lock
+
+ROUNDS = 60
+
+
+class CheckThenPut(LocalStorage):
+    """The mistake that the race must find: look, then write."""
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        if self.exists(path):
+            raise StorageExistsError("there", path=path)
+        time.sleep(0.002)
+        self.write(path, data)
+
+
+def test_sixteen_processes_count_under_the_lock(tmp_path: Path) -> None:
+    (tmp_path / "counter").write_text("0")
+    run_all(count_under_lock, 16, str(tmp_path), 5)
+    assert (tmp_path / "counter").read_text() == "80"
+    assert not left_over(LocalStorage(tmp_path))
+
+
+def count_badly(number: int, barrier: object, root: str, rounds: int) -> None:
+    try:
+        count_under_lock(number, barrier, root, rounds, CheckThenPut)
+    except (LockError, ValueError):
+        return
+
+
+def test_the_count_goes_wrong_on_a_storage_that_checks_then_puts(tmp_path: Path) -> None:
+    (tmp_path / "counter").write_text("0")
+    run_all(count_badly, 16, str(tmp_path), 5)
+    assert (tmp_path / "counter").read_text() != "80", "a race test that passes here is too weak"
+
+
+def test_sixteen_processes_break_a_stale_lock_one_after_the_other(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    for number in range(3):
+        put_lock(storage, DEAD, f"stale{number}")
+        inside, most = FORK.Value("i", 0), FORK.Value("i", 0)
+        run_all(break_and_hold, 16, str(tmp_path), inside, most)
+        assert most.value == 1
+        assert not left_over(storage)
+
+
+def winners(kind: type[LocalStorage], root: Path) -> dict[int, list[int]]:
+    wins = FORK.Queue()
+    run_all(race_for_claims, 16, str(root), ROUNDS, wins, kind)
+    found: dict[int, list[int]] = {number: [] for number in range(1, ROUNDS + 1)}
+    while not wins.empty():
+        instant, number = wins.get(timeout=10)
+        found[instant].append(number)
+    return found
+
+
+def test_of_sixteen_racing_processes_one_claims_in_each_of_sixty_rounds(tmp_path: Path) -> None:
+    found = winners(LocalStorage, tmp_path)
+    assert all(len(numbers) == 1 for numbers in found.values()), found
+
+
+def test_of_sixteen_processes_that_succeed_a_dead_owner_one_does(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    for instant in range(1, ROUNDS + 1):
+        body = {"version": 1, "token": "abc", "owner": DEAD.to_json(), "interval_ms": 60_000, "tolerable_misses": 2}
+        storage.create_exclusive(f"{CLAIMS}/{instant}/000001.json", json.dumps(body).encode())
+    found = winners(LocalStorage, tmp_path)
+    assert all(len(numbers) == 1 for numbers in found.values()), found
+    assert storage.exists(f"{CLAIMS}/1/000002.released")
+    assert not storage.exists(f"{CLAIMS}/1/000003.json")
+
+
+def test_the_race_for_claims_finds_a_check_then_put(tmp_path: Path) -> None:
+    found = winners(CheckThenPut, tmp_path)
+    assert max(len(numbers) for numbers in found.values()) > 1, "a race test that passes here is too weak"

@@ -1,0 +1,103 @@
+"""A compaction in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job zip."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_hudi.jobs.zip import entry_file, publish_zip
+from hudi_core.request.java import spark_environment
+from hudi_core.request.model import RunRequest
+from hudi_core.table import HudiTable
+from tests.golden_data import GoldenCase
+from tests.rows import assert_same_rows, read_parquet
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+Golden = Callable[[str, str], GoldenCase]
+TIMEOUT = 300
+
+
+def assert_compacted(case: GoldenCase) -> None:
+    """The rows are those of the table that real Hudi compacted."""
+    table = HudiTable.open(str(case.table))
+    for query in ("snapshot", "read_optimized"):
+        import pyarrow as pa
+
+        result = table.read(query)  # type: ignore[arg-type]
+        assert_same_rows(pa.Table.from_batches(result.batches, result.schema), read_parquet(case.expected / f"after_{query}.parquet"))
+
+
+def test_hudictl_starts_spark_and_keeps_stdout_for_its_document(golden: Golden, tmp_path: Path) -> None:
+    case = golden("6", "mor_compaction_requested")
+    command = [sys.executable, "-m", "hudi_cli.main", "run", "compaction", str(case.table), "--master", "local[2]", "--json"]
+    # Another folder and no PYTHONPATH: executors get the engine's code from the zip.
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["instants"]
+    assert (result["action"], result["state"], result["files_written"]) == ("compaction", "completed", 3)
+    assert "WARN" not in done.stderr
+    assert_compacted(case)
+    tokens = {path.name.split("_")[1] for path in case.table.glob(f"2024-*/*_{result['instant']}.parquet")}
+    assert len(tokens) == 3
+
+
+class Submitted:
+    """spark-submit with the job zip, as Airflow runs it."""
+
+    def __init__(self, request: RunRequest, folder: Path) -> None:
+        environment = spark_environment()
+        environment.pop("PYTHONPATH", None)
+        command = [f"{environment['SPARK_HOME']}/bin/spark-submit", "--master", "local[2]", "--py-files", str(publish_zip(folder / "cache"))]
+        for key, value in (("ui.enabled", "false"), ("driver.host", "127.0.0.1"), ("driver.bindAddress", "127.0.0.1")):
+            command += ["--conf", f"spark.{key}={value}"]
+        command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", str(entry_file()), "--request", request.to_json()]
+        self.log = folder / "spark.log"
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self.log.open("w"), text=True, cwd=folder, env=environment, start_new_session=True
+        )
+
+    def lines(self, label: str) -> list[dict[str, Any]]:
+        """Waits for the end and returns the JSON of the lines that begin with `label`."""
+        out, _ = self.process.communicate(timeout=TIMEOUT)
+        return [json.loads(line.removeprefix(label)) for line in out.splitlines() if line.startswith(label)]
+
+    def wait_for(self, label: str) -> None:
+        """Reads on until a line begins with `label`."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(label):
+                return
+        raise AssertionError(self.log.read_text())
+
+
+def test_spark_submit_runs_the_zip_and_ends_with_one_result_line(golden: Golden, tmp_path: Path) -> None:
+    case = golden("6", "mor_compaction_requested")
+    job = Submitted(RunRequest(table=case.table.as_uri(), owner="a test"), tmp_path)
+    (result,) = job.lines("HUDI_RESULT ")
+    assert job.process.returncode == 0, job.log.read_text()
+    assert [instant["state"] for instant in result["instants"]] == ["completed"]
+    assert_compacted(case)
+
+
+def test_a_job_that_is_told_to_end_gives_the_instant_back(golden: Golden, tmp_path: Path) -> None:
+    case = golden("6", "mor_compaction_requested")
+    job = Submitted(RunRequest(table=str(case.table), owner="a test"), tmp_path)
+    job.wait_for("HUDI_PROGRESS ")
+    os.killpg(job.process.pid, signal.SIGTERM)
+    assert job.process.wait(TIMEOUT) != 0
+    again = [sys.executable, "-m", "hudi_cli.main", "run", "compaction", str(case.table), "--engine", "local", "--json"]
+    # The driver is a child of spark-submit and may outlive it for a moment, in which the instant is still claimed: exit code 3.
+    for _ in range(60):
+        done = subprocess.run(again, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        if done.returncode != 3:
+            break
+    assert done.returncode == 0, done.stderr
+    assert_compacted(case)

@@ -1,0 +1,45 @@
+"""Airflow without a configuration file, a database or example DAGs; must be set before Airflow is first imported."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
+os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "True")
+os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+
+_PROPERTIES = {
+    "hoodie.table.name": "trips",
+    "hoodie.table.type": "MERGE_ON_READ",
+    "hoodie.table.version": "6",
+    "hoodie.timeline.layout.version": "1",
+    "hoodie.table.checksum": str(zlib.crc32(b".trips")),
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """The bones of a version 6 table: properties and one completed deltacommit."""
+    path = tmp_path / "trips"
+    hoodie = path / ".hoodie"
+    hoodie.mkdir(parents=True)
+    hoodie.joinpath("hoodie.properties").write_text("".join(f"{key}={value}\n" for key, value in _PROPERTIES.items()))
+    for state, data in (("deltacommit.requested", b""), ("deltacommit.inflight", b""), ("deltacommit", b"{}")):
+        hoodie.joinpath(f"20260101000000000.{state}").write_bytes(data)
+    return path
+
+
+@pytest.fixture
+def put(table: Path) -> Callable[..., None]:
+    """`put("20260102000000000.compaction.requested")`: a file of the timeline."""
+
+    def write(name: str, data: bytes = b"") -> None:
+        (table / ".hoodie" / name).write_bytes(data)
+
+    return write

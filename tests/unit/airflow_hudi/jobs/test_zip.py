@@ -1,0 +1,220 @@
+"""The job zip: the same bytes from the same sources, complete, and importable with nothing else of ours around."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from airflow_hudi.jobs import zip as job_zip
+from hudi_core.errors import ConfigError
+from tests.golden_data import GoldenCase
+
+
+def tree(root: Path, seconds: int) -> Path:
+    """A copy of the packages' shape with other modification times, created in another order, and with what must not be shipped."""
+    for name, text in (
+        ("hudi_core/model/b.py", "B = 2\n"),
+        ("hudi_core/model/__init__.py", ""),
+        ("hudi_core/__init__.py", ""),
+        ("hudi_core/plan.avsc", "{}"),
+        ("hudi_spark/__init__.py", ""),
+    )[:: 1 if seconds % 2 else -1]:
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        os.utime(file, (seconds, seconds))
+    cache = root / "hudi_core" / "__pycache__"
+    cache.mkdir()
+    (cache / "x.cpython-311.pyc").write_bytes(os.urandom(8))
+    (root / "hudi_core" / ".hidden").write_text(str(seconds))
+    (root / "hudi_core" / "plan.avsc").chmod(0o600 if seconds % 2 else 0o664)
+    return root
+
+
+@pytest.fixture
+def sources(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folder whose packages are zipped; replace its one entry to build from another."""
+    place: list[Path] = []
+    monkeypatch.setattr(job_zip, "_package_root", lambda package: place[0] / package)
+    return place
+
+
+def test_same_content_gives_the_same_bytes(tmp_path: Path, sources: list[Path]) -> None:
+    built = []
+    for name, seconds in (("a", 1_000_000_001), ("b", 1_700_000_000)):
+        sources[:] = [tree(tmp_path / name, seconds)]
+        built.append(job_zip.build_zip())
+    assert built[0] == built[1]
+
+
+def test_other_content_gives_another_name(tmp_path: Path, sources: list[Path]) -> None:
+    sources[:] = [tree(tmp_path / "a", 1)]
+    first = job_zip.publish_zip(tmp_path / "cache")
+    (tmp_path / "a" / "hudi_core" / "model" / "b.py").write_text("B = 3\n")
+    assert job_zip.publish_zip(tmp_path / "cache").name != first.name
+
+
+def test_entries_are_sorted_stored_and_dated_alike(tmp_path: Path) -> None:
+    with zipfile.ZipFile(BytesIO(job_zip.build_zip())) as archive:
+        infos = archive.infolist()
+    names = [info.filename for info in infos]
+    assert names == sorted(names)
+    assert {(info.date_time, info.compress_type, info.external_attr >> 16, info.create_system) for info in infos} == {
+        ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 0o100644, 3)
+    }
+
+
+def test_it_holds_every_source_and_data_file_and_nothing_compiled() -> None:
+    with zipfile.ZipFile(BytesIO(job_zip.build_zip())) as archive:
+        names = set(archive.namelist())
+    expected = set()
+    for package in job_zip.PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None
+        assert spec.submodule_search_locations
+        root = Path(spec.submodule_search_locations[0])
+        expected |= {path.relative_to(root.parent).as_posix() for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert expected <= names
+    assert {name for name in names if not name.startswith("_vendor/")} == expected
+    assert not [name for name in names if name.endswith((".pyc", ".so", ".pyd", ".c"))]
+
+
+def test_fastavro_comes_in_pure_python_with_its_licence() -> None:
+    with zipfile.ZipFile(BytesIO(job_zip.build_zip())) as archive:
+        names = archive.namelist()
+        licences = [name for name in names if name.startswith("_vendor/licences/fastavro-")]
+        assert b"MIT License" in b"".join(archive.read(name) for name in licences)
+    assert {"_vendor/fastavro/__init__.py", "_vendor/fastavro/_read_py.py", "_vendor/fastavro/_write_py.py"} <= set(names)
+
+
+def test_a_file_of_an_unknown_kind_is_refused_by_name(tmp_path: Path, sources: list[Path]) -> None:
+    sources[:] = [tree(tmp_path / "a", 1)]
+    (tmp_path / "a" / "hudi_core" / "fast.so").write_bytes(b"\x7fELF")
+    with pytest.raises(ConfigError, match="no rule for this file") as caught:
+        job_zip.build_zip()
+    assert str(caught.value.path).endswith("hudi_core/fast.so")
+
+
+def test_a_missing_package_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_zip, "PACKAGES", ("hudi_core_that_is_not_there",))
+    with pytest.raises(ConfigError, match="hudi_core_that_is_not_there"):
+        job_zip.build_zip()
+
+
+def test_the_cache_is_used_and_a_damaged_copy_replaced(tmp_path: Path) -> None:
+    first = job_zip.publish_zip(tmp_path)
+    stamp = first.stat().st_mtime_ns
+    assert job_zip.publish_zip(tmp_path) == first
+    assert first.stat().st_mtime_ns == stamp
+    content = first.read_bytes()
+    first.write_bytes(content[:100])
+    assert job_zip.publish_zip(tmp_path).read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == [first.name]
+
+
+def test_the_cache_is_below_xdg_cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert job_zip.publish_zip().parent == tmp_path / "airflow-hudi" / "jobs"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert job_zip.default_cache_dir() == tmp_path / "home" / ".cache" / "airflow-hudi" / "jobs"
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConfigError, match="cannot store the job zip") as caught:
+        job_zip.publish_zip(tmp_path / "file")
+    assert "XDG_CACHE_HOME" in str(caught.value.remedy)
+
+
+def test_the_module_runs_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "build" / "jobs.zip"
+    assert job_zip.main([str(target)]) == 0
+    assert target.read_bytes() == job_zip.build_zip()
+    assert "sha256" in capsys.readouterr().out
+    assert job_zip.main([]) == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_the_entry_file_is_found() -> None:
+    entry = job_zip.entry_file()
+    assert entry.name == "main.py"
+    assert "hudi_spark" in entry.read_text()
+
+
+# What an executor must have besides the standard library and the zip.
+EXECUTOR_WHEELS = ("numpy", "numpy.libs", "pyarrow")
+
+ON_AN_EXECUTOR = """
+import sys
+job_zip, wheels, plan = sys.argv[1:]
+sys.path[:0] = [job_zip, wheels]
+from hudi_core.codec.avro import _fastavro
+assert _fastavro.IS_PURE, "a compiled fastavro was found"
+from hudi_core.codec.avro.container import read_container
+schema, records = read_container(open(plan, "rb").read(), path=plan)
+import fastavro
+assert fastavro.__file__.startswith(job_zip), fastavro.__file__
+from hudi_core.services.compaction.execute import compact_operation
+for name, module in list(sys.modules.items()):
+    if name.split(".")[0] in ("hudi_core", "hudi_spark"):
+        assert module.__spec__.origin.startswith(job_zip), module
+print(schema["name"], len(records[0]["operations"]))
+"""
+
+ON_THE_DRIVER = """
+import importlib, sys, zipfile
+job_zip = sys.argv[1]
+sys.path.insert(0, job_zip)
+sys.path[:] = [entry for entry in sys.path if entry.endswith((".zip", "site-packages", "lib-dynload")) or "/lib/python" in entry]
+for name in zipfile.ZipFile(job_zip).namelist():
+    if name.startswith("hudi_") and name.endswith(".py"):
+        module = importlib.import_module(name[:-3].replace("/", ".").removesuffix(".__init__"))
+        assert module.__spec__.origin.startswith(job_zip), module
+from importlib.resources import files
+from hudi_core.timeline.containers import load_schema
+for name in zipfile.ZipFile(job_zip).namelist():
+    if name.endswith((".avsc", ".json")):
+        package, _, file = name.rpartition("/")
+        assert (files("hudi_core") / name.removeprefix("hudi_core/")).read_bytes(), name
+print("imported")
+"""
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return job_zip.publish_zip(tmp_path_factory.mktemp("cache"))
+
+
+def run_isolated(code: str, *arguments: Path, site: bool) -> str:
+    """Runs `code` in a Python that ignores the environment and this folder, and without `site` has no site-packages either."""
+    flags = ["-I"] if site else ["-I", "-S"]
+    done = subprocess.run(
+        [sys.executable, *flags, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=arguments[0].parent, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_executor_needs_the_zip_and_few_wheels(published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]) -> None:
+    """Without site-packages: no compiled fastavro, no polars, no fsspec, nothing of a checkout."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for name in EXECUTOR_WHEELS:
+        for folder in (Path(entry) for entry in sys.path if (Path(entry) / name).is_dir()):
+            (wheels / name).symlink_to(folder / name)
+            break
+    (plan,) = (golden("6", "compaction_inflight").table / ".hoodie").glob("*.compaction.requested")
+    assert run_isolated(ON_AN_EXECUTOR, published, wheels, plan, site=False).split()[0] == "HoodieCompactionPlan"
+
+
+def test_every_module_and_data_file_loads_from_the_zip(published: Path) -> None:
+    assert run_isolated(ON_THE_DRIVER, published, site=True) == "imported\n"

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
+from airflow_hudi.operators.compaction import HudiCompactionOperator
+from hudi_core.request.model import RunRequest
+
+OLD, NEW = "20260102000000000", "20260103000000000"
+COMMIT = json.dumps(
+    {
+        "partitionToWriteStats": {
+            "dt=1": [
+                {"fileId": "a", "path": "dt=1/a.parquet", "partitionPath": "dt=1", "prevCommit": "null", "numWrites": 7, "fileSizeInBytes": 100},
+                {"fileId": "b", "path": "dt=1/b.parquet", "partitionPath": "dt=1", "prevCommit": "null", "numWrites": 5, "fileSizeInBytes": 50},
+            ]
+        },
+        "compacted": True,
+        "extraMetadata": {},
+        "operationType": "COMPACT",
+    }
+)
+# Stands in for spark-submit: notes its request, then does to the timeline what the test says.
+FAKE_SUBMIT = """#!/bin/sh
+for argument; do request="$argument"; done
+printf '%s\\n' "$request" >> "$FAKE_OUTPUT"
+sh -c "$FAKE_ACTION"
+"""
+
+
+@dataclass
+class Ti:
+    """What the operator reads of a task instance."""
+
+    dag_id: str = "maintenance"
+    task_id: str = "compact"
+    run_id: str = "r1"
+    map_index: int = -1
+    try_number: int = 2
+
+
+@dataclass
+class Store:
+    """A task state store."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, key: str) -> Any:
+        return self.values.get(key)
+
+    def set(self, key: str, value: Any) -> None:
+        self.values[key] = value
+
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+@pytest.fixture
+def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    binary = tmp_path / "bin" / "spark-submit"
+    binary.parent.mkdir()
+    binary.write_text(FAKE_SUBMIT)
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    requests = tmp_path / "requests"
+    monkeypatch.setenv("PATH", f"{binary.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_OUTPUT", str(requests))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    return requests
+
+
+def completes(monkeypatch: pytest.MonkeyPatch, table: Path, instant: str, code: int = 0) -> None:
+    commit = table.parent / "commit.json"
+    commit.write_text(COMMIT)
+    monkeypatch.setenv("FAKE_ACTION", f"cp {commit} {table}/.hoodie/{instant}.commit; exit {code}")
+
+
+def operator_on(table: Path, **arguments: Any) -> HudiCompactionOperator:
+    return HudiCompactionOperator(**{"task_id": "compact", "table": str(table), "hudi_conn_id": None, **arguments})
+
+
+def context(store: Store | None = None) -> Any:
+    return {"ti": Ti(), "task_state_store": store}
+
+
+def requests(output: Path) -> list[RunRequest]:
+    return [RunRequest.from_json(line) for line in output.read_text().splitlines()] if output.exists() else []
+
+
+def test_runs_the_oldest_pending_compaction(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(f"{OLD}.compaction.requested")
+    put(f"{NEW}.compaction.requested")
+    completes(monkeypatch, table, OLD)
+    result = operator_on(table, options={"hoodie.x": "1"}, storage_options={"region": "eu"}, metadata="off").execute(context())
+    assert {**result, "seconds": 0} == {
+        "table": str(table),
+        "instant": OLD,
+        "action": "compaction",
+        "state": "completed",
+        "files_written": 2,
+        "bytes_written": 150,
+        "records": 12,
+        "seconds": 0,
+        "already_completed": False,
+    }
+    (request,) = requests(output)
+    assert request == RunRequest(
+        table=str(table),
+        instant=OLD,
+        owner="airflow:maintenance/compact/r1/-1#2",
+        options={"hoodie.x": "1"},
+        storage_options={"region": "eu"},
+        metadata="off",
+    )
+
+
+def test_runs_the_instant_that_it_is_given(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(f"{OLD}.compaction.requested")
+    put(f"{NEW}.compaction.requested")
+    completes(monkeypatch, table, NEW)
+    assert operator_on(table, instant=NEW).execute(context())["instant"] == NEW
+
+
+def test_a_completed_instant_is_a_success_without_a_job(table: Path, put: Callable[..., None], output: Path) -> None:
+    put(f"{OLD}.compaction.requested")
+    put(f"{OLD}.commit", COMMIT.encode())
+    result = operator_on(table, instant=OLD).execute(context())
+    assert result["already_completed"]
+    assert result["records"] == 12
+    assert requests(output) == []
+
+
+def test_an_unknown_instant_fails(table: Path, output: Path) -> None:
+    with pytest.raises(Exception, match=OLD):
+        operator_on(table, instant=OLD).execute(context())
+
+
+def test_nothing_pending_is_a_skip_or_a_success(table: Path, output: Path) -> None:
+    with pytest.raises(AirflowSkipException):
+        operator_on(table).execute(context())
+    result = operator_on(table, nothing_pending="succeed").execute(context())
+    assert (result["instant"], result["files_written"]) == (None, 0)
+    with pytest.raises(ValueError, match="nothing_pending"):
+        operator_on(table, nothing_pending="fail")
+
+
+def test_a_failed_job_is_named(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(f"{OLD}.compaction.requested")
+    error = json.dumps({"error": {"type": "ExecutionError", "message": "executor lost", "path": None, "remedy": None}})
+    monkeypatch.setenv("FAKE_ACTION", f"echo 'HUDI_RESULT {error}'; exit 1")
+    with pytest.raises(HudiJobFailed, match=r"exit code 1.*ExecutionError: executor lost"):
+        operator_on(table).execute(context())
+
+
+def test_input_that_no_retry_can_mend_fails_for_good(
+    table: Path, put: Callable[..., None], output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(f"{OLD}.compaction.requested")
+    monkeypatch.setenv("FAKE_ACTION", "exit 2")
+    with pytest.raises(AirflowFailException):
+        operator_on(table).execute(context())
+    with pytest.raises(AirflowFailException, match="Hudi table"):
+        operator_on(tmp_path / "bin").execute(context())
+    with pytest.raises(AirflowFailException, match="secrets"):
+        operator_on(table, storage_options={"secret": "x"}).execute(context())
+
+
+def test_somebody_else_completes_the_instant(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(f"{OLD}.compaction.requested")
+    commit = table.parent / "commit.json"
+    commit.write_text(COMMIT)
+    monkeypatch.setenv("FAKE_ACTION", f"(sleep 0.4; cp {commit} {table}/.hoodie/{OLD}.commit) >/dev/null 2>&1 & exit 3")
+    # The stand-in for the other owner is in the job's own group, so the job must be seen to leave it alone.
+    result = operator_on(table, conflict_poll_interval=0.1).execute(context())
+    assert result["state"] == "completed"
+    assert len(requests(output)) == 1
+
+
+def test_a_retry_takes_up_the_instant_that_it_had_begun(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    put(f"{NEW}.compaction.requested")
+    monkeypatch.setenv("FAKE_ACTION", "exit 1")
+    with pytest.raises(HudiJobFailed):
+        operator_on(table).execute(context(store))
+    put(f"{OLD}.compaction.requested")
+    put(f"{NEW}.commit", COMMIT.encode())
+    result = operator_on(table).execute(context(store))
+    assert (result["instant"], result["already_completed"]) == (NEW, True)
+    assert store.values == {}
+    completes(monkeypatch, table, OLD)
+    assert operator_on(table).execute(context(store))["instant"] == OLD
+
+
+def test_template_fields_are_arguments_kept_as_given() -> None:
+    given = {name: f"{{{{ {name} }}}}" for name in HudiCompactionOperator.template_fields}
+    operator = HudiCompactionOperator(task_id="compact", **given)
+    assert {name: getattr(operator, name) for name in HudiCompactionOperator.template_fields} == given
+
+
+def test_on_kill_ends_the_job_and_leaves_the_instant_to_a_retry(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(f"{OLD}.compaction.requested")
+    ended = table.parent / "ended"
+    monkeypatch.setenv("FAKE_ACTION", f"trap 'touch {ended}; exit 143' TERM; while :; do sleep 0.05; done")
+    operator = operator_on(table)
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(operator.execute, context())
+        while not output.exists():
+            time.sleep(0.02)
+        time.sleep(0.2)
+        operator.on_kill()
+        with pytest.raises(HudiJobKilled):
+            task.result(20)
+    assert ended.exists()
+    completes(monkeypatch, table, OLD)
+    assert operator_on(table).execute(context())["state"] == "completed"
+
+
+def test_on_kill_before_a_job_does_nothing(table: Path) -> None:
+    operator_on(table).on_kill()

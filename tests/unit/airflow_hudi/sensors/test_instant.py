@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+
+from airflow_hudi.exceptions import HudiSensorFailed
+from airflow_hudi.sensors.instant import HudiInstantSensor
+from airflow_hudi.triggers.instant import HudiInstantTrigger
+from hudi_core.errors import ConfigError
+
+PLANNED = "20260102000000000.compaction.requested"
+FOUND = {"instant": "20260102000000000", "action": "compaction", "state": "requested"}
+
+
+def sensor_on(table: Path, **arguments: Any) -> HudiInstantSensor:
+    return HudiInstantSensor(**{"task_id": "wait", "table": str(table), "hudi_conn_id": None, **arguments})
+
+
+def test_is_deferrable_by_default(table: Path) -> None:
+    assert sensor_on(table).deferrable
+
+
+def test_does_not_defer_for_what_is_there(table: Path, put: Callable[..., None]) -> None:
+    put(PLANNED)
+    assert sensor_on(table).execute({}) == {"table": str(table), **FOUND}
+
+
+def test_defers_to_a_trigger_with_the_same_condition(table: Path) -> None:
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor_on(table, state="requested", after="001", poke_interval=7, timeout=90).execute({})
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, HudiInstantTrigger)
+    assert trigger.serialize()[1] == {
+        "table": str(table),
+        "action": "compaction",
+        "state": "requested",
+        "instant": None,
+        "after": "001",
+        "hudi_conn_id": None,
+        "poll_interval": 7.0,
+        "max_errors": 5,
+    }
+    assert deferred.value.timeout == timedelta(seconds=90)
+    assert deferred.value.method_name == "execute_complete"
+
+
+def test_goes_on_with_the_triggers_event(table: Path) -> None:
+    event = {"status": "success", "table": str(table), **FOUND}
+    assert sensor_on(table).execute_complete({}, event) == {"table": str(table), **FOUND}
+
+
+def test_fails_with_the_triggers_error(table: Path) -> None:
+    with pytest.raises(HudiSensorFailed, match="ConfigError: no table"):
+        sensor_on(table).execute_complete({}, {"status": "error", "message": "ConfigError: no table"})
+
+
+def test_soft_fail_holds_for_the_triggers_error(table: Path) -> None:
+    sensor = sensor_on(table, soft_fail=True)
+    with pytest.raises(AirflowSkipException):
+        sensor.resume_execution("execute_complete", {"event": {"status": "error", "message": "x"}}, {})
+
+
+def test_poke_mode(table: Path, put: Callable[..., None]) -> None:
+    with pytest.raises(AirflowSensorTimeout):
+        sensor_on(table, deferrable=False, poke_interval=0.01, timeout=0.05).execute({})
+    put(PLANNED)
+    assert sensor_on(table, deferrable=False).execute({}) == {"table": str(table), **FOUND}
+
+
+def test_templates_may_render_to_nothing(table: Path, put: Callable[..., None]) -> None:
+    put(PLANNED)
+    sensor = sensor_on(table, instant="", after="", hudi_conn_id="")
+    assert sensor.execute({})["instant"] == FOUND["instant"]
+
+
+def test_a_folder_that_is_no_table_fails(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        sensor_on(tmp_path).execute({})
+
+
+def test_template_fields_are_arguments_kept_as_given(table: Path) -> None:
+    given = {"table": "a", "action": "b", "state": "c", "instant": "d", "after": "e", "hudi_conn_id": "f"}
+    sensor = HudiInstantSensor(task_id="wait", **given)
+    assert {name: getattr(sensor, name) for name in HudiInstantSensor.template_fields} == given

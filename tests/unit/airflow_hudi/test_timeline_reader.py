@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError, UnsupportedVersionError
+from hudi_core.storage.base import FileInfo
+from hudi_core.storage.local import LocalStorage
+
+
+class CountingStorage(LocalStorage):
+    """Counts the requests that a store would bill."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.requests: list[str] = []
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        self.requests.append(f"list {folder}")
+        return super().list_files(folder)
+
+    def read(self, path: str) -> bytes:
+        self.requests.append(f"read {path}")
+        return super().read(path)
+
+
+def test_a_second_load_is_one_listing(table: Path, put: Callable[..., None]) -> None:
+    storage = CountingStorage(table)
+    reader = TimelineReader(storage)
+    assert [instant.requested_time for instant in reader.load()] == ["20260101000000000"]
+    storage.requests.clear()
+    put("20260102000000000.compaction.requested")
+    assert [instant.requested_time for instant in reader.load()] == ["20260101000000000", "20260102000000000"]
+    assert storage.requests == ["list .hoodie"]
+
+
+def test_an_upgraded_table_is_noticed(table: Path) -> None:
+    reader = TimelineReader(LocalStorage(table))
+    reader.load()
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("version=6", "version=9").replace("layout.version=1", "layout.version=2"))
+    os.utime(properties, (1, 1))
+    with pytest.raises(UnsupportedVersionError):
+        reader.load()
+
+
+def test_a_folder_without_properties_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        TimelineReader(LocalStorage(tmp_path)).load()

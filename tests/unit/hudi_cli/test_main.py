@@ -1,0 +1,125 @@
+"""What holds for every command: exit codes, one JSON document, nothing else on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_cli.output import Output
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_cli.runner import hudictl
+
+Golden = Callable[[str, str], GoldenCase]
+COMMANDS = (["timeline"], ["show", "{table}", "20240101000000000"], ["files"], ["read", "--output", "{out}"], ["run", "compaction"])
+
+
+def arguments_of(command: list[str], table: Path, out: Path) -> list[str]:
+    filled = [part.format(table=table, out=out) for part in command]
+    return filled if str(table) in filled else [*filled, str(table)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_folder_that_is_no_table_is_bad_input(tmp_path: Path, command: list[str]) -> None:
+    done = hudictl(*arguments_of(command, tmp_path, tmp_path / "out.parquet"), "--json")
+    assert (done.code, done.error["type"]) == (2, "ConfigError")
+    assert "not a Hudi table" in done.error["message"]
+    assert "hoodie.properties" in str(done.error["path"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_another_table_version_is_refused_by_number(golden: Golden, tmp_path: Path, command: list[str], version: str) -> None:
+    done = hudictl(*arguments_of(command, golden(version, "mor_basic").table, tmp_path / "out.parquet"), "--json")
+    assert (done.code, done.error["type"]) == (2, "UnsupportedVersionError")
+    assert version in done.error["message"]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_people_get_the_file_and_the_remedy_on_stderr(tmp_path: Path, command: list[str]) -> None:
+    done = hudictl(*arguments_of(command, tmp_path, tmp_path / "out.parquet"))
+    assert (done.code, done.out) == (2, "")
+    assert "error:" in done.err
+    assert "file:" in done.err
+    assert "fix:" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["timeline"],
+        ["timeline", "t", "--nonsense"],
+        ["timeline", "t", "--state", "done"],
+        ["read", "t"],
+        ["run", "t"],
+        ["run", "nonsense", "t"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_code_2_in_both_modes(arguments: list[str]) -> None:
+    done = hudictl(*arguments, "--json")
+    assert (done.code, done.error["type"]) == (2, "UsageError")
+    assert "--help" in done.error["remedy"]
+    people = hudictl(*arguments)
+    assert (people.code, people.out) == (2, "")
+    assert "error:" in people.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["run", "--help"]])
+def test_help_goes_to_stdout(arguments: list[str]) -> None:
+    done = hudictl(*arguments)
+    assert (done.code, done.err) == (0, "")
+    assert "Usage: hudictl" in done.out
+
+
+def test_a_defect_is_one_line_and_a_traceback_only_on_demand(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(self: Output, document: object) -> None:
+        raise RuntimeError("a [bold]defect[/]")
+
+    monkeypatch.setattr(Output, "result", break_down)
+    table = golden("6", "mor_basic").table
+    done = hudictl("timeline", table, "--json")
+    assert (done.code, done.error["type"], done.error["message"]) == (1, "RuntimeError", "a [bold]defect[/]")
+    assert "Traceback" not in done.err
+    assert "Traceback" in hudictl("timeline", table, "--json", "--debug").err
+
+
+def test_the_console_script_keeps_stdout_for_the_document(golden: Golden, tmp_path: Path) -> None:
+    """What a process prints to descriptor 1 meanwhile, as a JVM may, ends up on stderr."""
+    table = golden("6", "mor_basic").table
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, click\n"
+        "begin = click.Group.main\n"
+        "def noisy(*args, **kwargs):\n"
+        "    os.write(1, b'native noise\\n')\n"
+        "    os.system('echo noise of a child')\n"
+        "    print('noise of a library')\n"
+        "    return begin(*args, **kwargs)\n"
+        "click.Group.main = noisy\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-m", "hudi_cli.main", "timeline", str(table), "--json"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["version"] == 6
+    assert done.stderr.split("\n")[:2] == ["native noise", "noise of a child"]
+    assert "noise of a library" in done.stderr
+
+
+def test_the_exit_code_reaches_the_shell(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "hudi_cli.main", "timeline", str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["type"] == "ConfigError"

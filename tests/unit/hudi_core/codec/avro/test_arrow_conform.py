@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.codec.avro.arrow_conform import conform_array, conform_batch, conform_table
+from hudi_core.errors import CorruptFileError, FormatError
+
+
+def conformed(values: list[Any], have: pa.DataType, want: pa.DataType, *, nullable: bool = True) -> list[Any]:
+    # A slice of a longer array: buffers then do not begin where the values do.
+    array = pa.array([*values[:1], *values, *values[:1]], have).slice(1, len(values))
+    made = conform_array(array, pa.field("c", want, nullable=nullable), path="file")
+    made.validate(full=True)
+    assert made.type == want
+    return list(made.to_pylist())
+
+
+STRUCT = pa.struct([("a", pa.int32()), ("b", pa.string())])
+POINT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+
+
+@pytest.mark.parametrize(
+    ("values", "have", "want", "expected"),
+    [
+        ([1, None], pa.int32(), pa.int64(), [1, None]),
+        ([1, None], pa.int32(), pa.float64(), [1.0, None]),
+        ([(1 << 60) + 1], pa.int64(), pa.float32(), [float(1 << 60)]),
+        ([1, 2], pa.int16(), pa.int32(), [1, 2]),
+        ([0.5, None], pa.float32(), pa.float64(), [0.5, None]),
+        (["zü", None], pa.string(), pa.binary(), ["zü".encode(), None]),
+        ([b"z\xc3\xbc", None], pa.binary(), pa.string(), ["zü", None]),
+        (["a"], pa.large_string(), pa.string(), ["a"]),
+        (["a"], pa.string_view(), pa.string(), ["a"]),
+        ([b"abc"], pa.binary(3), pa.binary(), [b"abc"]),
+        ([Decimal("1.50")], pa.decimal128(5, 2), pa.decimal128(10, 3), [Decimal("1.500")]),
+        ([None, None], pa.null(), pa.list_(pa.int32()), [None, None]),
+        (
+            [{"a": 1, "b": "x"}, None],
+            STRUCT,
+            pa.struct([("b", pa.string()), ("n", pa.int8()), ("a", pa.int64())]),
+            [{"b": "x", "n": None, "a": 1}, None],
+        ),
+        ([[1, None], None, []], pa.list_(pa.int32()), pa.list_(pa.int64()), [[1, None], None, []]),
+        ([[1], None], pa.large_list(pa.int32()), pa.list_(pa.int64()), [[1], None]),
+        ([[("k", 1)], None, []], pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), [[("k", 1)], None, []]),
+        ([[{"a": 1, "b": "x"}]], pa.list_(STRUCT), pa.list_(pa.struct([("a", pa.float64())])), [[{"a": 1.0}]]),
+        ([{"x": 1}, None], pa.struct([("x", pa.int32())]), POINT, [{"x": 1}, None]),
+    ],
+)
+def test_values_keep_their_meaning(values: list[Any], have: pa.DataType, want: pa.DataType, expected: list[Any]) -> None:
+    assert conformed(values, have, want) == expected
+
+
+def test_times_get_finer_units_and_a_missing_zone_reads_as_utc() -> None:
+    array = pa.array([1_000], pa.timestamp("ms"))
+    made = conform_array(array, pa.field("t", pa.timestamp("us", tz="UTC")), path="file")
+    assert made.cast(pa.int64()).to_pylist() == [1_000_000]
+
+
+@pytest.mark.parametrize(
+    ("have", "want"),
+    [
+        (pa.int64(), pa.int32()),
+        (pa.float64(), pa.float32()),
+        (pa.float32(), pa.int64()),
+        (pa.string(), pa.int32()),
+        (pa.decimal128(5, 2), pa.decimal128(5, 3)),
+        (pa.timestamp("us", tz="UTC"), pa.timestamp("ms", tz="UTC")),
+        (pa.timestamp("us", tz="UTC"), pa.timestamp("us")),
+        (pa.int64(), pa.timestamp("us")),
+        (pa.list_(pa.int64()), pa.int64()),
+        (pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int32())])),
+        (pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32())),
+        (pa.int32(), pa.null()),
+    ],
+)
+def test_what_avro_does_not_allow_is_refused(have: pa.DataType, want: pa.DataType) -> None:
+    with pytest.raises(FormatError, match="column 'c"):
+        conform_array(pa.array([], have), pa.field("c", want), path="file")
+
+
+def test_nested_columns_are_named_in_full() -> None:
+    have = pa.list_(pa.struct([("a", pa.int64())]))
+    want = pa.list_(pa.struct([("a", pa.int32())]))
+    with pytest.raises(FormatError, match=r"file: column 'c\.element\.a'"):
+        conform_array(pa.array([[]], have), pa.field("c", want), path="file")
+
+
+def test_bytes_that_are_no_text_are_corrupt() -> None:
+    with pytest.raises(CorruptFileError, match="column 'c'"):
+        conformed([b"\xff"], pa.binary(), pa.string())
+
+
+def test_nulls_in_a_column_without_nulls_are_refused() -> None:
+    with pytest.raises(FormatError, match="holds nulls"):
+        conformed([None], pa.int32(), pa.int32(), nullable=False)
+
+
+def test_tables_and_batches_get_the_schema_of_the_reader() -> None:
+    schema = pa.schema([("b", pa.int64()), ("new", pa.map_(pa.string(), pa.int32()))])
+    table = pa.table({"a": ["x", "y"], "b": pa.array([1, 2], pa.int32())})
+    made = conform_table(table, schema, path="file")
+    assert made.schema == schema
+    assert made.to_pylist() == [{"b": 1, "new": None}, {"b": 2, "new": None}]
+    (batch,) = table.to_batches()
+    assert conform_batch(batch, schema, path="file").to_pylist() == made.to_pylist()
+    assert conform_batch(batch, batch.schema, path="file") is batch
+    assert conform_table(table, pa.schema([]), path="file").num_columns == 0
+    assert conform_batch(batch, pa.schema([]), path="file").num_rows == 2
+
+
+def test_an_absent_column_must_allow_nulls() -> None:
+    schema = pa.schema([pa.field("new", pa.int32(), nullable=False)])
+    with pytest.raises(FormatError, match="file: column 'new' is not in the data") as caught:
+        conform_table(pa.table({"a": [1]}), schema, path="file")
+    assert caught.value.remedy

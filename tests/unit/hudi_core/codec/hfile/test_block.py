@@ -1,0 +1,83 @@
+"""HFile blocks: header, checksums, compression."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_core.codec.binary import Reader
+from hudi_core.codec.hfile.block import HEADER_SIZE, Codec, Magic, encode_block, read_block, write_codec
+from hudi_core.errors import ConfigError, CorruptFileError
+
+DATA = frozenset({Magic.DATA})
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.binary(max_size=50000), st.sampled_from([Codec.NONE, Codec.GZ]))
+def test_round_trip(data: bytes, codec: Codec) -> None:
+    encoded = encode_block(Magic.DATA, data, codec, -1)
+    reader = Reader(encoded + b"next", "f")
+    block = read_block(reader, codec, DATA)
+    assert (block.data, block.disk_size, reader.remaining) == (data, len(encoded), 4)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZ])
+def test_any_changed_byte_is_noticed(codec: Codec) -> None:
+    encoded = bytearray(encode_block(Magic.DATA, b"some data" * 5, codec, -1))
+    for index in range(len(encoded)):
+        if index == 24:
+            continue
+        encoded[index] ^= 1
+        with pytest.raises(CorruptFileError):
+            read_block(Reader(bytes(encoded), "f"), codec, DATA)
+        encoded[index] ^= 1
+
+
+def with_checksum(kind: int, word: int) -> bytes:
+    data = b"x" * 40
+    head = struct.pack(">8siiqBii", Magic.DATA.value, len(data) + 4, len(data), -1, kind, 16384, HEADER_SIZE + len(data))
+    return head + data + word.to_bytes(4, "big")
+
+
+def test_type_null_carries_words_that_mean_nothing_and_crc32_is_checked() -> None:
+    assert read_block(Reader(with_checksum(0, 0), "f"), Codec.NONE, DATA).data == b"x" * 40
+    whole = with_checksum(1, 0)
+    right = zlib.crc32(whole[:-4])
+    assert read_block(Reader(with_checksum(1, right), "f"), Codec.NONE, DATA).data == b"x" * 40
+    with pytest.raises(CorruptFileError, match="checksum"):
+        read_block(Reader(with_checksum(1, right ^ 1), "f"), Codec.NONE, DATA)
+    with pytest.raises(CorruptFileError, match="checksum type 3"):
+        read_block(Reader(with_checksum(3, 0), "f"), Codec.NONE, DATA)
+
+
+def test_a_claim_of_more_than_deflate_can_give_is_refused_before_memory_is_taken() -> None:
+    compressed = zlib.compressobj(wbits=31)
+    body = compressed.compress(b"x" * 40) + compressed.flush()
+    head = struct.pack(">8siiqBii", Magic.DATA.value, len(body) + 4, 2_000_000_000, -1, 0, 16384, HEADER_SIZE + len(body))
+    with pytest.raises(CorruptFileError, match="claims 2000000000"):
+        read_block(Reader(head + body + bytes(4), "f"), Codec.GZ, DATA)
+
+
+@pytest.mark.parametrize("sizes", [(44, 40, 16384, 32), (44, -1, 16384, 73), (44, 40, 0, 73), (43, 40, 16384, 73), (-1, 40, 16384, 28)])
+def test_impossible_sizes_are_corrupt(sizes: tuple[int, int, int, int]) -> None:
+    disk, data, per_checksum, end = sizes
+    head = struct.pack(">8siiqBii", Magic.DATA.value, disk, data, -1, 0, per_checksum, end)
+    with pytest.raises(CorruptFileError, match="sizes"):
+        read_block(Reader(head + bytes(44), "f"), Codec.NONE, DATA)
+
+
+def test_another_kind_of_block_is_corrupt() -> None:
+    with pytest.raises(CorruptFileError, match="META, not DATA"):
+        read_block(Reader(encode_block(Magic.META, b"", Codec.NONE, -1), "f"), Codec.NONE, DATA)
+    with pytest.raises(CorruptFileError, match="no HFile block magic"):
+        read_block(Reader(bytes(60), "f"), Codec.NONE, DATA)
+
+
+def test_only_codecs_that_every_reader_knows_are_written() -> None:
+    assert write_codec("GZ") is Codec.GZ
+    with pytest.raises(ConfigError, match="ZSTD"):
+        write_codec("ZSTD")

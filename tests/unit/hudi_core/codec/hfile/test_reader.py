@@ -1,0 +1,160 @@
+"""Reading HFiles: those of real Hudi, damaged ones, and how little a lookup reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.codec.bloom import BloomFilter
+from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.codec.hfile.trailer import TRAILER_SIZE
+from hudi_core.codec.hfile.writer import write_hfile
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from tests.golden_data import golden_cases
+from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles, two_level_hfile
+
+ITEMS = [(b"key-%03d" % index, b"value-%d" % index * 3) for index in range(200)]
+
+
+class Counting:
+    """A file in memory that notes which ranges were read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.ranges: list[tuple[int, int]] = []
+
+    def read(self, offset: int, length: int) -> bytes:
+        self.ranges.append((offset, length))
+        return self.data[offset : offset + length]
+
+    def open(self) -> HFileReader:
+        return HFileReader(self.read, len(self.data), "x.hfile")
+
+
+def test_every_base_hfile_of_real_hudi_decodes() -> None:
+    seen = 0
+    for case in golden_cases("6"):
+        for name, data in base_hfiles(case):
+            reader = HFileReader.of_bytes(data, name)
+            items = list(reader.items())
+            assert len(items) == reader.entry_count
+            assert [key for key, _ in items] == sorted({key for key, _ in items})
+            assert list(reader.lookup_many(key for key, _ in items)) == items
+            assert reader.lookup(b"\0") is None
+            assert reader.lookup(b"\xff" * 5) is None
+            assert str(reader.schema()).startswith('{"type":"record","name":"HoodieMetadataRecord"')
+            bloom = BloomFilter.parse(reader.meta_block("bloomFilter") or b"", reader.file_info["bloomFilterTypeCode"].decode(), path=name)
+            assert all(bloom.might_contain(key) for key, _ in items[:3])
+            seen += 1
+    assert seen >= 50
+
+
+def test_every_hfile_log_block_of_real_hudi_decodes() -> None:
+    seen = 0
+    for case in golden_cases("6"):
+        for name, content, block in log_hfiles(case):
+            reader = HFileReader.of_bytes(content, name)
+            keys = [key for key, _ in reader.items()]
+            assert keys == sorted(keys)
+            assert reader.schema() == block.schema
+            assert reader.meta_block("bloomFilter") is None
+            seen += 1
+    assert seen >= 200
+
+
+def test_a_lookup_reads_the_trailer_the_load_on_open_section_and_one_block() -> None:
+    file = Counting(write_hfile(ITEMS, schema="{}", block_size=500))
+    reader = file.open()
+    assert reader.lookup(b"key-117") == b"value-117" * 3
+    trailer = reader.trailer
+    assert trailer.data_index_count > 5
+    end = len(file.data) - TRAILER_SIZE
+    assert file.ranges[:2] == [(end, TRAILER_SIZE), (trailer.load_on_open_offset, end - trailer.load_on_open_offset)]
+    (block,) = file.ranges[2:]
+    assert block[0] + block[1] < trailer.load_on_open_offset
+    assert reader.lookup(b"key-117x") is None
+    assert len(file.ranges) == 3, "the block in hand answers for its neighbours"
+    assert reader.lookup(b"key-000") == b"value-0" * 3
+    assert len(file.ranges) == 4
+
+
+def test_sorted_lookups_read_each_block_once() -> None:
+    file = Counting(write_hfile(ITEMS, schema="{}", block_size=500))
+    reader = file.open()
+    assert list(reader.lookup_many(key for key, _ in ITEMS)) == ITEMS
+    assert len(file.ranges) == 2 + reader.trailer.data_index_count
+
+
+def test_nothing_is_read_before_it_is_needed() -> None:
+    file = Counting(write_hfile(ITEMS, schema="{}"))
+    reader = file.open()
+    assert file.ranges == []
+    assert reader.entry_count == 200
+    assert len(file.ranges) == 1
+
+
+def test_deeper_indexes_are_followed() -> None:
+    blocks = [ITEMS[start : start + 10] for start in range(0, 200, 10)]
+    file = Counting(two_level_hfile([blocks[start : start + 4] for start in range(0, 20, 4)]))
+    reader = file.open()
+    assert list(reader.items()) == ITEMS
+    file.ranges.clear()
+    assert reader.lookup(b"key-033") == b"value-33" * 3
+    assert len(file.ranges) == 2, "one leaf index block and one data block"
+    assert reader.lookup(b"a") is None
+
+
+def test_an_empty_hfile_has_nothing() -> None:
+    reader = HFileReader.of_bytes(write_hfile([], schema="{}"), "f")
+    assert list(reader.items()) == []
+    assert reader.lookup(b"k") is None
+    assert reader.schema() == "{}"
+
+
+@pytest.mark.parametrize("codec", ["GZ", "NONE"])
+def test_truncation_at_any_byte_is_a_corrupt_file(codec: str) -> None:
+    data = write_hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200, meta_blocks={"bloomFilter": b"bits"})
+    for end in range(len(data)):
+        with pytest.raises(CorruptFileError) as caught:
+            list(HFileReader.of_bytes(data[:end], "cut.hfile").items())
+        assert caught.value.path == "cut.hfile"
+
+
+def test_a_file_shorter_than_its_listed_size_is_corrupt() -> None:
+    data = write_hfile(ITEMS, schema="{}", codec="NONE")
+    for end in (0, 100, len(data) - TRAILER_SIZE, len(data) - 1):
+        part = data[:end]
+        with pytest.raises(CorruptFileError):
+            list(HFileReader(lambda offset, length, part=part: part[offset : offset + length], len(data), "f").items())  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("codec", ["GZ", "NONE"])
+def test_a_changed_byte_is_an_error_or_changes_nothing(codec: str) -> None:
+    data = write_hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200)
+    noticed = 0
+    for index in range(len(data) - TRAILER_SIZE + 120):
+        for bit in (0x01, 0x80):
+            forged = bytearray(data)
+            forged[index] ^= bit
+            try:
+                assert list(HFileReader.of_bytes(bytes(forged), "f").items()) == ITEMS[:20]
+            except FormatError:
+                noticed += 1
+    assert noticed > len(data) - TRAILER_SIZE
+
+
+def test_features_hudi_never_uses_are_refused_by_name() -> None:
+    for info, message in (({"hfile.MAX_TAGS_LEN": b"\0\0\0\1"}, "tags"), ({"DATA_BLOCK_ENCODING": b"FAST_DIFF"}, "FAST_DIFF")):
+        with pytest.raises(UnsupportedError, match=message):
+            list(HFileReader.of_bytes(write_hfile(ITEMS, schema="{}", extra_info=info), "f").items())
+
+
+def test_an_index_that_repeats_a_block_is_corrupt() -> None:
+    blocks = [ITEMS[:10]]
+    data = two_level_hfile([blocks, blocks])
+    assert list(HFileReader.of_bytes(data, "f").items()) == ITEMS[:10] * 2
+    forged = two_level_hfile([[ITEMS[:10]]])
+    reader = HFileReader.of_bytes(forged, "f")
+    index = reader._open()
+    index.append(index[0])
+    with pytest.raises(CorruptFileError, match="goes back"):
+        list(reader.items())

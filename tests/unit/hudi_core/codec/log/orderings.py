@@ -1,0 +1,40 @@
+"""Hypothesis strategies of delete records with every kind of ordering value."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from hudi_core.codec.log.content import DeleteRecord, OrderingValue
+
+_I32 = st.integers(-(1 << 31), (1 << 31) - 1)
+_I64 = st.integers(-(1 << 63), (1 << 63) - 1)
+_DECIMAL = st.integers(-(10**30 - 1), 10**30 - 1).map(lambda value: value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True))
+
+VALUES = {
+    "boolean": st.booleans(),
+    "int": _I32,
+    "long": _I64,
+    "float": st.floats(width=32, allow_nan=False),
+    "double": st.floats(allow_nan=False),
+    "bytes": st.binary(max_size=8),
+    "string": st.text(max_size=8),
+    "date": _I32,
+    "decimal": _DECIMAL,
+    "time_micros": _I64,
+    "timestamp_micros": _I64,
+}
+
+
+def of_kind(kind: str) -> st.SearchStrategy[OrderingValue]:
+    return VALUES[kind].map(lambda value: OrderingValue(kind, value))
+
+
+SCALAR = st.sampled_from(sorted(VALUES)).flatmap(of_kind)
+LOCAL_DATE = _I32.map(lambda days: OrderingValue("local_date", days))
+ARRAY = st.none() | st.lists(st.none() | SCALAR | LOCAL_DATE, max_size=3).map(tuple)
+ANY = st.none() | SCALAR | ARRAY.map(lambda items: OrderingValue("array", items))
+TEXT = st.none() | st.text(max_size=10)
+
+
+def records(ordering: st.SearchStrategy[OrderingValue | None]) -> st.SearchStrategy[list[DeleteRecord]]:
+    return st.lists(st.builds(DeleteRecord, TEXT, TEXT, ordering), max_size=6)

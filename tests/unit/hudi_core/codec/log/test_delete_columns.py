@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import contextlib
+import decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_core.codec.log import delete_columns as module
+from hudi_core.codec.log.content import DECIMAL_SCALE, ORDERING_KINDS, DeleteRecord, OrderingValue, delete_block_data, encode_delete_block
+from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from tests.unit.hudi_core.codec.log.orderings import ANY, SCALAR, VALUES, of_kind, records
+
+
+def expected(entries: list[DeleteRecord]) -> list[dict[str, Any]]:
+    kinds = sorted({entry.ordering.kind for entry in entries if entry.ordering}, key=ORDERING_KINDS.index)
+    rows = []
+    for entry in entries:
+        row: dict[str, Any] = {"key": entry.key, "partition": entry.partition, "branch": 0, **dict.fromkeys(kinds)}
+        if entry.ordering:
+            row["branch"] = ORDERING_KINDS.index(entry.ordering.kind)
+            row[entry.ordering.kind] = raw(entry.ordering)
+        rows.append(row)
+    return rows
+
+
+def raw(ordering: OrderingValue) -> Any:
+    if ordering.kind != "decimal":
+        return ordering.value
+    number = int.from_bytes(ordering.value, "big", signed=True)
+    return decimal.Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -DECIMAL_SCALE))
+
+
+@settings(max_examples=100, deadline=None)
+@given(records(st.none() | SCALAR))
+def test_columns_hold_what_the_entries_do(entries: list[DeleteRecord]) -> None:
+    table = delete_columns(encode_delete_block(entries), path="log")
+    table.validate(full=True)
+    assert table.to_pylist() == expected(entries)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from([None, *sorted(VALUES)]).flatmap(lambda kind: records(of_kind(kind) if kind else st.none())))
+def test_blocks_of_one_kind_take_the_fast_route(entries: list[DeleteRecord]) -> None:
+    content = encode_delete_block(entries)
+    fast = module._uniform(delete_block_data(content, path="log"), "log")
+    slow = module._by_entry(content, "log")
+    assert slow.to_pylist() == expected(entries)
+    if entries:
+        assert fast is not None
+        assert fast.equals(slow)
+
+
+@settings(max_examples=100, deadline=None)
+@given(records(st.none() | SCALAR), st.data())
+def test_the_fast_route_never_gives_other_entries(entries: list[DeleteRecord], data: st.DataObject) -> None:
+    broken = bytearray(encode_delete_block(entries))
+    broken[data.draw(st.integers(8, len(broken) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(FormatError):
+        fast = module._uniform(delete_block_data(bytes(broken), path="log"), "log")
+        if fast is not None:
+            assert fast.equals(module._by_entry(bytes(broken), "log"))
+
+
+def test_a_large_block_goes_by_columns() -> None:
+    entries = [DeleteRecord(f"key-{index:08d}", "p", OrderingValue("long", index)) for index in range(60_000)]
+    table = delete_columns(encode_delete_block(entries), path="log")
+    assert table.num_rows == len(entries)
+    assert table.column("long").to_pylist()[-1] == len(entries) - 1
+    assert table.column("branch").unique().to_pylist() == [3]
+
+
+def test_several_ordering_fields_are_refused() -> None:
+    content = encode_delete_block([DeleteRecord("k", "p", OrderingValue("array", (OrderingValue("int", 1),)))])
+    with pytest.raises(UnsupportedError, match="several ordering fields"):
+        delete_columns(content, path="log")
+
+
+@settings(max_examples=60, deadline=None)
+@given(records(ANY), st.data())
+def test_broken_blocks_raise_nothing_but_typed_errors(entries: list[DeleteRecord], data: st.DataObject) -> None:
+    content = encode_delete_block(entries)
+    cut = data.draw(st.integers(0, len(content) - 1))
+    with pytest.raises((CorruptFileError, UnsupportedError)):
+        delete_columns(content[:cut], path="log")

@@ -1,0 +1,138 @@
+"""Bloom filters against real Hudi's, bit for bit."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_core.codec.bloom import DYNAMIC, SIMPLE, BloomFilter, build
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from tests.golden_data import golden_cases, golden_root
+
+FOOTER, TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"
+
+
+def buffers(keys: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    array = pa.array(keys, pa.large_binary())
+    _, offsets, data = array.buffers()
+    return np.frombuffer(offsets, np.int64, len(keys) + 1), np.frombuffer(data or b"", np.uint8)
+
+
+def test_rebuilding_from_a_base_files_keys_gives_its_footer() -> None:
+    compared, settings_seen = 0, set()
+    for case in golden_cases("6"):
+        with zipfile.ZipFile(golden_root() / "6" / f"{case}.zip") as archive:
+            names = [name for name in archive.namelist() if name.endswith(".parquet") and not name.rsplit("/", 1)[-1].startswith(".")]
+            for name in names[:1]:
+                file = pq.ParquetFile(io.BytesIO(archive.read(name)))
+                footer = file.metadata.metadata or {}
+                if FOOTER not in footer:
+                    continue
+                real = footer[FOOTER].decode("ascii")
+                parsed = BloomFilter.parse(real, footer[TYPE].decode("ascii"), path=name)
+                assert parsed.to_base64() == real
+                keys = [str(key).encode() for key in file.read(columns=["_hoodie_record_key"])["_hoodie_record_key"].to_pylist()]
+                assert build(*buffers(keys), entries=parsed.entries).to_base64() == real
+                assert all(parsed.might_contain(key) for key in keys[:5])
+                compared += 1
+                settings_seen.add((parsed.entries, parsed.bits, parsed.probes))
+    assert compared > 60
+    assert settings_seen == {(1000, 43133, 30), (60000, 2587966, 30)}
+
+
+MANY = [f"key-{index}{'äß' * (index % 3)}{'x' * (index % 7)}".encode() for index in range(1000)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "most", "count", "rows", "digest"),
+    [
+        (100, 250, 300, 3, "93f29cee550b7609d9f47de151429356cd009f0c4648733a4bde7905f4435734"),
+        (100, 250, 301, 3, "ae33940da563ce5530de667f72fbb54e1576e01cb63405585c3a6f6c7192dad2"),
+        (100, 250, 302, 3, "f695d5f99ce2d6c1785e98d47f8276636fc08e11337c3dba1fcaefbe32dcd398"),
+        (100, 250, 303, 3, "e0080276e79ef645213a2ea63dcfcdee7cf358981d70da06f9eb3a96227e1aff"),
+        (100, 250, 1000, 3, "d486bb6a56ad19c3b33ea0ff051c07c2bb07849f67157a829911ec8376463f9b"),
+        (50, 50, 175, 1, "27b2c330f2a79faf3d681819285474c038eb3aedf073fe96f18d37eca6e5f552"),
+    ],
+)
+@pytest.mark.parametrize("batch", [1000, 37])
+def test_growth_and_overflow_match_hudi_0_15(entries: int, most: int, count: int, rows: int, digest: str, batch: int) -> None:
+    """The digests are of `serializeToString()` of Hudi 0.15.0's own filter with error rate 1e-6 over the same keys."""
+    offsets, data = buffers(MANY[:count])
+    bloom = BloomFilter(entries=entries, error_rate=1e-6, max_entries=most)
+    for start in range(0, count, batch):
+        bloom.add_batch(offsets[start : start + batch + 1], data)
+    assert bloom.row_count == rows
+    assert hashlib.sha256(bloom.to_base64().encode("ascii")).hexdigest() == digest
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.binary(max_size=21), max_size=60), st.integers(1, 60))
+def test_batches_of_any_size_give_the_same_filter_and_no_key_is_missed(keys: list[bytes], size: int) -> None:
+    whole = build(*buffers(keys), entries=7, error_rate=0.01, max_entries=20)
+    parts = BloomFilter(entries=7, error_rate=0.01, max_entries=20)
+    for start in range(0, len(keys), size):
+        parts.add_batch(*buffers(keys[start : start + size]))
+    assert parts.to_base64() == whole.to_base64()
+    assert all(whole.might_contain(key) for key in keys)
+    assert BloomFilter.parse(whole.to_base64(), DYNAMIC, path="f").to_base64() == whole.to_base64()
+
+
+def test_absent_keys_are_almost_never_found() -> None:
+    bloom = build(*buffers(MANY), entries=1000)
+    assert not any(bloom.might_contain(b"absent-%d" % index) for index in range(1000))
+
+
+def test_a_simple_filter_parses_and_answers() -> None:
+    row = base64.b64decode(build(*buffers(MANY), entries=1000).to_base64())[13 + 12 :]
+    simple = BloomFilter.parse(base64.b64encode(row).decode(), SIMPLE, path="f")
+    assert simple.to_base64() == base64.b64encode(row).decode()
+    assert all(simple.might_contain(key) for key in MANY)
+    assert not simple.might_contain(b"absent")
+
+
+def test_what_was_read_takes_no_keys() -> None:
+    bloom = BloomFilter.parse(BloomFilter(entries=10).to_base64(), DYNAMIC, path="f")
+    with pytest.raises(ValueError, match="cannot take"):
+        bloom.add_batch(*buffers([b"a"]))
+
+
+@pytest.mark.parametrize("offsets", [[0, 2, 1], [0, 4], [-1, 2]])
+def test_offsets_outside_the_data_are_refused(offsets: list[int]) -> None:
+    with pytest.raises(ValueError, match="offsets"):
+        BloomFilter(entries=10).add_batch(np.array(offsets), np.zeros(3, np.uint8))
+
+
+@pytest.mark.parametrize("bad", [{"entries": 0}, {"error_rate": 0.0}, {"error_rate": 1.0}])
+def test_impossible_settings_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="at least one entry"):
+        BloomFilter(**bad)  # type: ignore[arg-type]
+
+
+def test_truncation_at_any_byte_is_a_corrupt_file() -> None:
+    data = base64.b64decode(build(*buffers(MANY[:30]), entries=10, max_entries=30, error_rate=0.1).to_base64())
+    for end in range(len(data)):
+        with pytest.raises(CorruptFileError) as caught:
+            BloomFilter.parse(base64.b64encode(data[:end]), DYNAMIC, path="base.parquet")
+        assert caught.value.path == "base.parquet"
+    with pytest.raises(CorruptFileError, match="more bytes"):
+        BloomFilter.parse(base64.b64encode(data + b"\0"), DYNAMIC, path="f")
+
+
+def test_foreign_filters_are_refused_by_name() -> None:
+    text = BloomFilter(entries=10).to_base64()
+    jenkins = base64.b64decode(text)[:8] + b"\0" + base64.b64decode(text)[9:]
+    with pytest.raises(UnsupportedError, match="hash type 0"):
+        BloomFilter.parse(base64.b64encode(jenkins), DYNAMIC, path="f")
+    with pytest.raises(UnsupportedError, match="OTHER"):
+        BloomFilter.parse(text, "OTHER", path="f")
+    with pytest.raises(CorruptFileError, match="base64"):
+        BloomFilter.parse("&&&", DYNAMIC, path="f")

@@ -1,0 +1,49 @@
+"""Java's string hash, and the file group of a metadata-table key."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from hudi_core.codec.hashing import file_group_index, java_string_hash
+from hudi_core.codec.hfile.reader import HFileReader
+from tests.golden_data import golden_root
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(1 << 31)), ("\U0001d11e", 31 * 0xD834 + 0xDD1E)]
+)
+def test_java_string_hash(text: str, value: int) -> None:
+    assert java_string_hash(text) == value
+
+
+def test_the_smallest_hash_still_finds_a_file_group() -> None:
+    assert file_group_index("polygenelubricants", 10) == 8
+    assert file_group_index("polygenelubricants", 1) == 0
+
+
+def test_a_partition_has_at_least_one_file_group() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        file_group_index("key", 0)
+
+
+@pytest.mark.parametrize("case", ["mdt_all_cow_compacted", "mdt_record_index_lookup"])
+def test_real_hudi_put_each_key_into_the_file_group_of_its_hash(case: str) -> None:
+    groups: dict[str, dict[str, list[bytes]]] = {}
+    with zipfile.ZipFile(golden_root() / "6" / f"{case}.zip") as archive:
+        for name in archive.namelist():
+            file = name.rsplit("/", 1)[-1]
+            if file.endswith(".hfile") and not file.startswith("."):
+                partition, group = name.split("/")[-2], file.split("_")[0]
+                keys = [key for key, _ in HFileReader.of_bytes(archive.read(name), name).items()]
+                groups.setdefault(partition, {}).setdefault(group, []).extend(keys)
+        # A file group without records has its empty first log file only.
+        for name in archive.namelist():
+            file = name.rsplit("/", 1)[-1]
+            if "/metadata/" in name and ".log." in file and not file.endswith(".crc"):
+                groups.setdefault(name.split("/")[-2], {}).setdefault(file[1:].split("_")[0], [])
+    assert "record_index" in groups
+    for by_group in groups.values():
+        for index, group in enumerate(sorted(by_group)):
+            assert {file_group_index(key.decode("utf-8"), len(by_group)) for key in by_group[group]} <= {index}

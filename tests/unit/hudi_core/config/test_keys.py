@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, optional_text, real_number, whole_number
+from hudi_core.errors import ConfigError
+
+
+def test_the_first_name_that_is_set_wins_and_absence_gives_the_default() -> None:
+    key: ConfigKey[int] = ConfigKey("new", 7, whole_number(0, 10), "a number", aliases=("old",))
+    assert key.read({}) == 7
+    assert key.read({"old": " 3 "}) == 3
+    assert key.read({"old": "3", "new": "4"}) == 4
+    assert key.is_set({"old": "3"})
+    assert not key.is_set({"other": "3"})
+    with pytest.raises(ConfigError) as caught:
+        key.read({"old": "11"}, path="file")
+    assert "old" in str(caught.value)
+    assert (caught.value.path, caught.value.remedy) == ("file", "a number")
+
+
+def test_parsers() -> None:
+    assert name_list(" a, b,,c ") == ("a", "b", "c")
+    assert name_list("") == ()
+    assert optional_text("") is None
+    assert boolean("TRUE") is True
+    assert one_of("GZIP", "ZSTD")("gzip") == "GZIP"
+    assert real_number(0, 1)("1e-9") == 1e-9
+    for parse, text in ((boolean, "1"), (one_of("A"), "B"), (real_number(0, 1), "0"), (real_number(0, 1), "nan"), (whole_number(0, 9), "1.5")):
+        with pytest.raises(ValueError):
+            parse(text)

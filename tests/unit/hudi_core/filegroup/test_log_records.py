@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.log.blocks import LogBlock
+from hudi_core.codec.log.content import OrderingValue
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.filegroup import log_records
+from hudi_core.filegroup.fold import Kind
+from hudi_core.filegroup.log_records import block_batches, merge_logs
+from hudi_core.filegroup.log_scan import scan_log_files
+from hudi_core.filegroup.ordering import Ordering
+from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.filegroup.validity import CommittedInstants
+from hudi_core.storage.memory import MemoryStorage
+from tests.unit.hudi_core.filegroup.logs import FULL, SCHEMA, data, deletes, put
+
+COMMITTED = CommittedInstants(frozenset({"002", "003"}), frozenset(), "002")
+ROWS = [(f"k{index:03d}", index, "t" * (index % 40)) for index in range(500)]
+
+
+def merged(*files: list[bytes], budget: int = 1 << 20) -> dict[str, tuple[Kind, Any]]:
+    """Kind and text of each key's winner."""
+    storage = MemoryStorage()
+    scan = scan_log_files(storage, [put(storage, at, *blocks) for at, blocks in enumerate(files, 1)], COMMITTED, latest_instant="009")
+    policy = MergePolicy("_hoodie_record_key", "ts", False)
+    records = merge_logs(storage, scan, arrow_schema(FULL), policy, Ordering.of("ts", SCHEMA, path="p"), budget=budget)
+    with records.store:
+        kinds = [Kind(kind) for kind in records.kinds]
+        live = [index for index, kind in enumerate(kinds) if kind is Kind.RECORD]
+        texts = dict(zip(live, records.take(pa.array(live, pa.int64()).to_numpy())["text"].to_pylist(), strict=True))
+        return {key: (kinds[index], texts.get(index)) for index, key in enumerate(records.keys.to_pylist())}
+
+
+@pytest.mark.parametrize("budget", [1, 10_000, 1 << 20])
+def test_records_and_typed_and_natural_deletes(budget: int) -> None:
+    long_9, int_0 = OrderingValue("long", 9), OrderingValue("int", 0)
+    found = merged(
+        [data("002", [("a", 5, "a1"), ("b", 10, "b1"), ("c", 10, "c1"), ("d", 1, "d1")])],
+        [deletes("003", [("a", long_9), ("b", long_9), ("c", int_0), ("e", None)]), data("003", [("d", 0, "d2"), ("a", 1, "a2")])],
+        budget=budget,
+    )
+    assert found == {
+        "a": (Kind.RECORD, "a2"),
+        "b": (Kind.RECORD, "b1"),
+        "c": (Kind.NATURAL_DELETE, None),
+        "d": (Kind.RECORD, "d1"),
+        "e": (Kind.NATURAL_DELETE, None),
+    }
+
+
+def the_block(storage: MemoryStorage, content: bytes) -> LogBlock:
+    """The one block of a log file."""
+    (block,) = scan_log_files(storage, [put(storage, 1, content)], COMMITTED, latest_instant="009").blocks
+    return block
+
+
+@pytest.mark.parametrize("piece", [64, 200, 1000, 20_000])
+def test_large_blocks_are_decoded_in_pieces(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    storage = MemoryStorage()
+    block = the_block(storage, data("002", ROWS))
+    whole = pa.Table.from_batches(block_batches(storage, block, arrow_schema(FULL)))
+    monkeypatch.setattr(log_records, "PIECE_BYTES", piece)
+    batches = list(block_batches(storage, block, arrow_schema(FULL)))
+    assert pa.Table.from_batches(batches) == whole
+    assert whole["id"].to_pylist() == [key for key, _, _ in ROWS]
+    assert len(batches) > (1 if piece * 2 < block.content_length else 0)
+
+
+@pytest.mark.parametrize("damage", ["length", "count", "version"])
+def test_a_broken_large_block_is_an_error_that_names_the_file(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    storage = MemoryStorage()
+    block = the_block(storage, data("002", ROWS))
+    content = bytearray(storage.read(block.path))
+    at = {"version": 0, "count": 4, "length": 8}[damage]
+    content[block.content_offset + at : block.content_offset + at + 4] = (1 << 30).to_bytes(4, "big")
+    storage.write(block.path, bytes(content))
+    monkeypatch.setattr(log_records, "PIECE_BYTES", 1000)
+    with pytest.raises((CorruptFileError, UnsupportedError), match=r"\.log\.1"):
+        list(block_batches(storage, block, arrow_schema(FULL)))
+
+
+def test_spill_files_are_gone_after_an_error(tmp_path: Any) -> None:
+    storage = MemoryStorage()
+    good, bad = put(storage, 1, data("002", ROWS)), put(storage, 2, data("003", ROWS))
+    broken = bytearray(storage.read(bad.path))
+    broken[-60:-40] = b"\xff" * 20
+    storage.write(bad.path, bytes(broken))
+    scan = scan_log_files(storage, [good, bad], COMMITTED, latest_instant="009")
+    ordering = Ordering.of("ts", SCHEMA, path="p")
+    with pytest.raises(CorruptFileError):
+        merge_logs(storage, scan, arrow_schema(FULL), MergePolicy("_hoodie_record_key", "ts", False), ordering, budget=1, spill_folder=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.filegroup.validity import CommittedInstants, latest_compaction_instant, latest_read_instant
+from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.query import Timeline
+
+TIMELINE = Timeline(
+    [
+        Instant("003", "deltacommit", State.COMPLETED),
+        Instant("004", "clean", State.COMPLETED),
+        Instant("005", "deltacommit", State.INFLIGHT),
+        Instant("006", "commit", State.COMPLETED),
+        Instant("007", "replacecommit", State.REQUESTED),
+        Instant("008", "compaction", State.INFLIGHT),
+        Instant("009", "rollback", State.COMPLETED),
+    ]
+)
+
+
+@pytest.mark.parametrize(("instant", "committed"), [("001", True), ("003", True), ("004", False), ("005", False), ("006", True), ("007", False), ("010", False)])
+def test_what_is_committed_survives_json(instant: str, committed: bool) -> None:
+    facts = CommittedInstants.of(TIMELINE)
+    assert facts(instant) is committed
+    assert CommittedInstants.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+
+
+def test_latest_instants() -> None:
+    assert latest_read_instant(TIMELINE) == "006"
+    assert latest_compaction_instant(TIMELINE) == "009", "a rollback's command blocks must be obeyed"
+    assert latest_read_instant(Timeline()) is None
+    assert latest_compaction_instant(Timeline()) is None
+
+
+@pytest.mark.parametrize("raw", [{}, {"completed": 1, "inflight": [], "start": None}])
+def test_other_json_is_refused(raw: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        CommittedInstants.from_json(raw)

@@ -1,0 +1,105 @@
+"""Records of the `files` partition and their Avro form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordCodec, RecordKind, encode_items, schema_text
+from tests.golden_data import golden_cases
+from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles
+
+CODEC = RecordCodec(schema_text(), path="f")
+
+
+def test_records_of_real_hudi_encode_to_the_same_bytes() -> None:
+    seen = 0
+    for case in golden_cases("6"):
+        for name, content, block in log_hfiles(case):
+            if name.split("/")[-2] == "files":
+                items = list(HFileReader.of_bytes(content, name).items())
+                codec = RecordCodec(block.schema or "", path=name)
+                assert encode_items(codec.decode(*item) for item in items) == items
+                seen += len(items)
+    assert seen > 200
+
+
+def without_docs(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_docs(item) for key, item in value.items() if key != "doc"}
+    return [without_docs(item) for item in value] if isinstance(value, list) else value
+
+
+def test_the_schema_is_that_of_hudi_0_15_without_its_texts() -> None:
+    (name, data), *_ = base_hfiles("cow_basic")
+    real = json.loads(str(HFileReader.of_bytes(data, name).schema()))
+    assert json.loads(schema_text()) == without_docs(real)
+    assert [field["name"] for field in real["fields"]][:6] == [
+        "_hoodie_commit_time",
+        "_hoodie_commit_seqno",
+        "_hoodie_record_key",
+        "_hoodie_partition_path",
+        "_hoodie_file_name",
+        "key",
+    ]
+
+
+ENTRIES = st.dictionaries(st.text(max_size=10), st.one_of(st.builds(FileEntry, st.integers(1, 1 << 60)), st.just(FileEntry(0, is_deleted=True))))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.text(max_size=10), st.tuples(st.sampled_from(RecordKind), ENTRIES), max_size=6))
+def test_round_trip_in_key_order(parts: dict[str, tuple[RecordKind, dict[str, FileEntry]]]) -> None:
+    records = [FilesRecord(key, kind, entries) for key, (kind, entries) in parts.items()]
+    items = encode_items(records)
+    assert [key for key, _ in items] == sorted(key.encode() for key in parts)
+    assert sorted((CODEC.decode(*item) for item in items), key=lambda record: record.key) == sorted(records, key=lambda record: record.key)
+
+
+def test_the_documented_datum() -> None:
+    """Five null meta fields, a blank key, the type, an empty map in its union branch, null unions."""
+    ((key, value),) = encode_items([FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, {})])
+    assert key == b"__all_partitions__"
+    assert value.hex() == "000000000000020200000000"
+
+
+def test_keys_sort_by_bytes_not_by_utf16() -> None:
+    records = [FilesRecord(key, RecordKind.FILES, {}) for key in ("\U0001f600", "\uffee")]
+    assert [key.decode() for key, _ in encode_items(records)] == ["\uffee", "\U0001f600"]
+
+
+def test_a_key_occurs_once() -> None:
+    record = FilesRecord("p", RecordKind.FILES, {})
+    with pytest.raises(ValueError, match="two metadata records"):
+        encode_items([record, record])
+
+
+def datum(**values: Any) -> bytes:
+    return DatumCodec(json.loads(schema_text())).encode({"key": "", "type": 2, "filesystemMetadata": None, **values})
+
+
+def test_records_that_are_no_list_of_files_are_corrupt() -> None:
+    good = datum(filesystemMetadata={"f": {"size": 1, "isDeleted": False}})
+    assert CODEC.decode(b"p", good).entries == {"f": FileEntry(1)}
+    assert CODEC.decode(b"p", datum()).entries == {}
+    empty_file = datum(filesystemMetadata={"f": {"size": 0, "isDeleted": False}})
+    for value in (datum(type=3), empty_file, *(good[:end] for end in range(len(good))), good + b"\0"):
+        with pytest.raises(CorruptFileError) as caught:
+            CODEC.decode(b"p", value)
+        assert caught.value.path == "f"
+    with pytest.raises(CorruptFileError, match="UTF-8"):
+        CODEC.decode(b"\xff", good)
+
+
+@pytest.mark.parametrize("schema", ["", "{}", "[", '"string"', '{"type":"record","name":"r","fields":[]}'])
+def test_another_schema_is_corrupt(schema: str) -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        RecordCodec(schema, path="x.hfile").decode(b"p", b"")
+    assert caught.value.path == "x.hfile"

@@ -1,0 +1,107 @@
+"""Which instants' blocks count in the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.validity import is_own, rolled_back_by, valid_instants
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.containers import encode_datum
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.query import Timeline
+from tests.golden_data import GoldenCase
+
+T1, T2, T3, R = "20260101000000001", "20260101000000002", "20260101000000003", "20260101000000009"
+
+
+def done(time: str, action: str = Action.COMMIT) -> Instant:
+    return Instant(time, action, State.COMPLETED)
+
+
+def nothing(_: Instant) -> list[str]:
+    return []
+
+
+def test_completed_data_instants_count_and_pending_ones_do_not() -> None:
+    data = Timeline([done(T1), done(T2, Action.CLEAN), Instant(T3, Action.DELTA_COMMIT, State.INFLIGHT)])
+    metadata = Timeline([done(time, Action.DELTA_COMMIT) for time in (T1, T2, T3)])
+    assert valid_instants(data, metadata, nothing) == {T1, T2}
+
+
+def test_the_metadata_tables_own_instants_count() -> None:
+    own = ["00000000000000010", "00000000000000011", T1 + "010", T1 + "014", T1 + "004"]
+    metadata = Timeline(
+        [
+            *(done(time, Action.DELTA_COMMIT) for time in own),
+            done(T1 + "001", Action.COMMIT),
+            done(T1 + "002", Action.CLEAN),
+            done(T2 + "006", Action.ROLLBACK),
+            Instant(T3 + "004", Action.DELTA_COMMIT, State.INFLIGHT),
+        ]
+    )
+    assert valid_instants(Timeline(), metadata, nothing) == {*own, T2 + "006"}
+
+
+@pytest.mark.parametrize(
+    ("time", "own"), [(T1, False), (T1 + "007", False), (T1 + "000", False), (T1 + "006", True), (T1 + "010", True), (T1 + "0100", False)]
+)
+def test_is_own(time: str, own: bool) -> None:
+    assert is_own(time) is own
+
+
+def test_rolled_back_instants_count_because_rollback_commands_take_their_blocks() -> None:
+    data = Timeline([done(T1), done(R, Action.ROLLBACK)])
+    assert valid_instants(data, Timeline(), lambda instant: [T2] if instant.requested_time == R else []) == {T1, T2, R}
+    earliest = Timeline([done(T1, Action.ROLLBACK), done(T3)])
+    assert valid_instants(earliest, Timeline(), lambda _: [T2]) == {T1, T3}, "nothing older than the timeline can be rolled back"
+
+
+def rollback_metadata(*times: str) -> dict[str, object]:
+    return {
+        "startRollbackTime": R,
+        "timeTakenInMillis": 1,
+        "totalFilesDeleted": 0,
+        "commitsRollback": list(times),
+        "partitionMetadata": {},
+        "version": 1,
+        "instantsRollback": [],
+    }
+
+
+def test_what_a_rollback_took_back(golden: Callable[[str, str], GoldenCase]) -> None:
+    table = golden("6", "mor_basic").table
+    storage = LocalStorage(table)
+    timeline = ActiveTimeline(storage, TableConfig.load(storage))
+    instant = done(R, Action.ROLLBACK)
+    file = table / ".hoodie" / f"{R}.rollback"
+    file.write_bytes(encode_datum("HoodieRollbackMetadata", rollback_metadata(T1, T2)))
+    assert rolled_back_by(timeline, instant) == [T1, T2]
+    file.with_suffix(".restore").write_bytes(b"{}")
+    with pytest.raises(CorruptFileError, match="does not say"):
+        rolled_back_by(timeline, done(R, Action.RESTORE))
+
+
+def test_an_empty_rollback_is_told_by_its_plan(golden: Callable[[str, str], GoldenCase]) -> None:
+    table = golden("6", "rolled_back_mor").table
+    storage = LocalStorage(table)
+    timeline = ActiveTimeline(storage, TableConfig.load(storage))
+    instant = timeline.load().completed().of_actions(Action.ROLLBACK).instants[-1]
+    told = rolled_back_by(timeline, instant)
+    assert len(told) == 1
+    (table / ".hoodie" / f"{instant.requested_time}.rollback").write_bytes(b"")
+    assert rolled_back_by(timeline, instant) == told
+
+
+def test_what_a_restore_took_back(golden: Callable[[str, str], GoldenCase]) -> None:
+    table = golden("6", "restored_then_written").table
+    storage = LocalStorage(table)
+    timeline = ActiveTimeline(storage, TableConfig.load(storage))
+    (instant,) = timeline.load().completed().of_actions(Action.RESTORE)
+    told = rolled_back_by(timeline, instant)
+    assert told
+    assert all(time < instant.requested_time for time in told)

@@ -1,0 +1,118 @@
+"""From a request to the instants that are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.services.context import TableContext
+from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.runner import ServiceRunner
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.plans import encode_compaction_plan
+from hudi_core.transaction.owner import Owner
+from tests.consistency import assert_readable, read_rows
+from tests.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def context_of(table: Path) -> TableContext:
+    storage = LocalStorage(table)
+    config = TableConfig.load(storage)
+    return TableContext(str(table), storage, config, ActiveTimeline(storage, config), {"hoodie.index.bloom.num_entries": "100"}, {})
+
+
+def run(table: Path, steps: list[tuple[str, int, int]] | None = None, **request: object) -> RunResult:
+    asked = replace(RunRequest(table=str(table)), **request)  # type: ignore[arg-type]
+    progress = None if steps is None else lambda instant, done, total: steps.append((instant, done, total))
+    return ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), progress).run(asked)
+
+
+def split_plan(table: Path) -> list[str]:
+    """Cuts the pending plan in three: its own instant keeps one operation, two later instants get one each."""
+    active = context_of(table).active
+    (pending,) = active.load().pending_compactions()
+    first = pending.requested_time
+    plan = active.read_plan(first)
+    instants = [first, str(int(first) + 1), str(int(first) + 2)]
+    (table / ".hoodie" / f"{first}.compaction.requested").unlink()
+    for instant, operation in zip(instants, plan.operations, strict=True):
+        active.create_requested(instant, Action.COMPACTION, encode_compaction_plan(replace(plan, operations=(operation,))))
+    return instants
+
+
+@pytest.fixture
+def table(golden: Golden) -> Path:
+    """A table whose pending plan no writer has written behind, so that it can be cut."""
+    return golden("6", "mor_compaction_requested_only").table
+
+
+def test_the_oldest_pending_instant_is_run(table: Path) -> None:
+    instants, rows = split_plan(table), read_rows(table)
+    steps: list[tuple[str, int, int]] = []
+    result = run(table, steps)
+    assert [(item.instant, item.state, item.files_written) for item in result.instants] == [(instants[0], "completed", 1)]
+    assert steps == [(instants[0], 1, 1)]
+    assert [item.requested_time for item in context_of(table).active.load().pending_compactions()] == instants[1:]
+    assert_readable(table, rows)
+
+
+def test_all_pending_instants_are_run_in_order(table: Path) -> None:
+    instants, rows = split_plan(table), read_rows(table)
+    result = run(table, all_pending=True)
+    assert [item.instant for item in result.instants] == instants
+    assert result.exit_code == 0
+    assert run(table).instants == ()
+    assert_readable(table, rows)
+
+
+def test_one_failing_instant_does_not_stop_the_others(table: Path) -> None:
+    instants, rows = split_plan(table), read_rows(table)
+    broken = table / ".hoodie" / f"{instants[1]}.compaction.requested"
+    content = broken.read_bytes()
+    broken.write_bytes(content[:-40])
+    result = run(table, all_pending=True)
+    assert [(item.instant, item.state, item.error is None) for item in result.instants] == [
+        (instants[0], "completed", True),
+        (instants[1], "requested", False),
+        (instants[2], "completed", True),
+    ]
+    assert result.exit_code == 1
+    assert result.instants[1].exit_code == 2
+    assert broken.name in (result.instants[1].error or "")
+    broken.write_bytes(content)
+    assert_readable(table, rows)
+
+
+def test_a_single_failing_instant_is_raised(table: Path) -> None:
+    (base, *_) = sorted(table.glob("2024-*/*.parquet"))
+    base.unlink()
+    with pytest.raises(StorageNotFoundError, match=base.name):
+        run(table)
+
+
+def test_nothing_pending_is_an_empty_result(golden: Golden) -> None:
+    assert run(golden("6", "cow_basic").table).instants == ()
+
+
+def test_an_unknown_instant_is_bad_input(table: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        run(table, instant="20000101000000000")
+    assert caught.value.exit_code == 2
+
+
+def test_no_instant_is_started_after_the_time_is_over(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    instants = split_plan(table)
+    clock = iter(range(0, 10**6, 61))
+    monkeypatch.setattr("hudi_core.services.runner.time.monotonic", lambda: next(clock))
+    result = run(table, all_pending=True, max_minutes=2)
+    assert [item.instant for item in result.instants] == instants[:1]

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from hudi_core.errors import ConfigError, FormatError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.local import LocalStorage, local_path
+from hudi_core.storage.registry import open_storage
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    folder = tmp_path / "table"
+    folder.mkdir()
+    return folder
+
+
+def side_file(path: Path) -> Path:
+    side = path.parent / f".{path.name}.crc"
+    side.write_bytes(b"crc\x00stale")
+    return side
+
+
+@pytest.mark.parametrize("change", ["write", "delete", "create", "output"])
+def test_every_change_of_a_file_removes_its_stale_checksum(table: Path, change: str) -> None:
+    storage = LocalStorage(table)
+    target = table / ".hoodie" / "hoodie.properties"
+    target.parent.mkdir()
+    if change in ("write", "delete"):
+        target.write_bytes(b"old")
+    side = side_file(target)
+    if change == "write":
+        storage.write(".hoodie/hoodie.properties", b"new")
+    elif change == "delete":
+        assert storage.delete(".hoodie/hoodie.properties")
+    elif change == "create":
+        storage.create_exclusive(".hoodie/hoodie.properties", b"new")
+    else:
+        with storage.open_output(".hoodie/hoodie.properties") as file:
+            file.write(b"new")
+    assert not side.exists()
+
+
+def test_a_lost_create_leaves_the_winners_checksum(table: Path) -> None:
+    (table / "x").write_bytes(b"theirs")
+    side = side_file(table / "x")
+    with pytest.raises(StorageExistsError):
+        LocalStorage(table).create_exclusive("x", b"ours")
+    assert side.exists()
+    with pytest.raises(StorageExistsError):
+        LocalStorage(table).open_output("x")
+
+
+def test_side_files_and_temporary_files_are_not_listed(table: Path) -> None:
+    for name in (".x.crc", ".airflow-hudi-" + "0" * 32 + ".tmp", ".hoodie_partition_metadata", ".abc_1.log.1_0-0-0", "x", "y.tmp", "z.crc"):
+        (table / name).write_bytes(b"")
+    listed = [info.path for info in LocalStorage(table).list_files("")]
+    assert listed == [".abc_1.log.1_0-0-0", ".hoodie_partition_metadata", "x", "y.tmp", "z.crc"]
+
+
+def test_links_that_lead_out_of_the_table_are_refused(table: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"secret")
+    (table / "dt=1").symlink_to(outside)
+    (table / "leak").symlink_to(outside / "secret")
+    storage = LocalStorage(table)
+    for path in ("dt=1/secret", "dt=1/new", "leak"):
+        for call in (storage.read, storage.delete, storage.open_output, storage.stat):
+            with pytest.raises(FormatError, match="symbolic link"):
+                call(path)
+        with pytest.raises(FormatError):
+            storage.write(path, b"x")
+        with pytest.raises(FormatError):
+            storage.create_exclusive(path, b"x")
+    with pytest.raises(FormatError):
+        storage.delete_folder("dt=1")
+    with pytest.raises(FormatError):
+        storage.list_files("dt=1")
+    assert [path.name for path in outside.iterdir()] == ["secret"]
+
+
+def test_links_inside_the_table_and_to_the_table_are_followed(table: Path, tmp_path: Path) -> None:
+    (table / "real").mkdir()
+    (table / "alias").symlink_to(table / "real")
+    (tmp_path / "link").symlink_to(table)
+    storage = LocalStorage(tmp_path / "link")
+    storage.write("alias/x", b"1")
+    assert (table / "real" / "x").read_bytes() == b"1"
+
+
+def test_deleting_a_folder_does_not_follow_links_in_it(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").write_bytes(b"")
+    (table / "gone").mkdir()
+    (table / "gone" / "link").symlink_to(tmp_path / "outside")
+    LocalStorage(table).delete_folder("gone")
+    assert not (table / "gone").exists()
+    assert (tmp_path / "outside" / "kept").exists()
+
+
+def test_a_file_system_without_hard_links_is_refused_and_left_clean(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: str, target: str) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(StorageError, match="hard links") as caught:
+        LocalStorage(table).create_exclusive("x", b"1")
+    assert caught.value.path == "x"
+    assert list(table.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = LocalStorage(table)
+    storage.write("x", b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left") as caught:
+        storage.write("x", b"new")
+    assert not isinstance(caught.value, StorageNotFoundError)
+    with pytest.raises(StorageError):
+        storage.create_exclusive("y", b"new")
+    assert [path.name for path in table.iterdir()] == ["x"]
+    assert storage.read("x") == b"old"
+
+
+def test_an_output_of_a_failed_block_is_removed(table: Path) -> None:
+    storage = LocalStorage(table)
+
+    def write_half() -> None:
+        with storage.open_output("half.parquet") as file:
+            file.write(b"PAR1")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert list(table.iterdir()) == []
+
+
+def test_an_input_of_a_folder_is_absent(table: Path) -> None:
+    (table / "folder").mkdir()
+    with pytest.raises(StorageNotFoundError):
+        LocalStorage(table).open_input("folder")
+
+
+def test_addresses(tmp_path: Path) -> None:
+    assert local_path("file:///a%20b/c") == "/a b/c"
+    assert local_path("file:/a/b") == "/a/b"
+    assert local_path("file://localhost/a") == "/a"
+    assert local_path("/a/../b") == "/b"
+    with pytest.raises(ConfigError, match="host"):
+        local_path("file://server/a")
+    (tmp_path / "x").write_bytes(b"1")
+    for uri in (str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}/"):
+        for open_it in (open_storage, open_data_storage):
+            storage = open_it(uri)
+            assert storage.read("x") == b"1"
+            assert storage.uri == uri

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.storage.options import arrow_s3_options, check_storage_options, fsspec_options, scheme_of
+
+
+@pytest.mark.parametrize(
+    ("uri", "scheme"),
+    [("/a/b", "file"), ("a/b", "file"), ("file:///a", "file"), ("s3a://b/t", "s3"), ("S3N://b", "s3"), ("gs://b", "gs"), ("memory://x", "memory")],
+)
+def test_schemes(uri: str, scheme: str) -> None:
+    assert scheme_of(uri) == scheme
+
+
+def test_one_vocabulary_serves_both_clients() -> None:
+    options = {"endpoint_url": "http://127.0.0.1:9000", "region": "eu-west-1", "key": "k", "secret": "s", "token": "t"}
+    assert fsspec_options("s3", options) == {
+        "endpoint_url": "http://127.0.0.1:9000",
+        "key": "k",
+        "secret": "s",
+        "token": "t",
+        "anon": False,
+        "client_kwargs": {"region_name": "eu-west-1"},
+    }
+    assert arrow_s3_options(options) == {
+        "access_key": "k",
+        "secret_key": "s",
+        "session_token": "t",
+        "region": "eu-west-1",
+        "scheme": "http",
+        "endpoint_override": "127.0.0.1:9000",
+    }
+    assert fsspec_options("s3", {"anon": "True"}) == {"anon": True}
+    assert arrow_s3_options({"anon": "yes"}) == {"anonymous": True}
+    assert arrow_s3_options({}) == {}
+    assert fsspec_options("sftp", {"host": "h"}) == {"host": "h"}
+
+
+@pytest.mark.parametrize("options", [{"endpoint": "x"}, {"anon": "maybe"}, {"endpoint_url": "127.0.0.1:9000"}])
+def test_options_that_mean_nothing_are_refused(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        arrow_s3_options(options)
+
+
+def test_secrets_are_refused_in_arguments_without_showing_them() -> None:
+    check_storage_options({"endpoint_url": "http://x", "region": "r"})
+    for name in ("key", "secret", "token", "fs.s3a.secret.key", "account_key", "sas_token", "connection_string", "password"):
+        with pytest.raises(ConfigError) as caught:
+            check_storage_options({name: "hunter2"})
+        assert name in str(caught.value)
+        assert "hunter2" not in str(caught.value)

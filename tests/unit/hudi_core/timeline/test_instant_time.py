@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.timeline.instant_time import format_instant, new_instant, parse_instant
+
+_moments = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(timezone.utc))
+NOW = datetime(2026, 11, 20, 21, 49, 5, 4999, tzinfo=timezone.utc)
+
+
+@given(_moments)
+def test_instants_round_trip_to_the_millisecond(moment: datetime) -> None:
+    text = format_instant(moment)
+    assert len(text) == 17
+    assert parse_instant(text, "UTC") == moment - timedelta(microseconds=moment.microsecond % 1000)
+
+
+def test_forms_of_an_instant() -> None:
+    assert format_instant(NOW) == "20261120214905004"
+    assert parse_instant("20261120214905", "UTC") == NOW.replace(microsecond=999000)
+    assert parse_instant("20261120214905004006", "UTC") == NOW.replace(microsecond=4000)
+    assert parse_instant("20261120214905004").tzinfo is not None
+
+
+@pytest.mark.parametrize("text", ["", "2026", "00000000000000010", "2026112021490500x", "20269920214905004"])
+def test_what_is_no_date(text: str) -> None:
+    with pytest.raises(TimelineError):
+        parse_instant(text, "UTC")
+
+
+@given(
+    st.lists(
+        _moments.map(format_instant) | _moments.map(lambda moment: format_instant(moment) + "006") | _moments.map(lambda m: format_instant(m)[:14])
+    )
+)
+def test_a_new_instant_is_larger_than_all(after: list[str]) -> None:
+    instant = new_instant(after, "UTC", clock=lambda: NOW)
+    assert len(instant) == 17
+    assert all(instant > other for other in after)
+    if all(other < "20261120214905004" for other in after):
+        assert instant == "20261120214905004"
+
+
+def test_a_clock_behind_the_timeline_counts_on_from_it() -> None:
+    assert new_instant(["20261231235959999"], "UTC", clock=lambda: NOW) == "20270101000000000"
+    assert new_instant(["20261120214905004001"], "UTC", clock=lambda: NOW) == "20261120214905005"
+    with pytest.raises(TimelineError, match="ahead of the clock"):
+        new_instant(["99999999999999999"], "UTC", clock=lambda: NOW)
+
+
+def test_the_zone_is_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = new_instant([], "local", clock=lambda: NOW)
+    assert local == format_instant(NOW.astimezone())
+    with pytest.raises(ConfigError, match="LOCAL or UTC"):
+        new_instant([], "Europe/Berlin")
+
+
+def test_the_default_clock_is_the_systems() -> None:
+    before = format_instant(datetime.now(timezone.utc))
+    assert before <= new_instant([], "UTC") <= format_instant(datetime.now(timezone.utc))

@@ -1,0 +1,45 @@
+"""Which files of an instant stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.errors import ExecutionError
+from hudi_core.storage.memory import MemoryStorage
+from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
+
+T = "20260102000000000"
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    storage = MemoryStorage()
+    for path in (f"a/f-0_0-1-0_{T}.parquet", f"a/f-0_0-2-0_{T}.parquet", f"b/g-0_1-2-1_{T}.parquet", "a/f-0_0-1-0_20260101000000000.parquet"):
+        storage.write(path, b"base")
+    storage.write(f"a/.f-0_{T}.log.1_0-3-0", b"log")
+    storage.write("a/.hoodie_partition_metadata", b"p")
+    return storage
+
+
+def test_only_base_files_of_the_instant_count(storage: MemoryStorage) -> None:
+    assert [info.path for info in base_files_of(storage, T, ["b", "a", "a", "none"])] == [
+        f"a/f-0_0-1-0_{T}.parquet",
+        f"a/f-0_0-2-0_{T}.parquet",
+        f"b/g-0_1-2-1_{T}.parquet",
+    ]
+
+
+def test_losers_go_and_logs_stay(storage: MemoryStorage) -> None:
+    winners = {f"a/f-0_0-2-0_{T}.parquet": 4, f"b/g-0_1-2-1_{T}.parquet": 4}
+    kept = remove_losers(storage, T, ["a", "b"], winners)
+    assert kept == winners
+    assert not storage.exists(f"a/f-0_0-1-0_{T}.parquet")
+    assert storage.exists(f"a/.f-0_{T}.log.1_0-3-0")
+    assert storage.exists("a/f-0_0-1-0_20260101000000000.parquet")
+
+
+@pytest.mark.parametrize(("found", "match"), [({}, "no such file"), ({"a/x": 3}, "3 bytes")])
+def test_a_winner_must_be_there_in_full(found: dict[str, int], match: str) -> None:
+    with pytest.raises(ExecutionError, match=match) as caught:
+        check_winners({"a/x": 4}, found)
+    assert caught.value.path == "a/x"

@@ -1,0 +1,86 @@
+"""The Spark job as far as it gets before it needs a session."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_hudi.jobs.zip import entry_file
+from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.request.model import RunRequest
+from hudi_spark.job import main, read_request
+from tests.golden_data import GoldenCase
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def result_of(text: str) -> dict[str, Any]:
+    (line,) = [line for line in text.splitlines() if line.startswith("HUDI_RESULT ")]
+    value = json.loads(line.removeprefix("HUDI_RESULT "))
+    assert value.pop("version") == 1
+    return dict(value)
+
+
+def test_a_request_comes_as_text_or_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = RunRequest(table="/data/täble with 'quotes'", instant="20240101000000000", options={"a": "b"})
+    file = tmp_path / "request.json"
+    file.write_text(request.to_json())
+    monkeypatch.chdir(tmp_path)
+    for arguments in (
+        ["--request", request.to_json()],
+        ["--request-file", str(file)],
+        ["--request-file", file.as_uri()],
+        ["--request-file", file.name],
+    ):
+        assert read_request(arguments) == request
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--request"], ["--request", "{}", "--request-file", "a"], ["--nonsense"], ["--request", "[]"], ["--request-file", "folder/"]]
+)
+def test_a_wrong_call_is_bad_input(arguments: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        read_request(arguments)
+
+
+def test_a_request_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(StorageNotFoundError):
+        read_request(["--request-file", str(tmp_path / "gone.json")])
+
+
+def test_what_is_no_table_is_refused_before_a_session_is_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--request", RunRequest(table=str(tmp_path)).to_json()]) == 2
+    error = result_of(capsys.readouterr().out)["error"]
+    assert error["type"] == "ConfigError"
+    assert sorted(error) == ["message", "path", "remedy", "type"]
+
+
+def test_an_unsupported_version_is_refused_before_a_session_is_opened(
+    golden: Callable[[str, str], GoldenCase], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--request", RunRequest(table=str(golden("9", "mor_basic").table)).to_json()]) == 2
+    assert result_of(capsys.readouterr().out)["error"]["type"] == "UnsupportedVersionError"
+
+
+def test_the_entry_file_says_when_the_zip_is_missing() -> None:
+    done = subprocess.run([sys.executable, "-I", "-S", str(entry_file())], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    error = result_of(done.stdout)["error"]
+    assert error["message"] == "the driver has no Python module hudi_spark"
+    assert "--py-files" in error["remedy"]
+
+
+def test_the_entry_file_is_short() -> None:
+    assert len(entry_file().read_text().splitlines()) < 60

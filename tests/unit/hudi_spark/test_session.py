@@ -1,0 +1,46 @@
+"""How a session is configured; what it does is tested in tests/contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_spark import session
+from hudi_spark.session import classic_conf, open_session
+
+ZIP = Path("/cache/hudi-jobs.zip")
+
+
+def test_the_zip_reaches_executors_and_the_ui_is_off() -> None:
+    conf = classic_conf("spark://host:7077", ZIP, {}, None)
+    assert conf["spark.submit.pyFiles"] == str(ZIP)
+    assert conf["spark.ui.enabled"] == "false"
+    assert "spark.driver.extraJavaOptions" not in conf
+    assert "spark.driver.host" not in conf
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2,3]"])
+def test_a_local_driver_only_coordinates(master: str) -> None:
+    conf = classic_conf(master, ZIP, {}, None)
+    assert conf["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    assert conf["spark.driver.host"] == "127.0.0.1"
+
+
+def test_a_log_configuration_is_given_as_a_uri(tmp_path: Path) -> None:
+    conf = classic_conf("local[2]", ZIP, {}, tmp_path / "a b.properties")
+    assert conf["spark.driver.extraJavaOptions"].endswith(f"-Dlog4j2.configurationFile=file://{tmp_path}/a%20b.properties")
+
+
+def test_the_callers_configuration_wins() -> None:
+    conf = classic_conf("local[2]", ZIP, {"spark.ui.enabled": "true", "spark.executor.memory": "2g"}, None)
+    assert (conf["spark.ui.enabled"], conf["spark.executor.memory"]) == ("true", "2g")
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "pandas", "pyarrow"])
+def test_a_driver_that_lacks_a_module_says_which_and_what_to_do(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.setattr(session, "find_spec", lambda name: None if name == missing else object())
+    with pytest.raises(ConfigError, match=f"no Python module {missing}") as caught:
+        open_session("local[2]", ZIP, conf={})
+    assert "--engine local" in str(caught.value.remedy)

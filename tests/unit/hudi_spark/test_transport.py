@@ -1,0 +1,74 @@
+"""How units and errors cross to Spark's tasks and back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_core import errors
+from hudi_core.errors import (
+    ConfigError,
+    ConflictError,
+    CorruptFileError,
+    ExecutionError,
+    HudiError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+    TimelineError,
+)
+from hudi_spark.transport import TaskFailure, error_from_json, error_in_text, error_to_json, is_transient, pack_units
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6
+)
+KINDS = sorted((kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)), key=lambda kind: kind.__name__)
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), JSON, max_size=4), min_size=1, max_size=5))
+@settings(max_examples=60)
+def test_units_come_out_as_they_went_in(units: list[dict[str, object]]) -> None:
+    packed = pack_units(units)
+    assert [packed.unit(index) for index in range(len(units))] == units
+
+
+def test_what_units_share_is_held_once() -> None:
+    schema = json.dumps([f"field {index} of the table" for index in range(2000)])
+    packed = pack_units([{"schema": schema, "n": index} for index in range(1000)])
+    assert sum(len(own) for own in packed.own) < 40_000
+    assert packed.unit(999) == {"schema": schema, "n": 999}
+
+
+def test_a_key_that_one_unit_lacks_is_not_shared() -> None:
+    units = [{"a": None, "b": 1}, {"b": 1}]
+    assert [pack_units(units).unit(index) for index in (0, 1)] == units
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_error_survives_with_its_fields(kind: type[HudiError]) -> None:
+    error = kind("what happened\nin two lines", path="a/b", remedy="do this")
+    for found in (
+        error_from_json(error_to_json(error)),
+        error_in_text(f"Traceback…\n hudi_spark.transport.TaskFailure: {TaskFailure(error)}\n\tat org.apache"),
+    ):
+        assert type(found) is kind
+        assert (found.message, found.path, found.remedy) == ("what happened\nin two lines", "a/b", "do this")
+
+
+def test_a_name_that_is_no_error_of_ours_becomes_an_execution_error() -> None:
+    for name in ("SystemExit", "annotations", "EXIT_FAILED", "Any", None):
+        assert type(error_from_json({"type": name, "message": "m", "path": None, "remedy": None})) is ExecutionError
+
+
+@pytest.mark.parametrize("text", ["", "some failure", 'HUDI_TASK_ERROR {"type": "Config', 'HUDI_TASK_ERROR {"type": }'])
+def test_a_text_without_a_whole_error_yields_none(text: str) -> None:
+    assert error_in_text(text) is None
+
+
+def test_only_a_storage_failure_is_worth_another_attempt() -> None:
+    assert is_transient(StorageError("timed out"))
+    for kind in (StorageNotFoundError, StorageExistsError, ConfigError, CorruptFileError, ConflictError, TimelineError, ExecutionError):
+        assert not is_transient(kind("no"))
