@@ -7,18 +7,17 @@ import os
 import sys
 import time
 
-from hudi_core.request.model import RunRequest
-
-from airflow_hudi.jobs.zip import build_job_zip
+from airflow_hudi.jobs.zip import publish_zip
 from benchmarks.measure import tree_cpu
+from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
 from hudi_spark.engine import SparkEngine
-from hudi_spark.session import start_session
+from hudi_spark.session import open_session
 
 
 def main(table: str) -> None:
     """Session and Python workers first, then plan to commit, timed apart."""
-    session = start_session(master="local[2]", job_zip=str(build_job_zip()))
+    session = open_session("local[2]", publish_zip(), conf={})
     session.range(0, 2, 1, 2).mapInArrow(_same, "id long").collect()
     begun, cpu = time.perf_counter(), tree_cpu(os.getpid())
     result = HudiTable.open(table).run(RunRequest(table=table, service="compaction", owner="benchmark"), SparkEngine(session))

@@ -7,7 +7,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hudi_core.table import HudiTable
+from hudi_core.table import HudiTable, Query
 from hudi_core.timeline.instant import Action, Instant, State
 from tests.golden_data import ARCHIVE, unpack
 
@@ -61,6 +61,6 @@ class DemoTable:
     def _plan(self, planned: Instant) -> Path:
         return self.path / ".hoodie" / f"{planned.requested_time}.compaction.requested"
 
-    def _rows(self, query: str) -> int:
+    def _rows(self, query: Query) -> int:
         answer = HudiTable.open(str(self.path)).read(query)
         return sum(batch.num_rows for batch in answer.batches)

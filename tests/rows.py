@@ -16,6 +16,8 @@ PHYSICAL = ("_hoodie_commit_seqno", "_hoodie_file_name")
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple(sorted((key, _frozen(item)) for key, item in value.items()))
+    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
+        return tuple(sorted((_frozen(item) for item in value), key=repr))  # a map: its entries have no order
     if isinstance(value, (list, tuple)):
         return tuple(_frozen(item) for item in value)
     if isinstance(value, float):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
@@ -29,8 +30,6 @@ def assert_compacted(case: GoldenCase) -> None:
     """The rows are those of the table that real Hudi compacted."""
     table = HudiTable.open(str(case.table))
     for query in ("snapshot", "read_optimized"):
-        import pyarrow as pa
-
         result = table.read(query)  # type: ignore[arg-type]
         assert_same_rows(pa.Table.from_batches(result.batches, result.schema), read_parquet(case.expected / f"after_{query}.parquet"))
 

@@ -16,6 +16,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.filegroup.reader import SliceReader
+from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_base_file
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
@@ -23,7 +24,6 @@ from hudi_core.timeline.table_schema import schema_of
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
-from hudi_core.model.ids import FileGroupId
 from tests.golden_data import GoldenCase, golden_cases, golden_root
 from tests.rows import assert_same_rows
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hudi_core.request.model import RunRequest
 
+from hudi_core.request.model import RunRequest
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase

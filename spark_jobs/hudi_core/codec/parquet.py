@@ -1,45 +1,19 @@
-"""Base files in Parquet: reading row batches and footers, writing with footer keys that are known only at the end (facts 4).
-
-What the writer chooses per column was measured on 1 M rows of 14 columns (five meta columns, key, partition, two longs, a double, a text of
-5,000 values, a SHA-1 in hex, a date, a decimal; 282 Arrow bytes a row; one core, CPU seconds and file size):
-
-    dictionary on                gzip 6           snappy           zstd 1
-    every column (default)       5.6 s 55.8 MB    1.02 s 83.3 MB   0.97 s 46.6 MB
-    no column                    6.1 s 54.4 MB    0.56 s 89.6 MB   0.62 s 43.2 MB
-    columns of few values        5.2 s 52.7 MB    0.59 s 80.0 MB   0.81 s 43.1 MB
-
-Of those 5.2 s the SHA-1 column took 2.8, and two random number columns 0.26 and 0.40 for nothing (8.0 MB to 8.0 and 7.6): columns that a
-sample shows not to shrink are stored as they are, which every Parquet reader handles, as the codec is a property of the column chunk.
-The DELTA encodings would take keys and counters to almost no bytes (0.6 s and 7 MB less), but Spark before 3.3 cannot read them, and
-Hudi writes none.
-"""
+"""Base files in Parquet: reading row batches and footers, writing with footer keys that are known only at the end (facts 4)."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet_columns import CODECS, choose
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, HudiError, StorageError, UnsupportedError
 
 BATCH_ROWS = 64 << 10
 ROW_GROUP_BYTES = 128 << 20
 """Of Arrow data per row group: what the writer holds in memory. Hudi's own bound is 120 MiB (hoodie.parquet.block.size)."""
-GZIP_LEVEL = 6
-"""Java's default. pyarrow's own is 9, which takes four times as long for 2 % less."""
-
-_CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "LZ4": "lz4", "LZ4_RAW": "lz4", "BROTLI": "brotli"}
-_LEVELS = {"gzip": GZIP_LEVEL, "zstd": 1}
-_SAMPLE_ROWS = 20_000
-_FEW_VALUES = 0.5
-"""A dictionary pays when at most this share of the sampled values are distinct."""
-_SAMPLE_BYTES = 256 << 10
-_WORTHLESS = 0.92
-"""A column whose sample compresses to more than this share is stored uncompressed."""
 
 
 class ParquetBaseFile:
@@ -53,7 +27,8 @@ class ParquetBaseFile:
         self.path = path
         with _Naming(path, "read"):
             # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds.
-            self._file = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+            # Pre-buffering, the default of newer pyarrow, keeps the bytes of the whole file in memory until it is closed.
+            self._file = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False)
             self._metadata = self._file.metadata
             self.schema: pa.Schema = _bare(self._file.schema_arrow)
             """Arrow schema of the columns, without metadata."""
@@ -109,15 +84,17 @@ class BaseFileWriter:
     def __init__(
         self, file: BinaryIO, schema: pa.Schema, *, path: str, codec: str = "GZIP", level: int | None = None, row_group_bytes: int = ROW_GROUP_BYTES
     ) -> None:
-        """`codec` is a Parquet codec name in any case; `level` None takes 6 for gzip and 1 for zstd. Raises ConfigError for others."""
-        name = _CODECS.get(codec.upper())
+        """`codec` is a Parquet codec name in any case; raises ConfigError for an unknown one. `level` None takes what `codec.parquet_columns`
+        finds best per column, at most 6 for gzip.
+        """
+        name = CODECS.get(codec.upper())
         if name is None:
-            raise ConfigError(f"Parquet codec {codec!r} is not supported", remedy=f"use one of {', '.join(sorted(_CODECS))}")
+            raise ConfigError(f"Parquet codec {codec!r} is not supported", remedy=f"use one of {', '.join(sorted(CODECS))}")
         self.path = path
         self.schema = _bare(schema)
         self.num_rows = 0
         self._codec = name
-        self._level = level if level is not None else _LEVELS.get(name)
+        self._level = level
         self._file = file
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
@@ -156,64 +133,15 @@ class BaseFileWriter:
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         """Opens the file when its first row group is there to choose by."""
-        choices = _Choices(first, self._codec)
-        codec: Any = self._codec
-        level: Any = self._level
-        if self._codec != "none" and choices.plain:
-            codec = {path: "none" if path in choices.plain else self._codec for path in choices.paths}
-            level = None if level is None else {path: level for path in choices.paths if path not in choices.plain}
+        choice = choose(first, self._codec, self._level)
         return pq.ParquetWriter(
-            self._file, self.schema, compression=codec, compression_level=level, use_dictionary=choices.dictionary or False, store_schema=False
+            self._file,
+            self.schema,
+            compression=choice.codecs,
+            compression_level=choice.levels,
+            use_dictionary=choice.dictionary or False,
+            store_schema=False,
         )
-
-
-class _Choices:
-    """Per leaf column, by a sample of the first row group: whether a dictionary pays, and whether compression does.
-
-    Leaves of nested columns are not sampled: they get a dictionary, which Parquet gives up on by itself when it grows, and the codec.
-    """
-
-    def __init__(self, table: pa.Table, codec: str) -> None:
-        self.paths = _leaf_paths(table.schema)
-        self.dictionary: list[str] = []
-        self.plain: set[str] = set()
-        flat = {field.name for field in table.schema if not pa.types.is_nested(field.type)}
-        for index, path in enumerate(self.paths):
-            if path not in flat:
-                self.dictionary.append(path)
-                continue
-            sample = _sample(table.column(path))
-            if pa.types.is_boolean(sample.type) or not len(sample):
-                continue
-            if pc.count_distinct(sample).as_py() <= len(sample) * _FEW_VALUES:
-                self.dictionary.append(path)
-            elif codec != "none" and index and not _shrinks(sample):
-                # Never the first column: its codec stands for the file's.
-                self.plain.add(path)
-
-
-def _leaf_paths(schema: pa.Schema) -> list[str]:
-    """The dotted names that Parquet gives the leaf columns, which Arrow's per-column options go by."""
-    buffer = io.BytesIO()
-    pq.write_table(schema.empty_table(), buffer, store_schema=False)
-    parquet = pq.ParquetFile(buffer).schema
-    return [parquet.column(index).path for index in range(len(parquet))]
-
-
-def _sample(column: pa.ChunkedArray) -> pa.Array:
-    """Values spread evenly over the column, nulls left out."""
-    step = max(1, len(column) // _SAMPLE_ROWS)
-    taken = column.take(pa.array(range(0, len(column), step), pa.int64()))
-    return taken.combine_chunks().drop_null()
-
-
-def _shrinks(sample: pa.Array) -> bool:
-    """Whether the sample's bytes get smaller by gzip's fastest level, which finds about what every codec finds."""
-    data = sample.buffers()[-1]
-    if data is None or data.size == 0:
-        return True
-    data = data.slice(0, min(data.size, _SAMPLE_BYTES))
-    return bool(pa.Codec("gzip", compression_level=1).compress(data).size <= data.size * _WORTHLESS)
 
 
 def _parts(table: pa.Table, most: int) -> Iterator[pa.Table]:

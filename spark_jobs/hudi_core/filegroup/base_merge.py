@@ -118,7 +118,5 @@ class BaseMerger:
 def _interleave(base: pa.RecordBatch, log: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatch:
     """Rows of `base` followed by `log`, picked by `indices`: measured faster than replace_with_mask and filter for every column type."""
     picks = pa.array(indices)
-    columns = [
-        (pa.concat_arrays([old, new]) if len(new) else old).take(picks) for old, new in zip(base.columns, log.columns, strict=True)
-    ]
+    columns = [(pa.concat_arrays([old, new]) if len(new) else old).take(picks) for old, new in zip(base.columns, log.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=base.schema)

@@ -38,9 +38,7 @@ class BaseFileHandle:
         self._storage = storage
         self._avro = avro
         self._name = pa.scalar(path.rsplit("/", 1)[-1], pa.string())
-        self._bloom = BloomFilter(
-            entries=config.bloom_entries, error_rate=config.bloom_error_rate, max_entries=config.bloom_max_entries
-        )
+        self._bloom = BloomFilter(entries=config.bloom_entries, error_rate=config.bloom_error_rate, max_entries=config.bloom_max_entries)
         self._least: bytes | None = None
         self._greatest: bytes | None = None
         self._file = storage.open_output(path)

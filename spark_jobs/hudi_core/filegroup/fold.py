@@ -71,7 +71,7 @@ def _latest_greatest(kinds: NDArray[np.uint8], ranks: _Ints, live: NDArray[np.bo
 
 def _fold_in_rounds(kinds: NDArray[np.uint8], ranks: _Ints, first: _Ints, stop: _Ints) -> _Ints:
     """Folds each key's events from `first` up to `stop`, all keys side by side; returns the position that is left of each."""
-    held = first.copy()
+    held: _Ints = first.copy()
     active = np.flatnonzero(first + 1 < stop)
     at = first[active] + 1
     while len(active):

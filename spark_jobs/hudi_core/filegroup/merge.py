@@ -95,9 +95,7 @@ class LogMerger:
         """Folds all events; the merger is spent afterwards."""
         if not self._keys:
             empty = np.empty(0, dtype=np.int64)
-            return LogRecords(
-                pa.array([], pa.string()), empty.astype(np.uint8), empty, pa.array([], self._ordering.type), self._store, 0, 0
-            )
+            return LogRecords(pa.array([], pa.string()), empty.astype(np.uint8), empty, pa.array([], self._ordering.type), self._store, 0, 0)
         large = sum(keys.nbytes for keys in self._keys) > _LARGE
         encoded = pa.concat_arrays([keys.cast(pa.large_string()) for keys in self._keys] if large else self._keys).dictionary_encode()
         self._keys.clear()
@@ -105,9 +103,7 @@ class LogMerger:
         values = pa.concat_arrays(self._values)
         codes = encoded.indices.to_numpy()
         chosen = winners(codes, kinds, ranks(values) if len(encoded.dictionary) < len(codes) else rows, len(encoded.dictionary))
-        return LogRecords(
-            encoded.dictionary, kinds[chosen], rows[chosen], values.take(pa.array(chosen)), self._store, self._records, self._deletes
-        )
+        return LogRecords(encoded.dictionary, kinds[chosen], rows[chosen], values.take(pa.array(chosen)), self._store, self._records, self._deletes)
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:

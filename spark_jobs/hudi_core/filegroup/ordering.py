@@ -47,7 +47,13 @@ class Ordering:
             return Ordering(field, kind, pa.int64(), 1000 if logical in ("timestamp-millis", "local-timestamp-millis") else 1)
         if logical == "decimal":
             return Ordering(field, "decimal", pa.decimal128(types[field].precision, types[field].scale))
-        known: dict[str, pa.DataType] = {"boolean": pa.int8(), "float": pa.float64(), "double": pa.float64(), "string": pa.string(), "enum": pa.string()}
+        known: dict[str, pa.DataType] = {
+            "boolean": pa.int8(),
+            "float": pa.float64(),
+            "double": pa.float64(),
+            "string": pa.string(),
+            "enum": pa.string(),
+        }
         if kind not in known:
             raise UnsupportedError(f"ordering column {field!r} is of type {kind}, which has no order", path=path)
         return Ordering(field, kind, known[kind])

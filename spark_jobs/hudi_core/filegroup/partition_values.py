@@ -29,9 +29,7 @@ def path_columns(config: TableConfig, schema: pa.Schema) -> list[pa.Field]:
     That is the column's type in `schema`, but text for a column that the table does not store and for a timestamp key generator.
     """
     is_text = config.raw.get(KEYGENERATOR, "").rsplit(".", 1)[-1] in _TIMESTAMP_KEYGENERATORS
-    return [
-        pa.field(name, pa.string()) if is_text or name not in schema.names else schema.field(name) for name in config.partition_fields
-    ]
+    return [pa.field(name, pa.string()) if is_text or name not in schema.names else schema.field(name) for name in config.partition_fields]
 
 
 def path_values(partition: str, columns: list[pa.Field]) -> dict[str, pa.Scalar]:

@@ -114,7 +114,9 @@ class PayloadStore:
             mapped = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
         except OSError as error:
             folder = str(self._folder or self._parent or tempfile.gettempdir())
-            raise ExecutionError(f"log records could not be spilled: {error}", path=folder, remedy="free disk space, or raise the memory budget") from error
+            raise ExecutionError(
+                f"log records could not be spilled: {error}", path=folder, remedy="free disk space, or raise the memory budget"
+            ) from error
         self.spilled_bytes += chunk.nbytes
         return mapped
 

@@ -93,6 +93,8 @@ def _key_field(config: TableConfig) -> str:
     if len(config.record_key_fields) != 1:
         names = ", ".join(config.record_key_fields) or "none"
         raise UnsupportedError(
-            f"a table without _hoodie_ columns and with record key fields {names}", path=config.path, remedy="log files are merged by one key field only"
+            f"a table without _hoodie_ columns and with record key fields {names}",
+            path=config.path,
+            remedy="log files are merged by one key field only",
         )
     return config.record_key_fields[0]

@@ -60,7 +60,13 @@ class SliceReader:
     ) -> SliceReader:
         """The reader of a snapshot or read-optimized query over a loaded timeline."""
         return SliceReader(
-            storage, config, schema, CommittedInstants.of(timeline), latest_read_instant(timeline), snapshot and config.is_merge_on_read, options or {}
+            storage,
+            config,
+            schema,
+            CommittedInstants.of(timeline),
+            latest_read_instant(timeline),
+            snapshot and config.is_merge_on_read,
+            options or {},
         )
 
     def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:

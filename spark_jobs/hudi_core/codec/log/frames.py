@@ -50,26 +50,24 @@ def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -
 
 
 class _Window:
-    """The part of the file that was read last; a read that it does not cover fetches a new one."""
+    """The two parts of the file that were read last, a block's start and its end; a read that neither covers fetches a new one."""
 
     def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
         self.size = size
         self.path = path
         self._read_at = read_at
-        self._start = 0
-        self._data = b""
+        self._parts: list[tuple[int, bytes]] = []
 
     def get(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes; the caller has compared them with the file's size."""
-        if not self._start <= offset <= offset + length <= self._start + len(self._data):
-            wanted = min(max(length, _WINDOW), self.size - offset)
-            self._data = self._read_at(offset, wanted)
-            self._start = offset
-            if len(self._data) < length:
-                got = len(self._data)
-                raise CorruptFileError(f"read {got} bytes at byte {offset} where {length} were listed; the file changed or is cut", path=self.path)
-        first = offset - self._start
-        return self._data[first : first + length]
+        for start, data in self._parts:
+            if start <= offset <= offset + length <= start + len(data):
+                return data[offset - start : offset - start + length]
+        data = self._read_at(offset, min(max(length, _WINDOW), self.size - offset))
+        if len(data) < length:
+            raise CorruptFileError(f"read {len(data)} bytes at byte {offset} where {length} were listed; the file changed or is cut", path=self.path)
+        self._parts = [*self._parts[-1:], (offset, data)]
+        return data[:length]
 
 
 def _frame_fault(window: _Window, position: int) -> str:
@@ -84,7 +82,8 @@ def _frame_fault(window: _Window, position: int) -> str:
     if length > window.size - body:
         return f"size {length} reaches {length - (window.size - body)} bytes past the end of the file"
     end = body + length
-    tail = window.get(end - 8, min(8 + len(MAGIC), window.size - end + 8))
+    # From the footer on, which is always empty, so that the read serves the frame too.
+    tail = window.get(end - 12, min(12 + len(MAGIC), window.size - end + 12))[4:]
     pointer = int.from_bytes(tail[:8], "big", signed=True)
     if pointer - len(MAGIC) != length:
         return f"size {length} does not agree with the reverse pointer {pointer}"

@@ -38,7 +38,9 @@ def row(key: str, ordering: int | None, tag: int, flagged: bool = False) -> Row:
 
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "é", ""])
-RECORDS = st.builds(lambda key, at, tag, flag: Record(key, at, row(key, at, tag, flag), flag), KEYS, st.integers(0, 3), st.integers(0, 99), st.booleans())
+RECORDS = st.builds(
+    lambda key, at, tag, flag: Record(key, at, row(key, at, tag, flag), flag), KEYS, st.integers(0, 3), st.integers(0, 99), st.booleans()
+)
 DELETES = st.builds(Delete, KEYS, st.none() | st.integers(-1, 4))
 BLOCKS = st.lists(st.lists(RECORDS, max_size=6) | st.lists(DELETES, max_size=4), max_size=6)
 BASES = st.lists(st.tuples(KEYS, st.none() | st.integers(0, 3)), max_size=12)

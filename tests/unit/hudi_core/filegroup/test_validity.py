@@ -22,7 +22,9 @@ TIMELINE = Timeline(
 )
 
 
-@pytest.mark.parametrize(("instant", "committed"), [("001", True), ("003", True), ("004", False), ("005", False), ("006", True), ("007", False), ("010", False)])
+@pytest.mark.parametrize(
+    ("instant", "committed"), [("001", True), ("003", True), ("004", False), ("005", False), ("006", True), ("007", False), ("010", False)]
+)
 def test_what_is_committed_survives_json(instant: str, committed: bool) -> None:
     facts = CommittedInstants.of(TIMELINE)
     assert facts(instant) is committed
