@@ -8,7 +8,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.parquet_columns import CODECS, choose
+from hudi_core.codec.parquet_columns import CODECS, LEVELS, dictionary_columns
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, HudiError, StorageError, UnsupportedError
 
 BATCH_ROWS = 64 << 10
@@ -55,10 +55,7 @@ class ParquetBaseFile:
 
     @property
     def compression(self) -> str | None:
-        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …); None when the file has no rows.
-
-        Hudi and this writer keep `_hoodie_commit_time` first, which always has the file's codec.
-        """
+        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …); None when the file has no rows."""
         if self._metadata.num_row_groups == 0 or self._metadata.num_columns == 0:
             return None
         return str(self._metadata.row_group(0).column(0).compression)
@@ -84,9 +81,7 @@ class BaseFileWriter:
     def __init__(
         self, file: BinaryIO, schema: pa.Schema, *, path: str, codec: str = "GZIP", level: int | None = None, row_group_bytes: int = ROW_GROUP_BYTES
     ) -> None:
-        """`codec` is a Parquet codec name in any case; raises ConfigError for an unknown one. `level` None takes what `codec.parquet_columns`
-        finds best per column, at most 6 for gzip.
-        """
+        """`codec` is a Parquet codec name in any case; raises ConfigError for an unknown one. `level` None is 6 for gzip and 1 for zstd."""
         name = CODECS.get(codec.upper())
         if name is None:
             raise ConfigError(f"Parquet codec {codec!r} is not supported", remedy=f"use one of {', '.join(sorted(CODECS))}")
@@ -94,7 +89,7 @@ class BaseFileWriter:
         self.schema = _bare(schema)
         self.num_rows = 0
         self._codec = name
-        self._level = level
+        self._level = LEVELS.get(name) if level is None else level
         self._file = file
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
@@ -133,13 +128,12 @@ class BaseFileWriter:
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         """Opens the file when its first row group is there to choose by."""
-        choice = choose(first, self._codec, self._level)
         return pq.ParquetWriter(
             self._file,
             self.schema,
-            compression=choice.codecs,
-            compression_level=choice.levels,
-            use_dictionary=choice.dictionary or False,
+            compression=self._codec,
+            compression_level=self._level,
+            use_dictionary=dictionary_columns(first) or False,
             store_schema=False,
         )
 

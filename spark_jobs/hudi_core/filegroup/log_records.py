@@ -98,7 +98,7 @@ def _avro_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memor
         raise UnsupportedError(f"Avro data block of version {version} at byte {block.offset}", path=block.path)
     position, rest = _BLOCK_HEAD.size, b""
     while count > 0:
-        wanted = min(PIECE_BYTES, block.content_length - position)
+        wanted = min(max(PIECE_BYTES, _missing(rest)), block.content_length - position)
         if wanted <= 0:
             raise CorruptFileError(f"log block at byte {block.offset} ends {count} records early", path=block.path)
         rest += _read(storage, block, position, wanted)
@@ -107,6 +107,11 @@ def _avro_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memor
         if whole:
             yield whole, memoryview(rest)[:end], None
             count, rest = count - whole, rest[end:]
+
+
+def _missing(rest: bytes) -> int:
+    """How many bytes the record that `rest` starts with still lacks, as far as its length is known."""
+    return _LENGTH.size + int(_LENGTH.unpack_from(rest)[0]) - len(rest) if len(rest) >= _LENGTH.size else 0
 
 
 def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:

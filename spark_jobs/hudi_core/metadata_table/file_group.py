@@ -60,7 +60,7 @@ def latest_slice(storage: Storage, timeline: Timeline) -> LatestSlice:
         raise StorageNotFoundError(
             "hoodie.properties lists the metadata partition `files`, but it holds no file group",
             path=FOLDER,
-            remedy="drop the metadata table (`hudictl metadata drop`), or let Hudi's writer rebuild it",
+            remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
         )
     if len(file_ids) > 1:
         raise UnsupportedError(f"the metadata partition `files` has {len(file_ids)} file groups, expected one", path=FOLDER)

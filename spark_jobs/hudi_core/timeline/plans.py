@@ -20,7 +20,7 @@ PLAN_VERSION: Final = 2
 """Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
 
 _SCHEMA: Final = "HoodieCompactionPlan"
-_REMEDY: Final = "the plan does not fit this table; find out who wrote it, then remove the plan and schedule a new one"
+_REMEDY: Final = "the plan does not fit this table: find out who wrote it. Do not just delete it, as log files written since belong to it"
 
 
 @dataclass(frozen=True, slots=True)

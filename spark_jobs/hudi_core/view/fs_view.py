@@ -110,7 +110,7 @@ def _compacting(plans: Mapping[str, CompactionPlan]) -> dict[FileGroupId, str]:
                 raise FormatError(
                     f"file group {operation.file_id} is in the pending compactions {other} and {instant}",
                     path=f".hoodie/{instant}.compaction.requested",
-                    remedy="remove one of the two plans",
+                    remedy="unschedule one of the two with Hudi's CLI",
                 )
     return compacting
 

@@ -132,7 +132,7 @@ def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, p
 
 def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
     """Whether each length leads to the next one and the last to the end, so that polars and the block agree on where records begin."""
-    heads = np.frombuffer(b"".join(column.to_pylist()), np.uint8) if pa.types.is_string_view(column.type) else _bytes_of(column)
+    heads = _bytes_of(column)
     if heads.size != 4 * len(column):
         return False
     lengths = heads.view(">i4").astype(np.int64)

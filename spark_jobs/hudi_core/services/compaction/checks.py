@@ -15,9 +15,12 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.plans import CompactionOperation
+from hudi_core.transaction.reconcile import list_partitions
 
 _EVOLUTION_KEY = "latest_schema"
 """Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not tell."""
+
+_REMEDY = "restore it from a copy, or unschedule the compaction with Hudi's CLI; never just delete a plan, as log files written since belong to it"
 
 
 def check_table(context: TableContext) -> MergePolicy:
@@ -74,18 +77,18 @@ def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> 
     for operation in operations:
         files = () if operation.base_file is None else (operation.base_file,)
         named.setdefault(operation.partition, []).extend((*files, *operation.log_files))
-    for partition, names in sorted(named.items()):
-        found = {info.name for info in storage.list_files(partition)}
-        for name in sorted(names, key=lambda name: name.startswith(".")):
+    for partition, files_there in list_partitions(storage, named):
+        found = {info.name for info in files_there}
+        for name in sorted(named[partition], key=lambda name: name.startswith(".")):
             if name not in found:
                 raise StorageNotFoundError(
                     "the compaction plan names this file, but it is not there",
                     path=join(partition, name),
-                    remedy="restore it, or remove the plan (`hudictl unschedule`) and schedule a new one",
+                    remedy=_REMEDY,
                 )
 
 
 def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:
     """Raises FormatError for a plan without operations: Hudi writes none, and completing it would tell readers nothing."""
     if not operations:
-        raise FormatError("the compaction plan has no operations", path=path, remedy="remove the plan (`hudictl unschedule`)")
+        raise FormatError("the compaction plan has no operations", path=path, remedy=_REMEDY)

@@ -117,24 +117,31 @@ class CompactionRun:
         try:
             return self._attempt(work, held)
         except HudiError:
-            self._withdraw_if_lost(work, held)
+            self._withdraw_if_over(work, held)
             raise
 
-    def _withdraw_if_lost(self, work: Work, held: Claim) -> None:
-        """Deletes this attempt's own files when the instant has another owner by now.
+    def _withdraw_if_over(self, work: Work, held: Claim) -> None:
+        """Deletes this attempt's own files when the instant is no longer ours to roll back: it has another owner, is completed, or is gone.
 
-        The new owner may have completed and cleaned up before our last file was written, so nobody else would look for it. Our epoch in
-        the write token tells our files from the new owner's.
+        Whoever completed it may have cleaned up before our last file was written, so nobody else would look for it. Our epoch in the write
+        token tells our files from theirs. An instant that is still ours is left as it is: the next attempt rolls it back.
         """
+        found = self._active.load().find(self._instant, Action.COMPACTION)
+        if found is not None and not found.is_completed and self._is_owner(held):
+            return
+        published = set() if found is None or not found.is_completed else {stat.path for stat in self._active.read_commit(found).write_stats()}
+        for info in base_files_of(self._storage, self._instant, self._touched(work.partitions)):
+            if parse_base_file(info.name).token.stage_id == held.epoch and info.path not in published:
+                log.warning("%s belongs to an attempt that lost its instant: deleted", info.path)
+                self._storage.delete(info.path)
+
+    def _is_owner(self, held: Claim) -> bool:
         try:
             held.check()
         except ConflictError as error:
-            log.warning("%s: this attempt's files are removed", error)
-            found = self._find(self._active.load())
-            published = {stat.path for stat in self._active.read_commit(found).write_stats()} if found.is_completed else set()
-            for info in base_files_of(self._storage, self._instant, self._touched(work.partitions)):
-                if parse_base_file(info.name).token.stage_id == held.epoch and info.path not in published:
-                    self._storage.delete(info.path)
+            log.warning("%s", error)
+            return False
+        return True
 
     def _attempt(self, work: Work, held: Claim) -> list[WriteStat]:
         AttemptRollback(self._context, self._instant, Action.COMPACTION, work.partitions, held, self._lock).run()

@@ -25,17 +25,18 @@ _REMEDY = "nothing was published; please report this with the log of the run"
 
 def build_units(context: TableContext, instant: str, plan: CompactionPlan, schema: AvroSchema, policy: MergePolicy, timeline: Timeline) -> list[Json]:
     """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's, without meta fields."""
+    max_instant, committed, config = latest_compaction_instant(timeline), CommittedInstants.of(timeline), WriteConfig.of(context.options)
     return [
         compaction_unit(
             operation,
             uri=context.uri,
             storage_options=context.storage_options,
             instant=instant,
-            max_instant=latest_compaction_instant(timeline),
-            committed=CommittedInstants.of(timeline),
+            max_instant=max_instant,
+            committed=committed,
             schema=schema,
             policy=policy,
-            config=WriteConfig.of(context.options),
+            config=config,
         )
         for operation in plan.operations
     ]

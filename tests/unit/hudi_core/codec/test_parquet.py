@@ -85,20 +85,6 @@ def test_an_unknown_codec_is_refused_by_name() -> None:
         BaseFileWriter(io.BytesIO(), TABLE.schema, path="f.parquet", codec="LZO")
 
 
-def test_dictionaries_and_compression_go_where_a_sample_says_they_pay() -> None:
-    group = pq.ParquetFile(written()).metadata.row_group(0)
-    columns = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
-    with_dictionary = {name for name, column in columns.items() if "RLE_DICTIONARY" in column.encodings}
-    assert with_dictionary == {"_hoodie_commit_time", "few", "price", "tags.list.element"}
-    assert {name for name, column in columns.items() if column.compression != "GZIP"} == {"noise"}
-
-
-def test_gzip_runs_at_level_6_unless_told_otherwise() -> None:
-    text = pa.table({"t": [f"{index * 7919 % 10007:05d}-{index % 97}" for index in range(50_000)]})
-    default, six, one = (len(written(text, level=level).getvalue()) for level in (None, 6, 1))
-    assert default == six < one
-
-
 def test_row_groups_are_bounded_by_bytes() -> None:
     table = TABLE.select(["_hoodie_record_key", "noise"])
     bound = table.nbytes // 5

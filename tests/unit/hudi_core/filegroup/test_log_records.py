@@ -71,6 +71,18 @@ def test_large_blocks_are_decoded_in_pieces(monkeypatch: pytest.MonkeyPatch, pie
     assert len(batches) > (1 if piece * 2 < block.content_length else 0)
 
 
+def test_a_record_larger_than_a_piece_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage()
+    block = the_block(storage, data("002", [("a", 1, "x" * 50_000), ("b", 2, "y")]))
+    monkeypatch.setattr(log_records, "PIECE_BYTES", 100)
+    sizes: list[int] = []
+    read_range = storage.read_range
+    monkeypatch.setattr(storage, "read_range", lambda path, span: sizes.append(span.length) or read_range(path, span))
+    batches = list(block_batches(storage, block, arrow_schema(FULL)))
+    assert [text for batch in batches for text in batch["text"].to_pylist()] == ["x" * 50_000, "y"]
+    assert len(sizes) < 8
+
+
 @pytest.mark.parametrize("damage", ["length", "count", "version"])
 def test_a_broken_large_block_is_an_error_that_names_the_file(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     storage = MemoryStorage()

@@ -29,6 +29,13 @@ def test_only_base_files_of_the_instant_count(storage: MemoryStorage) -> None:
     ]
 
 
+def test_many_partitions_are_listed_in_order(storage: MemoryStorage) -> None:
+    wanted = [f"p{number:02d}" for number in range(40)]
+    for partition in wanted:
+        storage.write(f"{partition}/f-0_0-1-0_{T}.parquet", b"base")
+    assert [info.path for info in base_files_of(storage, T, reversed(wanted))] == [f"{partition}/f-0_0-1-0_{T}.parquet" for partition in wanted]
+
+
 def test_losers_go_and_logs_stay(storage: MemoryStorage) -> None:
     winners = {f"a/f-0_0-2-0_{T}.parquet": 4, f"b/g-0_1-2-1_{T}.parquet": 4}
     kept = remove_losers(storage, T, ["a", "b"], winners)

@@ -23,7 +23,7 @@ from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.codec.avro.columns import ODD, tables
 
 ROUTES: tuple[arrow.Route, ...] = ("polars", "fastavro")
-SLOW = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SLOW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def block_of(schema: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[int, memoryview]:
@@ -49,7 +49,7 @@ def test_both_routes_give_the_values_that_were_written(case: tuple[dict[str, Any
     assert found[0].equals(found[1])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables())
 def test_the_fast_route_takes_every_type_it_claims(case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     schema, rows, _ = case
@@ -59,7 +59,7 @@ def test_the_fast_route_takes_every_type_it_claims(case: tuple[dict[str, Any], l
         assert read_fast(body, count, tree, list(range(len(tree.fields))), prefix=True) is not None
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(ODD))
 def test_types_that_polars_cannot_do_are_decoded_all_the_same(case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     schema, rows, expected = case
@@ -67,7 +67,7 @@ def test_types_that_polars_cannot_do_are_decoded_all_the_same(case: tuple[dict[s
     assert decode_records(body, count, schema, arrow_schema(schema), path="log", route="polars").to_pylist() == expected
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.data())
 def test_columns_that_are_not_asked_for_are_skipped(
     case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]], data: st.DataObject
@@ -192,7 +192,13 @@ def test_broken_records_are_corrupt_by_both_routes(change: Any, count: int, rout
         decode_records(change(bytes(body)), count, SCHEMA, arrow_schema(SCHEMA), path="log", route=route)
 
 
-@settings(max_examples=150, deadline=None)
+def test_an_int_of_more_than_32_bits_is_corrupt() -> None:
+    count, body = block_of(record(("n", "long")), [{"n": 1 << 40}])
+    with pytest.raises(CorruptFileError, match="log: records 0 to 0 hold a value"):
+        decode_records(body, count, record(("n", "int")), pa.schema([("n", pa.int32())]), path="log", route="fastavro")
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_mutated_records_raise_nothing_but_typed_errors(data: st.DataObject) -> None:
     nested = record(("a", {"type": "array", "items": ["null", "string"]}), ("m", {"type": "map", "values": "double"}), ("n", "int"))

@@ -69,7 +69,7 @@ def test_every_cut_is_corrupt_or_a_shorter_file() -> None:
             read_container(data[:length], path="x")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_mutations_raise_nothing_but_typed_errors(data: st.DataObject) -> None:
     broken = bytearray(write_container(SCHEMA, RECORDS))

@@ -21,7 +21,7 @@ SCHEMA = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(tables())
 def test_encoding_what_was_decoded_gives_the_same_bytes(case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     schema, rows, _ = case
@@ -53,7 +53,7 @@ def test_broken_data_is_corrupt(data: bytes) -> None:
         decode_datum(SCHEMA, data, path="plan")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_give_a_value_or_a_typed_error(data: bytes) -> None:
     with contextlib.suppress(CorruptFileError):

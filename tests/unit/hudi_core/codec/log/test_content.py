@@ -35,7 +35,7 @@ def test_a_typed_delete_of_real_hudi() -> None:
     assert decode_delete_block(content, path="log") == [DeleteRecord("k2", "", OrderingValue("long", 3))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(records(ANY))
 def test_every_ordering_value_survives(entries: list[DeleteRecord]) -> None:
     assert decode_delete_block(encode_delete_block(entries), path="log") == entries
@@ -82,7 +82,7 @@ def test_an_ordering_value_must_fit_its_kind() -> None:
             encode_delete_block([DeleteRecord("k", "p", ordering)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(records(ANY), st.data())
 def test_mutated_delete_blocks_raise_nothing_but_typed_errors(entries: list[DeleteRecord], data: st.DataObject) -> None:
     broken = bytearray(encode_delete_block(entries))

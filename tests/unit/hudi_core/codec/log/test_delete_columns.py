@@ -34,7 +34,7 @@ def raw(ordering: OrderingValue) -> Any:
     return decimal.Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -DECIMAL_SCALE))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(records(st.none() | SCALAR))
 def test_columns_hold_what_the_entries_do(entries: list[DeleteRecord]) -> None:
     table = delete_columns(encode_delete_block(entries), path="log")
@@ -42,7 +42,7 @@ def test_columns_hold_what_the_entries_do(entries: list[DeleteRecord]) -> None:
     assert table.to_pylist() == expected(entries)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.sampled_from([None, *sorted(VALUES)]).flatmap(lambda kind: records(of_kind(kind) if kind else st.none())))
 def test_blocks_of_one_kind_take_the_fast_route(entries: list[DeleteRecord]) -> None:
     content = encode_delete_block(entries)
@@ -54,7 +54,7 @@ def test_blocks_of_one_kind_take_the_fast_route(entries: list[DeleteRecord]) -> 
         assert fast.equals(slow)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(records(st.none() | SCALAR), st.data())
 def test_the_fast_route_never_gives_other_entries(entries: list[DeleteRecord], data: st.DataObject) -> None:
     broken = bytearray(encode_delete_block(entries))
@@ -79,7 +79,7 @@ def test_several_ordering_fields_are_refused() -> None:
         delete_columns(content, path="log")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(records(ANY), st.data())
 def test_broken_blocks_raise_nothing_but_typed_errors(entries: list[DeleteRecord], data: st.DataObject) -> None:
     content = encode_delete_block(entries)

@@ -146,7 +146,7 @@ def test_a_file_that_shrank_since_it_was_listed_is_an_error() -> None:
         list(walk(file.read_at, len(BLOCK) + 100, "log.1"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_mutated_files_give_blocks_within_bounds_or_typed_errors(data: st.DataObject) -> None:
     broken = bytearray(BLOCK + OTHER + BLOCK)

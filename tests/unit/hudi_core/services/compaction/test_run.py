@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, ConflictError, ExecutionError, HudiError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, ExecutionError, FormatError, HudiError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.model.engine import Engine, Json, UnitTask
 from hudi_core.request.model import InstantResult
@@ -23,8 +23,9 @@ from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.plans import CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.rollback_plans import encode_rollback_plan
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
@@ -220,6 +221,32 @@ def test_a_listed_metadata_table_that_is_gone_is_refused(golden: Golden) -> None
     assert_refused(table, StorageNotFoundError, "no file group")
 
 
+def test_a_plan_without_operations_is_refused(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested_only").table
+    path = table / ".hoodie" / f"{pending_instant(table)}.compaction.requested"
+    path.write_bytes(encode_compaction_plan(CompactionPlan(())))
+    assert_refused(table, FormatError, "no operations")
+
+
+def test_a_damaged_plan_is_named(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    path = table / ".hoodie" / f"{pending_instant(table)}.compaction.requested"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert_refused(table, FormatError, path.name)
+
+
+def test_schema_on_read_evolution_is_refused(golden: Golden) -> None:
+    """The column names of the Avro schema would not be those of the older files."""
+    table = golden("6", "mor_compaction_requested").table
+    latest = HudiTable.open(str(table)).timeline().commits().last()
+    assert latest is not None
+    path = table / ".hoodie" / f"{latest.requested_time}.deltacommit"
+    raw = json.loads(path.read_text())
+    raw["extraMetadata"]["latest_schema"] = '{"max_column_id": 3}'
+    path.write_text(json.dumps(raw))
+    assert_refused(table, UnsupportedError, "schema-on-read")
+
+
 def set_properties(table: Path, line: str) -> None:
     properties = table / ".hoodie" / "hoodie.properties"
     name = line.split("=", 1)[0] + "="
@@ -266,6 +293,22 @@ def test_a_run_that_was_taken_over_publishes_nothing_and_removes_its_files(golde
         compact(table, HookedEngine(after=take_over), instant, "the first")
     assert_compacted(table, instant, rows, pending)
     assert before.items() <= files_of(table).items()
+
+
+def test_an_instant_that_another_writer_completed_meanwhile(golden: Golden) -> None:
+    """Real Hudi knows no claims; its commit does not name our files, so they must not stay visible beside it."""
+    table = golden("6", "mor_compaction_requested").table
+    instant = pending_instant(table)
+    storage = LocalStorage(table)
+    active = ActiveTimeline(storage, TableConfig.load(storage))
+
+    def complete() -> None:
+        assert len(list(table.glob(f"*/*_{instant}.parquet"))) == 3
+        active.complete(instant, Action.COMPACTION, encode_commit(CommitMetadata({}, True, "COMPACT", {})))
+
+    with pytest.raises(ConflictError, match="completed on the timeline"):
+        compact(table, HookedEngine(after=complete))
+    assert list(table.glob(f"*/*_{instant}.parquet")) == []
 
 
 def test_files_of_losing_attempts_are_deleted(golden: Golden) -> None:
