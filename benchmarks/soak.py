@@ -79,7 +79,8 @@ def run_demo(scratch: Path) -> tuple[Path, dict[str, Any]]:
         running = left_running(str(scratch))
         if running:
             raise RuntimeError(f"make demo left processes: {running}")
-    return clone, {"seconds_with_set_up": seconds["first"], "seconds": seconds["again"], "output": done.stdout.replace(str(clone), ".").splitlines(), "left_running": 0}
+    output = done.stdout.replace(str(clone), ".").splitlines()
+    return clone, {"seconds_with_set_up": seconds["first"], "seconds": seconds["again"], "output": output, "left_running": 0}
 
 
 def judge(table: Path, scratch: Path) -> dict[str, Any]:
