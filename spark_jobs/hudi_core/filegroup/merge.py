@@ -92,7 +92,7 @@ class LogMerger:
         self._values.append(values)
 
     def finish(self) -> LogRecords:
-        """Folds all events; the merger is spent afterwards."""
+        """Folds all events; the merger is spent afterwards. Raises UnsupportedError where Hudi 1.x, which keeps the table, folds otherwise."""
         if not self._keys:
             empty = np.empty(0, dtype=np.int64)
             return LogRecords(pa.array([], pa.string()), empty.astype(np.uint8), empty, pa.array([], self._ordering.type), self._store, 0, 0)
@@ -103,7 +103,23 @@ class LogMerger:
         values = pa.concat_arrays(self._values)
         codes = encoded.indices.to_numpy()
         chosen = winners(codes, kinds, ranks(values) if len(encoded.dictionary) < len(codes) else rows, len(encoded.dictionary))
+        if self._policy.kept_by_hudi_1:
+            self._refuse_disputed(codes, kinds, chosen)
         return LogRecords(encoded.dictionary, kinds[chosen], rows[chosen], values.take(pa.array(chosen)), self._store, self._records, self._deletes)
+
+    def _refuse_disputed(self, codes: NDArray[np.int32], kinds: NDArray[np.uint8], chosen: NDArray[np.int64]) -> None:
+        """Hudi 1.x remembers a delete with an ordering value where 0.15 forgets it (event-time ordering), and takes the last event of a
+        key where 0.15 takes the greatest (commit-time ordering, for OverwriteWithLatestAvroPayload): facts 6.1 and 6.2.
+        """
+        last = np.empty(len(chosen), dtype=np.int64)
+        last[codes] = np.arange(len(codes))
+        disputed = (kinds == Kind.TYPED_DELETE).any() if self._policy.compare_with_base else (chosen != last).any()
+        if disputed:
+            what = "deletes with ordering values" if self._policy.compare_with_base else "records out of order"
+            raise UnsupportedError(
+                f"the table is kept by Hudi 1.x and its logs hold {what}, which Hudi 1.x merges otherwise than Hudi 0.15",
+                remedy="use Hudi's own compaction, and read the table with Hudi 1.x",
+            )
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:

@@ -23,6 +23,8 @@ STRATEGY_KEYS = ("hoodie.compaction.record.merger.strategy", "hoodie.record.merg
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 """Written to every version 6 table by Hudi 0.15; without a custom merger it changes nothing."""
 MERGE_MODE_KEY = "hoodie.record.merge.mode"
+HUDI_1_KEYS = (STRATEGY_KEYS[1], MERGE_MODE_KEY, "hoodie.table.keygenerator.type")
+"""Properties that only Hudi 1.x writes: a version 6 table that has one is kept by 1.x."""
 DELETE_FIELD_KEY = "hoodie.payload.delete.field"
 DELETE_MARKER_KEY = "hoodie.payload.delete.marker"
 
@@ -34,6 +36,7 @@ class MergePolicy:
     `key_field` is the column that holds the record key. `ordering_field` is None when rows of a key are ordered by arrival alone.
     `compare_with_base` makes a base row survive a log record with a smaller ordering value (DefaultHoodieRecordPayload). With
     `delete_field`, a log record is a delete when that column, as text, equals `delete_marker`; otherwise `_hoodie_is_deleted` says so.
+    `kept_by_hudi_1`: the table's other readers and writers are Hudi 1.x, whose rules differ from 0.15's, by which this engine merges.
     """
 
     key_field: str
@@ -41,6 +44,7 @@ class MergePolicy:
     compare_with_base: bool
     delete_field: str | None = None
     delete_marker: str | None = None
+    kept_by_hudi_1: bool = False
 
     @staticmethod
     def for_table(config: TableConfig, options: Mapping[str, str] | None = None) -> MergePolicy:
@@ -70,6 +74,7 @@ class MergePolicy:
             compare_with_base=is_default,
             delete_field=delete_field or None,
             delete_marker=given.get(DELETE_MARKER_KEY) if delete_field else None,
+            kept_by_hudi_1=any(key in config.raw for key in HUDI_1_KEYS),
         )
 
     def to_json(self) -> Json:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
+from hudi_core.codec.log.blocks import MAGIC
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.policy import MergePolicy
 from hudi_core.metadata_table.file_group import FILES_PARTITION, latest_slice
 from hudi_core.metadata_table.file_group import ROOT as METADATA_ROOT
+from hudi_core.metadata_table.reader import MetadataTableReader
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.storage.base import Storage
+from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.plans import CompactionOperation
@@ -20,6 +23,8 @@ from hudi_core.transaction.reconcile import list_partitions
 _EVOLUTION_KEY = "latest_schema"
 """Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not tell."""
 
+_MAGIC_RANGE = ByteRange(0, len(MAGIC))
+_READERS = 16
 _REMEDY = "restore it from a copy, or unschedule the compaction with Hudi's CLI; never just delete a plan, as log files written since belong to it"
 
 
@@ -86,6 +91,24 @@ def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> 
                     path=join(partition, name),
                     remedy=_REMEDY,
                 )
+
+
+def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
+    """Raises CorruptFileError naming a log file of the plan whose first bytes are not the magic; an empty log file is legal."""
+    paths = [join(operation.partition, name) for operation in operations for name in operation.log_files]
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="magic") as pool:
+        for path, first in zip(paths, pool.map(lambda path: storage.read_range(path, _MAGIC_RANGE), paths), strict=True):
+            if first and first != MAGIC:
+                raise CorruptFileError("not a Hudi log file: it does not begin with the magic", path=path, remedy=_REMEDY)
+
+
+def check_metadata(reader: MetadataTableReader, operations: Iterable[CompactionOperation]) -> None:
+    """Reads what the metadata table says of the plan's partitions; raises CorruptFileError when it is damaged.
+
+    A commit published into a metadata table that nobody can read would be lost with it.
+    """
+    for partition in sorted({operation.partition for operation in operations}):
+        reader.list_files(partition)
 
 
 def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:

@@ -15,16 +15,17 @@ from functools import partial
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import HeartbeatConfig, LockConfig
-from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.markers import delete_markers, list_markers
 from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.metadata_table.reader import MetadataTableReader
 from hudi_core.metadata_table.writer import MetadataWriter
 from hudi_core.model.engine import Engine
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.request.model import InstantResult
-from hudi_core.services.compaction.checks import check_files, check_operations, check_schema_evolution, check_table
+from hudi_core.services.compaction.checks import check_files, check_logs, check_metadata, check_operations, check_schema_evolution, check_table
 from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata
 from hudi_core.services.compaction.execute import compact_operation
 from hudi_core.services.compaction.units import build_units, prove
@@ -111,6 +112,9 @@ class CompactionRun:
             check_schema_evolution(self._active.read_commit(latest), path=self._active.path_of(latest))
         self._schema(timeline)
         check_files(self._storage, plan.operations)
+        check_logs(self._storage, plan.operations)
+        if self._context.has_metadata_table:
+            check_metadata(MetadataTableReader(self._storage, self._context.config, timeline), plan.operations)
         return Work(policy, plan)
 
     def _execute(self, work: Work, held: Claim) -> list[WriteStat]:
@@ -150,7 +154,11 @@ class CompactionRun:
         timeline = self._active.load()
         schema = self._schema(timeline)
         units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline)
-        results = self._engine.run(compact_operation, units, run_epoch=held.epoch, progress=self._progress)
+        try:
+            results = self._engine.run(compact_operation, units, run_epoch=held.epoch, progress=self._progress)
+        except FormatError:
+            self._take_back(work, held)
+            raise
         stats = prove(work.plan, results, self._instant)
         held.check()
         winners = {stat.path: stat.file_size_in_bytes for stat in stats}
@@ -165,6 +173,14 @@ class CompactionRun:
         log.info("compaction %s completed: %d files", self._instant, len(stats))
         self._clean_up(self._touched(work.partitions), winners)
         return stats
+
+    def _take_back(self, work: Work, held: Claim) -> None:
+        """Some bad input shows only when it is read. Nothing was published, so the instant becomes requested again and leaves no trace."""
+        held.check()
+        for info in base_files_of(self._storage, self._instant, self._touched(work.partitions)):
+            self._storage.delete(info.path)
+        delete_markers(self._storage, self._instant)
+        self._active.remove(self._instant, Action.COMPACTION, State.INFLIGHT)
 
     def _clean_up_completed(self, timeline: Timeline) -> None:
         """Removes what a run that died right after its commit left; nothing when it left nothing, or when it is alive and does so itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -123,3 +124,31 @@ def test_nothing_to_merge() -> None:
     found, counts = run([], [row("a", 0, 1)], compare=True, budget=1, group=1)
     assert found == [row("a", 0, 1)]
     assert (counts.base, counts.written) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("compare", "blocks", "disputed"),
+    [
+        (False, [[Record("a", 2, row("a", 2, 1))], [Record("a", 1, row("a", 1, 2))]], True),
+        (False, [[Record("a", 1, row("a", 1, 1))], [Record("a", 1, row("a", 1, 2))]], False),
+        (False, [[Record("a", 2, row("a", 2, 1))], [Delete("a", None)], [Record("a", 1, row("a", 1, 2))]], False),
+        (True, [[Record("a", 2, row("a", 2, 1))], [Record("a", 1, row("a", 1, 2))]], False),
+        (True, [[Delete("a", 3)], [Record("a", 1, row("a", 1, 2))]], True),
+        (True, [[Delete("a", None)], [Record("a", 1, row("a", 1, 2))]], False),
+    ],
+)
+def test_what_hudi_1_folds_otherwise_is_refused_in_tables_that_it_keeps(compare: bool, blocks: list[list[Event]], disputed: bool) -> None:
+    merger = LogMerger(SCHEMA, replace(policy(compare=compare), kept_by_hudi_1=True), ORDERING, budget=1 << 20)
+    for block in blocks:
+        for event in block:
+            if isinstance(event, Record):
+                merger.add_records(batch([event.row]), path="log")
+            else:
+                natural, values = ORDERING.of_deletes(pa.table({"long": pa.array([event.ordering], pa.int64())}))
+                merger.add_deletes(pa.array([event.key]), natural, values, path="log")
+    if disputed:
+        with pytest.raises(UnsupportedError, match=r"kept by Hudi 1\.x"):
+            merger.finish()
+    else:
+        assert len(merger.finish()) == 1
+    merger.store.close()
