@@ -34,7 +34,7 @@ def test_the_layers_hold() -> None:
     ("module", "line"),
     [
         ("view/listing.py", "from hudi_core.metadata_table import reader"),
-        ("timeline/serde.py", "import pyspark"),
+        ("timeline/plans.py", "import pyspark"),
         ("codec/binary.py", "def lazy() -> None:\n    import hudi_core.storage.base"),
         ("model/ids.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hudi_core.config import keys"),
         ("helpers.py", "x = 1"),
@@ -92,7 +92,7 @@ def test_packages_hold_no_code_in_init() -> None:
     ("statement", "forbidden"),
     [
         ("import airflow_hudi", ("airflow", "pyarrow", "pyspark", "numpy")),
-        ("import hudi_core.timeline.active, hudi_core.timeline.serde, hudi_core.config.table_config", ("pyarrow", "pyspark", "numpy", "pandas")),
+        ("import hudi_core.timeline.active, hudi_core.timeline.plans, hudi_core.config.table_config", ("pyarrow", "pyspark", "numpy", "pandas")),
         ("import hudi_core.storage.registry, hudi_core.storage.fsspec_store, hudi_core.request.model", ("pyarrow", "pyspark", "numpy")),
         ("import airflow_hudi.operators.compaction, airflow_hudi.sensors.instant, airflow_hudi.triggers.instant", ("pyarrow", "pyspark")),
     ],
