@@ -10,7 +10,7 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 NON_PARTITIONED = "."
 """The metadata table's name of the one partition of a table without partitions."""
 
-_DRIVE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def check_relative_path(path: str, *, source: str) -> str:
@@ -21,7 +21,7 @@ def check_relative_path(path: str, *, source: str) -> str:
     remedy = "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
     if path == "":
         return path
-    if path.startswith("/") or _DRIVE.match(path):
+    if path.startswith("/") or _SCHEME.match(path):
         raise FormatError(f"path {path!r} is not relative to the table", path=source, remedy=remedy)
     if any(ord(char) < 32 or char in "\\\x7f" for char in path):
         raise FormatError(f"path {path!r} has a control character or a backslash", path=source, remedy=remedy)

@@ -87,7 +87,7 @@ def test_stop_lets_the_job_end_in_order() -> None:
     submission.stop()
     thread.join(10)
     assert codes == [143]
-    assert hook.lines == ["up", "released"]
+    assert [line for line in hook.lines if line != "Terminated"] == ["up", "released"]  # some shells report the sleep that the signal ended
     assert submission.stopped
     assert hook.kills == 0
 

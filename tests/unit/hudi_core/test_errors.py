@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from hudi_core import errors
+from hudi_core.errors import HudiError
+
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_crosses_a_process_whole(kind: type[HudiError]) -> None:
+    error = kind("it is cut", path="a/b.parquet", remedy="restore it")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind
+    assert (copy.message, copy.path, copy.remedy) == ("it is cut", "a/b.parquet", "restore it")
+    assert str(copy) == "a/b.parquet: it is cut (restore it)"
+
+
+def test_the_path_is_said_once() -> None:
+    assert str(HudiError("a/b.parquet is cut", path="a/b.parquet")) == "a/b.parquet is cut"
+
+
+def test_exit_codes() -> None:
+    bad = {
+        "ConfigError",
+        "StorageNotFoundError",
+        "FormatError",
+        "CorruptFileError",
+        "UnsupportedError",
+        "UnsupportedVersionError",
+        "MetadataUnavailableError",
+    }
+    assert {kind.__name__ for kind in KINDS if kind.exit_code == errors.EXIT_BAD_INPUT} == bad
+    assert {kind.__name__ for kind in KINDS if kind.exit_code == errors.EXIT_RETRY} == {"ConflictError", "LockError"}
