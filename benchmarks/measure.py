@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -72,16 +71,19 @@ def _tree_resident_mib(pids: Sequence[int]) -> float:
     return total / 1024
 
 
-class MemoryWatch:
-    """Samples the memory of a process tree until stopped."""
+class TreeWatch:
+    """Samples memory and CPU of a process tree until stopped.
 
-    def __init__(self, root: int) -> None:
-        self._root = root
+    CPU has to be sampled: Spark's Python daemon ignores SIGCHLD, so the kernel adds what its workers used to nobody's account.
+    """
+
+    def __init__(self) -> None:
         self._done = threading.Event()
+        self._cpu: dict[tuple[int, str], float] = {}
         self.peak_mib = 0.0
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> MemoryWatch:
+    def __enter__(self) -> TreeWatch:
         self._thread.start()
         return self
 
@@ -89,34 +91,40 @@ class MemoryWatch:
         self._done.set()
         self._thread.join()
 
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of every process seen, up to its last sample."""
+        return sum(self._cpu.values())
+
     def _watch(self) -> None:
         mine = os.getpid()
         while not self._done.wait(POLL_SECONDS):
-            pids = [pid for pid in descendants(self._root) if pid != mine or self._root == mine]
+            # Orphans become children of this process (it is their subreaper), so the tree is looked for from here.
+            pids = [pid for pid in descendants(mine) if pid != mine]
             self.peak_mib = max(self.peak_mib, _tree_resident_mib(pids))
+            for pid in pids:
+                if (fields := _stat(pid)) is not None:
+                    self._cpu[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_whole_process(command: Sequence[str], *, environment: dict[str, str] | None = None) -> tuple[Cost, str]:
     """Runs a command to its end and that of everything it started; returns its cost and its standard output."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
-    with MemoryWatch(process.pid) as memory:
+    with TreeWatch() as tree:
         output, errors = process.communicate()
-    wall = time.perf_counter() - begun
-    _reap_orphans()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall = time.perf_counter() - begun
+        _reap_orphans()
     if process.returncode != 0:
         sys.stderr.write(errors[-8000:])
         raise subprocess.CalledProcessError(process.returncode, command, output, errors)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(wall, cpu, memory.peak_mib), output
+    return Cost(wall, tree.cpu, tree.peak_mib), output
 
 
 def _reap_orphans() -> None:
-    """Waits for processes whose parents ended before them: their CPU counts too."""
+    """Waits for processes whose parents ended before them: what they do counts too."""
     while True:
         try:
             os.wait()

@@ -21,7 +21,6 @@ wait "$outside"
 outside=$?
 cat "$scratch/outside.log"
 
-coverage combine --quiet "$scratch"
 coverage report | tail -n 12
 covered=$?
 python -m tests.report "$scratch/inside.xml" "$scratch/faults.xml" "$scratch/outside.xml"
