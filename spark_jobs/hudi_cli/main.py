@@ -1,4 +1,4 @@
-"""hudictl: reads and serves Hudi tables from the command line. The contract of its JSON and exit codes is in docs (hudictl)."""
+"""hudictl: reads and serves Hudi tables from the command line. The contract of its JSON and exit codes is docs/hudictl.md."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ EXIT_DONE = 0
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(package_name="airflow-hudi", prog_name="hudictl")
 def hudictl() -> None:
     """Read and serve Apache Hudi tables, with no Hudi jar.
 

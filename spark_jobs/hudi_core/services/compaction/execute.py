@@ -3,7 +3,7 @@
 Runs wherever the engine puts it, on what the unit says alone. Peak memory of a task is bounded by the options, not by the files:
 `airflow_hudi.memory.bytes` of log records, beyond which they lie in memory-mapped temporary files; for every log record its key, its
 ordering value and 9 bytes; one batch of base rows and its merged copy; one Parquet row group being written (`hoodie.parquet.block.size`);
-what 4 to 8 MiB of an Avro log block decode to.
+what a sixteenth of the log records' budget (at least 8 MiB) of an Avro log block decodes to.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ DEFAULT_CODEC = "GZIP"
 NULL_COMMIT = "null"
 """prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
 _LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
+GROUP_ROWS = 4
+"""How many base rows are looked up at once for each log record: every look-up hashes all of the logs' keys anew."""
 GROUP_SHARE = 8
 """A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
 
@@ -162,7 +164,7 @@ class _Compaction:
         merger = BaseMerger(records, self.policy, self.ordering, path=handle.path if base is None else base.path)
         if base is not None:
             batches = base_batches(base, handle.rows_schema, batch_rows=self.config.batch_rows)
-            for group in grouped(batches, rows=len(records), max_bytes=self.config.memory_bytes // GROUP_SHARE):
+            for group in grouped(batches, rows=GROUP_ROWS * len(records), max_bytes=self.config.memory_bytes // GROUP_SHARE):
                 for batch in merger.apply(group):
                     handle.write(batch)
         for batch in merger.inserts(self.config.batch_rows):
