@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_core.config.table_config import PROPERTIES, TableConfig
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.layout import naming_for, timeline_of
+from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.query import Timeline
 
 
@@ -38,11 +38,12 @@ class TimelineReader:
             config = self.config
             listing = self._list(config)
         self._properties = properties
-        return timeline_of((info.name for info in listing), config.layout_version)
+        files = {info.name: info.modified for info in listing}
+        return timeline_of(files, config.layout_version, files)
 
     def active(self) -> ActiveTimeline:
         """The timeline's files, to read an instant's details from."""
         return ActiveTimeline(self.storage, self.config)
 
     def _list(self, config: TableConfig) -> list[FileInfo]:
-        return self.storage.list_files(naming_for(config.layout_version).folder)
+        return self.storage.list_files(config.timeline_folder)

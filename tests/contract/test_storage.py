@@ -111,6 +111,7 @@ def test_absence_is_told_by_its_own_error(storage: Storage) -> None:
         assert not storage.exists(path)
     assert storage.delete("nothing") is False
     assert storage.list_files("nothing") == []
+    assert storage.list_names("nothing") == []
     assert storage.list_folders("nothing") == []
     assert storage.list_files("folder/file") == []
     storage.delete_folder("nothing")
@@ -159,6 +160,7 @@ def test_listings_show_one_level_sorted_without_a_cache(storage: Storage) -> Non
     for path in ("b.txt", "a.txt", "p/x/1", "p/y/2", "p/3", "p.q/4", "q/z/5", "p/y-/6"):
         put(storage, path, b"12")
     assert [(info.path, info.size) for info in storage.list_files("")] == [("a.txt", 2), ("b.txt", 2)]
+    assert sorted(storage.list_names("")) == ["a.txt", "b.txt"]
     assert storage.list_folders("") == ["p", "p.q", "q"]
     assert [info.path for info in storage.list_files("p")] == ["p/3"]
     assert storage.list_folders("p") == ["p/x", "p/y", "p/y-"]
@@ -207,6 +209,7 @@ def test_paths_that_leave_the_root_or_are_ambiguous_are_refused(make: Callable[[
             storage.stat,
             storage.exists,
             storage.list_files,
+            storage.list_names,
             storage.list_folders,
             storage.read,
             lambda path, storage=storage: storage.read_range(path, ByteRange(0, 1)),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, real_number, whole_number
+from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, real_number, text, whole_number
+from hudi_core.config.read_config import READ_KEYS
 from hudi_core.errors import ConfigError
 
 _MAX = 2**53
@@ -56,6 +57,21 @@ BATCH_ROWS: ConfigKey[int] = ConfigKey("airflow_hudi.batch.rows", 65_536, whole_
 ALLOW_CORRUPT: ConfigKey[bool] = ConfigKey(
     "airflow_hudi.allow_corrupt_log_blocks", False, boolean, "compact a file slice although one of its log blocks is corrupt"
 )
+TIMELINE_ZONE: ConfigKey[str] = ConfigKey(
+    "airflow_hudi.timeline.zone", "LOCAL", text, "time zone of the writers of a table whose instants are LOCAL, such as Europe/Berlin"
+)
+MERGE_FUNCTION: ConfigKey[str | None] = ConfigKey(
+    "airflow_hudi.merge.function", None, optional_text, "name of a merge function that was registered in this process (register_merger)"
+)
+DATA_SKIPPING: ConfigKey[bool] = ConfigKey(
+    "hoodie.enable.data.skipping", True, boolean, "leave out files by the indexes of the metadata table when a query has a predicate"
+)
+FOOTER_SKIPPING: ConfigKey[bool] = ConfigKey(
+    "airflow_hudi.read.footer_skipping", False, boolean, "leave out base files by their footers where no index tells; opens each of them to plan"
+)
+READ_ZONE: ConfigKey[str | None] = ConfigKey(
+    "airflow_hudi.read.zone", None, optional_text, "time zone of wall time in predicates, such as Europe/Berlin; UTC when absent"
+)
 
 KEYS: tuple[ConfigKey[object], ...] = (
     LOCK_PATH,
@@ -73,6 +89,12 @@ KEYS: tuple[ConfigKey[object], ...] = (
     MEMORY_BYTES,
     BATCH_ROWS,
     ALLOW_CORRUPT,
+    TIMELINE_ZONE,
+    MERGE_FUNCTION,
+    DATA_SKIPPING,
+    FOOTER_SKIPPING,
+    READ_ZONE,
+    *READ_KEYS,
 )
 """Every option that this release reads, for `hudictl` and the user guide."""
 

@@ -17,7 +17,6 @@ from hudi_core.errors import (
     HudiError,
     StorageNotFoundError,
     UnsupportedError,
-    UnsupportedVersionError,
 )
 from hudi_core.model.partition import check_file_name, join
 from hudi_core.storage.base import Storage
@@ -26,6 +25,7 @@ PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
 COPY_ON_WRITE = "COPY_ON_WRITE"
 MERGE_ON_READ = "MERGE_ON_READ"
+LANCE = "LANCE"
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2
@@ -47,9 +47,7 @@ ORDERING: ConfigKey[tuple[str, ...]] = ConfigKey(
     aliases=("hoodie.table.precombine.field",),
 )
 PAYLOAD: ConfigKey[str | None] = ConfigKey("hoodie.compaction.payload.class", None, optional_text, "class of Hudi that merges two versions of a row")
-BASE_FORMAT: ConfigKey[str] = ConfigKey(
-    "hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", "LANCE"), "format of base files"
-)
+BASE_FORMAT: ConfigKey[str] = ConfigKey("hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE), "format of base files")
 METADATA: ConfigKey[tuple[str, ...]] = ConfigKey("hoodie.table.metadata.partitions", (), name_list, "partitions of the metadata table")
 METADATA_INFLIGHT: ConfigKey[tuple[str, ...]] = ConfigKey(
     "hoodie.table.metadata.partitions.inflight", (), name_list, "partitions of the metadata table that are being built"
@@ -57,6 +55,8 @@ METADATA_INFLIGHT: ConfigKey[tuple[str, ...]] = ConfigKey(
 POPULATE_META: ConfigKey[bool] = ConfigKey("hoodie.populate.meta.fields", True, boolean, "whether rows carry the _hoodie_ columns")
 TIMEZONE: ConfigKey[str] = ConfigKey("hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"), "zone of the instant times: LOCAL or UTC")
 ARCHIVE_FOLDER: ConfigKey[str] = ConfigKey("hoodie.archivelog.folder", "archived", text, "folder of the archived timeline below .hoodie")
+TIMELINE_FOLDER: ConfigKey[str] = ConfigKey("hoodie.timeline.path", "timeline", text, "folder of the timeline of layout 2 below .hoodie")
+HISTORY_FOLDER: ConfigKey[str] = ConfigKey("hoodie.timeline.history.path", "history", text, "folder of the archived timeline of layout 2")
 HIVE_STYLE: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.hive_style_partitioning", False, boolean, "partition paths are column=value")
 URL_ENCODE: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.partitionpath.urlencode", False, boolean, "partition values are URL-encoded")
 DROP_PARTITION: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.drop.partition.columns", False, boolean, "base files lack the partition columns")
@@ -86,6 +86,11 @@ class TableConfig:
     populate_meta_fields: bool
     timezone: str
     archive_folder: str
+    """Folder of the archived timeline in layout 1, below `.hoodie`."""
+    timeline_folder: str
+    """Folder of the active timeline below the base path."""
+    history_folder: str
+    """Folder of the archived timeline below the base path."""
     hive_style: bool
     url_encode: bool
     drop_partition_columns: bool
@@ -122,14 +127,23 @@ class TableConfig:
     def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
         """The properties as typed values; raises CorruptFileError (checksum, missing keys) or ConfigError naming `path`.
 
-        Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is looked at.
+        Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is looked at, and UnsupportedError for a base
+        file format that this release cannot read.
         """
-        raw = parse_properties(data, path=path)
+        return TableConfig.of(parse_properties(data, path=path), path=path, any_version=any_version)
+
+    @staticmethod
+    def of(raw: Mapping[str, str], *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
+        """As parse, of the file's keys and values."""
         _check_whole(raw, path)
         version = VERSION.read(raw, path=path)
         layout = _layout(raw, version, path)
         if not any_version:
             require_supported(version, layout, path)
+        base_format = BASE_FORMAT.read(raw, path=path)
+        if base_format == LANCE and not any_version:
+            raise UnsupportedError("base files of format LANCE", path=path, remedy="read the table with Hudi 1.2 or later")
+        timeline = f".hoodie/{check_file_name(TIMELINE_FOLDER.read(raw, path=path), source=path)}" if layout > 1 else ".hoodie"
         return TableConfig(
             path=path,
             name=NAME.read(raw, path=path),
@@ -141,12 +155,14 @@ class TableConfig:
             partition_fields=tuple(name.split(":", 1)[0] for name in PARTITION_FIELDS.read(raw, path=path)),
             ordering_fields=ORDERING.read(raw, path=path),
             payload_class=PAYLOAD.read(raw, path=path),
-            base_file_format=BASE_FORMAT.read(raw, path=path),
+            base_file_format=base_format,
             metadata_partitions=frozenset(METADATA.read(raw, path=path)),
             metadata_partitions_inflight=frozenset(METADATA_INFLIGHT.read(raw, path=path)),
             populate_meta_fields=POPULATE_META.read(raw, path=path),
             timezone=TIMEZONE.read(raw, path=path),
-            archive_folder=check_file_name(ARCHIVE_FOLDER.read(raw, path=path), source=path),
+            archive_folder=_archive_folder(raw, path),
+            timeline_folder=timeline,
+            history_folder=_history_folder(raw, timeline, layout, path),
             hive_style=HIVE_STYLE.read(raw, path=path),
             url_encode=URL_ENCODE.read(raw, path=path),
             drop_partition_columns=DROP_PARTITION.read(raw, path=path),
@@ -175,7 +191,7 @@ def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
                 return TableConfig.parse(storage.read(path), path=main, any_version=False)
             except StorageNotFoundError:
                 continue
-            except UnsupportedVersionError:
+            except UnsupportedError:
                 raise
             except (FormatError, ConfigError) as error:
                 failure = failure or error
@@ -197,6 +213,19 @@ def _check_whole(raw: Mapping[str, str], path: str) -> None:
             path=path,
             remedy="somebody edited the name or the database; undo that, or correct the checksum",
         )
+
+
+def _archive_folder(raw: Mapping[str, str], path: str) -> str:
+    """Empty in tables that began with one of the first releases: their archive lies beside the timeline."""
+    folder = ARCHIVE_FOLDER.read(raw, path=path)
+    return check_file_name(folder, source=path) if folder else ""
+
+
+def _history_folder(raw: Mapping[str, str], timeline: str, layout: int, path: str) -> str:
+    if layout > 1:
+        return join(timeline, check_file_name(HISTORY_FOLDER.read(raw, path=path), source=path))
+    archive = _archive_folder(raw, path)
+    return join(timeline, archive) if archive else timeline
 
 
 def _layout(raw: Mapping[str, str], version: int, path: str) -> int:

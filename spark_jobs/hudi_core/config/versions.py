@@ -1,4 +1,4 @@
-"""The one place that says which table versions exist, what each has, and which of them this release handles (facts 1.3, 1.4)."""
+"""The one place that says which table versions exist, what each has, and which of them this release reads and serves (facts 1.3, 1.4)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,71 @@ class TableVersion:
     json_commits: bool
     """Commit files are pretty-printed JSON (else Avro containers)."""
     completion_time_in_name: bool
-    """Completed instants are named `<requested>_<completion>.<action>`."""
+    """Completed instants are named `<requested>_<completion>.<action>`; queries and slices go by completion time."""
     log_name_has_own_instant: bool
     """A log file's name carries the deltacommit's own instant (else the base instant of its slice)."""
+    rollback_deletes_logs: bool
+    """A rollback deletes the log files of the failed instant (else it appends command blocks, and the blocks of other instants stay)."""
+    metadata_suffixes: bool
+    """The metadata table's own instants are data instants with a suffix of three digits (else instants of their own)."""
+    merge_modes: bool
+    """Rows are merged by record merge modes (else by payload classes)."""
+    typed_statistics: bool
+    """Values of column statistics are physical values with a type beside them (else logical values in wrappers)."""
     ordering_key: str
     """The property that names the ordering column."""
     written_by: str
+    serviced: bool
+    """Whether this release runs table services on it; it reads all of them."""
+    unified_reader: bool = True
+    """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader): log blocks newer than the query are passed over (else the
+    scan ends there), and partition columns keep their place in the schema."""
+    incremental_full_scan: bool = True
+    """By default its Hudi answers an incremental query from the latest snapshot where files of the range are gone (else it fails)."""
+    partial_update_modes: bool = False
+    """Its Hudi is 1.1 or later, which knows partial update modes."""
 
 
-V6 = TableVersion(6, 1, ".hoodie", True, False, False, "hoodie.table.precombine.field", "Hudi 0.14 and 0.15")
-V8 = TableVersion(8, 2, ".hoodie/timeline", False, True, True, "hoodie.table.precombine.field", "Hudi 1.0")
-V9 = TableVersion(9, 2, ".hoodie/timeline", False, True, True, "hoodie.table.ordering.fields", "Hudi 1.1 and 1.2")
+V6 = TableVersion(
+    6,
+    1,
+    ".hoodie",
+    True,
+    False,
+    False,
+    False,
+    True,
+    False,
+    False,
+    "hoodie.table.precombine.field",
+    "Hudi 0.14 and 0.15",
+    True,
+    unified_reader=False,
+    incremental_full_scan=False,
+)
+V8 = TableVersion(8, 2, ".hoodie/timeline", False, True, True, True, False, True, False, "hoodie.table.precombine.field", "Hudi 1.0", False)
+V9 = TableVersion(
+    9,
+    2,
+    ".hoodie/timeline",
+    False,
+    True,
+    True,
+    True,
+    False,
+    True,
+    True,
+    "hoodie.table.ordering.fields",
+    "Hudi 1.1 and 1.2",
+    False,
+    partial_update_modes=True,
+)
 
-KNOWN = {version.number: version for version in (V6, V8, V9)}
-SUPPORTED = (V6,)
+SUPPORTED = (V6, V8, V9)
 
 
 def require_supported(version: int, layout: int, path: str) -> TableVersion:
-    """The version's facts; raises UnsupportedVersionError, naming `path`, for a version or layout that this release does not handle."""
-    supported = " or ".join(f"{known.number} (timeline layout {known.layout})" for known in SUPPORTED)
+    """The version's facts; raises UnsupportedVersionError, naming `path`, for a version or layout that does not exist or is not read."""
     for candidate in SUPPORTED:
         if candidate.number == version:
             if layout != candidate.layout:
@@ -45,10 +91,20 @@ def require_supported(version: int, layout: int, path: str) -> TableVersion:
                     remedy="set hoodie.timeline.layout.version to what wrote the timeline, or finish the upgrade that changed it",
                 )
             return candidate
-    known = KNOWN.get(version)
-    written = f", as written by {known.written_by}," if known else ""
+    numbers = ", ".join(str(known.number) for known in SUPPORTED)
     raise UnsupportedVersionError(
-        f"table version {version}{written} is not supported; this release handles table version {supported}",
+        f"table version {version} is not supported; this release reads the table versions {numbers}",
         path=path,
-        remedy="use a release that handles it, or write the table with hoodie.write.table.version=6",
+        remedy="upgrade the table with Hudi's own writer, or use a release that handles it",
     )
+
+
+def require_serviced(version: TableVersion, path: str) -> None:
+    """Raises UnsupportedVersionError, naming `path`, where this release runs no table services."""
+    if not version.serviced:
+        numbers = ", ".join(str(known.number) for known in SUPPORTED if known.serviced)
+        raise UnsupportedVersionError(
+            f"table version {version.number}, as written by {version.written_by}, is read but not serviced by this release",
+            path=path,
+            remedy=f"table services run on table version {numbers}; write the table with hoodie.write.table.version=6, or use Hudi's own services",
+        )

@@ -69,6 +69,9 @@ class ArrowStorage:
         found = [self._info(info) for info in self._children(folder) if info.type == arrow_fs.FileType.File]
         return sorted(found, key=lambda info: info.path)
 
+    def list_names(self, folder: str) -> list[str]:
+        return [info.name for info in self.list_files(folder)]
+
     def list_folders(self, folder: str) -> list[str]:
         return sorted(self._relative(info.path) for info in self._children(folder) if info.type == arrow_fs.FileType.Directory)
 

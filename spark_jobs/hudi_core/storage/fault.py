@@ -125,6 +125,10 @@ class FaultStorage:
         with self.plan.step("list_files", folder):
             return self.inner.list_files(folder)
 
+    def list_names(self, folder: str) -> list[str]:
+        with self.plan.step("list_names", folder):
+            return self.inner.list_names(folder)
+
     def list_folders(self, folder: str) -> list[str]:
         with self.plan.step("list_folders", folder):
             return self.inner.list_folders(folder)

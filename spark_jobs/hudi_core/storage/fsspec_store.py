@@ -58,6 +58,9 @@ class FsspecStorage:
         found = [FileInfo(path, int(info["size"]), _modified(info)) for path, info in self._children(folder) if info["type"] == "file"]
         return sorted(found, key=lambda info: info.path)
 
+    def list_names(self, folder: str) -> list[str]:
+        return [info.name for info in self.list_files(folder)]
+
     def list_folders(self, folder: str) -> list[str]:
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
 

@@ -78,6 +78,9 @@ class LocalStorage:
                 continue  # removed since the folder was read
         return sorted(found, key=lambda info: info.path)
 
+    def list_names(self, folder: str) -> list[str]:
+        return [entry.name for entry in self._entries(folder) if entry.is_file() and not (entry.name[0] == "." and _is_hidden(entry.name))]
+
     def list_folders(self, folder: str) -> list[str]:
         return sorted(_child(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
 

@@ -45,6 +45,9 @@ class MemoryStorage:
             ]
         return sorted(found, key=lambda info: info.path)
 
+    def list_names(self, folder: str) -> list[str]:
+        return [info.name for info in self.list_files(folder)]
+
     def list_folders(self, folder: str) -> list[str]:
         prefix = self._prefix(folder)
         with self._lock:

@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 from hudi_core.errors import StorageExistsError, StorageNotFoundError, TimelineError
 from hudi_core.storage.base import Storage
+from hudi_core.timeline import naming_v1
 from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit
 from hudi_core.timeline.containers import decode_any
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.layout import naming_for
+from hudi_core.timeline.layout import completion_by_file, naming_for
 from hudi_core.timeline.plans import CompactionPlan, decode_compaction_plan
 from hudi_core.timeline.query import Timeline
 
@@ -22,6 +23,11 @@ class LayoutConfig(Protocol):
         """`hoodie.timeline.layout.version`."""
         ...
 
+    @property
+    def timeline_folder(self) -> str:
+        """The timeline's folder below the table's base path."""
+        ...
+
 
 class ActiveTimeline:
     """The timeline of the table whose base path is `base` below the storage's root (`""`, or `.hoodie/metadata`).
@@ -30,32 +36,41 @@ class ActiveTimeline:
     file is created exclusively and only after its predecessor's: of any number of racing callers exactly one moves the instant on.
     """
 
-    def __init__(self, storage: Storage, config: LayoutConfig, base: str = "") -> None:
+    def __init__(self, storage: Storage, config: LayoutConfig, base: str = "", zone: str = "LOCAL") -> None:
+        """`zone` is the timeline's (config.timeline_zone): instants that an upgrade left completed when their file was modified."""
         self._storage = storage
+        self._zone = zone
         self._layout = config.layout_version
         self._naming = naming_for(config.layout_version)
-        self.folder = f"{base}/{self._naming.folder}" if base else self._naming.folder
+        self.folder = f"{base}/{config.timeline_folder}" if base else config.timeline_folder
         """The timeline's folder, relative to the storage's root."""
+
+    @property
+    def layout(self) -> int:
+        """The timeline's layout: 1 or 2."""
+        return self._layout
 
     def load(self) -> Timeline:
         """The timeline as one listing of its folder shows it."""
-        return Timeline(self._naming.instants(self.names()))
+        return Timeline.in_order(self._naming.instants(self._storage.list_names(self.folder), completion_by_file(self._modified, self._zone)))
 
     def names(self) -> list[str]:
-        """The names of the files in the timeline's folder, foreign ones included; one listing."""
-        return [info.name for info in self._storage.list_files(self.folder)]
+        """The names of the files in the timeline's folder, foreign ones included, sorted; one listing."""
+        return sorted(self._storage.list_names(self.folder))
 
-    def file_name(self, requested_time: str, action: str, state: State) -> str:
+    def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The name of a state's file; raises TimelineError for parts that make no name."""
-        return self._naming.file_name(requested_time, action, state)
+        return self._naming.file_name(requested_time, action, state, completion_time)
 
-    def path(self, requested_time: str, action: str, state: State) -> str:
+    def path(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The path of a state's file, relative to the storage's root."""
-        return f"{self.folder}/{self.file_name(requested_time, action, state)}"
+        return f"{self.folder}/{self.file_name(requested_time, action, state, completion_time)}"
 
     def path_of(self, instant: Instant) -> str:
         """The path of the file that shows the instant's state."""
-        return self.path(instant.requested_time, instant.action, instant.state)
+        if instant.is_legacy:
+            return f"{self.folder}/{naming_v1.file_name(instant.requested_time, instant.action, instant.state)}"
+        return self.path(instant.requested_time, instant.action, instant.state, instant.completion_time)
 
     def read_details(self, instant: Instant) -> bytes:
         """The content of the file that shows the instant's state. Raises StorageNotFoundError."""
@@ -66,6 +81,10 @@ class ActiveTimeline:
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
             raise TimelineError(f"{instant.action} {instant.requested_time} is not a completed commit", path=self.path_of(instant))
         return decode_commit(self.read_details(instant), path=self.path_of(instant))
+
+    def read_requested(self, requested_time: str, action: str) -> bytes:
+        """The content of an instant's requested file. Raises StorageNotFoundError."""
+        return self._storage.read(self.path(requested_time, action, State.REQUESTED))
 
     def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
         """The checked plan of a compaction or log compaction, whatever its state.
@@ -82,8 +101,16 @@ class ActiveTimeline:
         return {instant.requested_time: self.read_plan(instant.requested_time) for instant in timeline.pending_compactions()}
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
-        """A state's file as a plain dictionary, for people; `{}` when it is empty. Raises StorageNotFoundError."""
+        """A state's file as a plain dictionary, for people; `{}` when it is empty. Raises StorageNotFoundError.
+
+        For the completed state of layout 2 use read_of: its file's name carries the completion time.
+        """
         path = self.path(requested_time, action, state)
+        return decode_any(self._storage.read(path), path=path)
+
+    def read_of(self, instant: Instant) -> dict[str, Any]:
+        """The file that shows the instant's state as a plain dictionary; `{}` when it is empty. Raises StorageNotFoundError."""
+        path = self.path_of(instant)
         return decode_any(self._storage.read(path), path=path)
 
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
@@ -132,6 +159,12 @@ class ActiveTimeline:
                     path=self.path(requested_time, action, later),
                 )
         return self._storage.delete(self.path(requested_time, action, state))
+
+    def _modified(self, name: str) -> float | None:
+        try:
+            return self._storage.stat(f"{self.folder}/{name}").modified
+        except StorageNotFoundError:
+            return None  # archived since the listing
 
     def _require(self, path: str, message: str) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What a completed commit says of itself: HoodieCommitMetadata and HoodieReplaceCommitMetadata, in version 6 as JSON."""
+"""What a completed commit says of itself: HoodieCommitMetadata and HoodieReplaceCommitMetadata."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
 from hudi_core.model.stats import WriteStat
-from hudi_core.timeline.pretty_json import dump, load_object, member
+from hudi_core.timeline.containers import decode_any, encode_datum
+from hudi_core.timeline.pretty_json import dump, member
 from hudi_core.timeline.write_stats import stat_from_json, stat_to_json
 
 SCHEMA_KEY: Final = "schema"
 """The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
 
+LATEST_SCHEMA_KEY: Final = "latest_schema"
+"""The extra-metadata key of the schema with column ids that schema-on-read tables record (SerDeHelper.LATEST_SCHEMA)."""
+
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
+
+_REPLACING: Final = frozenset({"CLUSTER", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
+"""Operations that complete as a replacecommit."""
 
 
 class Operation:
@@ -70,13 +77,15 @@ class CommitMetadata:
 
 
 def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
-    """Parses a commit file of version 6. Empty bytes are empty metadata, as in Hudi after a crash.
+    """Parses a commit file: JSON in table version 6, an Avro container later. Empty bytes are empty metadata, as in Hudi after a crash.
 
     Raises CorruptFileError naming `path`.
     """
-    if not data:
-        return CommitMetadata()
-    raw = load_object(data, path=path)
+    return commit_of(decode_any(data, path=path), path=path)
+
+
+def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
+    """The metadata of a commit file's members, as decode_any and the layout 1 archive give them. Raises CorruptFileError naming `path`."""
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition, items in member(raw, "partitionToWriteStats", dict, path=path, default={}).items():
         if not isinstance(items, list):
@@ -106,7 +115,20 @@ def _replaced(raw: dict[str, Any], path: str) -> dict[str, tuple[str, ...]] | No
 
 
 def encode_commit(metadata: CommitMetadata) -> bytes:
-    """The commit file of version 6: the keys, their order and the layout of Hudi 0.15, then unknown members."""
+    """The commit file of layout 1: the keys, their order and the layout of Hudi 0.15, then unknown members."""
+    return dump(_members(metadata))
+
+
+def encode_commit_avro(metadata: CommitMetadata) -> bytes:
+    """The commit file of layout 2: an Avro container of one record in the schema that Hudi 1.x writes (CommitMetadataSerDeV2).
+
+    Members that the schema does not have are left out. Raises FormatError when a value does not fit the schema.
+    """
+    replaces = metadata.replaced_file_ids is not None or metadata.operation_type in _REPLACING
+    return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
+
+
+def _members(metadata: CommitMetadata) -> dict[str, Any]:
     raw: dict[str, Any] = {
         "partitionToWriteStats": {
             partition: [stat_to_json(stat) for stat in stats] for partition, stats in metadata.partition_to_write_stats.items()
@@ -118,4 +140,4 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
     if metadata.replaced_file_ids is not None:
         raw["partitionToReplaceFileIds"] = {partition: list(file_ids) for partition, file_ids in metadata.replaced_file_ids.items()}
     raw.update(metadata.extra)
-    return dump(raw)
+    return raw

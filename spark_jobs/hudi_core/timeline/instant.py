@@ -17,10 +17,12 @@ class State(Enum):
     @property
     def rank(self) -> int:
         """0, 1, 2: later states have larger ranks."""
-        return _RANKS[self]
+        # By identity: an enum's hash is a Python function, and timelines of many thousand instants are sorted by this.
+        return 2 if self is State.COMPLETED else int(self is State.INFLIGHT)
 
 
-_RANKS: Final = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
+STATES: Final = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+"""The states by rank."""
 
 
 class Action:
@@ -56,6 +58,8 @@ KNOWN_ACTIONS: Final = frozenset(
 )
 COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 """The actions whose completed file is commit metadata: the ones that change what the table holds."""
+WRITE_ACTIONS: Final = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
+"""The actions that write data files, under their pending and their completed names (HoodieTimeline.getWriteTimeline)."""
 
 _COMPLETED_NAMES: Final = {
     Action.COMPACTION: Action.COMMIT,
@@ -79,6 +83,7 @@ class Instant:
     `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all comparisons are of text. `action` is the one of the
     file that shows the highest state: `compaction` while pending, `commit` once completed. `completion_time` exists in layout 2 only.
     `planned_action` is the action of the pending files where they are still there: `compaction` for a completed compaction.
+    `is_legacy`: in layout 2, the completed file has a name of layout 1, as an upgrade leaves it.
     """
 
     requested_time: str
@@ -86,6 +91,7 @@ class Instant:
     state: State
     completion_time: str | None = None
     planned_action: str | None = field(default=None, compare=False)
+    is_legacy: bool = field(default=False, compare=False)
 
     @property
     def is_completed(self) -> bool:
@@ -96,6 +102,11 @@ class Instant:
     def pending_action(self) -> str:
         """The action on the pending files, as far as the timeline still knows it."""
         return self.planned_action or self.action
+
+    @property
+    def completed_at(self) -> str:
+        """What orders completed instants by their completion: the completion time, in layout 1 (which records none) the requested time."""
+        return self.completion_time or self.requested_time
 
     @property
     def sort_key(self) -> tuple[str, str, int]:

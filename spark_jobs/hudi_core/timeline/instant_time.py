@@ -6,27 +6,52 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from hudi_core.errors import ConfigError, TimelineError
 
 DIGITS: Final = 17
 _TEXT = re.compile(r"^\d+\Z", re.ASCII)
 _FORMAT: Final = "%Y%m%d%H%M%S"
+_DATE = re.compile(
+    r"^(?P<date>\d{4}-\d{2}-\d{2})(?:[ T](?P<time>\d{2}:\d{2}:\d{2})(?:\.(?P<fraction>\d{1,6}))?)?(?P<offset>Z|[+-]\d{2}:\d{2})?\Z", re.ASCII
+)
+_NO_DATE = "0000000000000"
+"""How the instants start that Hudi gives tables and metadata tables before their first commit (HoodieTimeline.INIT_INSTANT_TS and others)."""
+_AS_OF_REMEDY: Final = "give an instant (14 or 17 digits), or a date such as 2026-11-20, 2026-11-20 22:33:44 or 2026-11-20 22:33:44.123"
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """The zone of `hoodie.table.timeline.timezone`: UTC, or None for LOCAL, which is this process's zone. Raises ConfigError."""
+    """The zone of a timeline's instants: UTC, None for LOCAL, which is this process's zone, else a zone of the IANA database.
+
+    Raises ConfigError for a name that is none of these.
+    """
     upper = name.upper()
     if upper == "UTC":
         return timezone.utc
     if upper == "LOCAL":
         return None
-    raise ConfigError(f"hoodie.table.timeline.timezone is {name!r}", path=".hoodie/hoodie.properties", remedy="it is LOCAL or UTC")
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError) as error:
+        # ZoneInfoNotFoundError is a KeyError; a name that is a path is a ValueError, one that is a folder an OSError.
+        raise ConfigError(f"there is no time zone {name!r}", remedy="write UTC, LOCAL, or a name such as Europe/Berlin") from error
+
+
+def zone_text(name: str) -> str:
+    """The zone as messages name it: `LOCAL (here CET)` says what LOCAL is in this process."""
+    zone = zone_of(name)
+    return f"LOCAL (here {datetime.now().astimezone().tzname()})" if zone is None else str(zone)
 
 
 def format_instant(moment: datetime) -> str:
     """The 17 digits of a moment, in the moment's own zone, cut to milliseconds."""
     return f"{moment.strftime(_FORMAT)}{moment.microsecond // 1000:03d}".zfill(DIGITS)
+
+
+def of_epoch_seconds(seconds: float, zone: str = "LOCAL") -> str:
+    """The instant time of a moment given in seconds since 1970, such as a file's modification time."""
+    return format_instant(datetime.fromtimestamp(seconds, timezone.utc).astimezone(zone_of(zone)))
 
 
 def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
@@ -39,10 +64,44 @@ def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
         raise TimelineError(f"{instant!r} is not an instant time", remedy="an instant time has 14 or 17 digits")
     try:
         moment = datetime.strptime(digits[:14], _FORMAT) + timedelta(milliseconds=int(digits[14:DIGITS]))
-    except ValueError as error:
-        raise TimelineError(f"{instant!r} is no date") from error
+    except (ValueError, OverflowError) as error:
+        raise TimelineError(f"{instant!r} is no date in the time zone {zone_text(zone)}") from error
     place = zone_of(zone)
     return moment.astimezone() if place is None else moment.replace(tzinfo=place)
+
+
+def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
+    """The instant that a time-travel text means (HoodieSqlCommonUtils.formatQueryInstant).
+
+    Digits are an instant as it is: 14, 17, or more with a suffix. A date is its midnight; a date with a time to the second means the whole
+    second, as Hudi adds `.999`. Dates are in the timeline's zone, so their digits are taken as they are; with `Z` or an offset they are
+    converted to `zone`. Raises ConfigError naming the zone.
+    """
+    cleaned = text.strip()
+    if _TEXT.match(cleaned) is not None:
+        if cleaned.startswith(_NO_DATE) or _is_instant(cleaned):
+            return cleaned
+        raise ConfigError(f"{text!r} is not an instant in the time zone {zone_text(zone)}", remedy=_AS_OF_REMEDY)
+    match = _DATE.match(cleaned)
+    if match is None:
+        raise ConfigError(f"{text!r} is neither an instant nor a date", remedy=_AS_OF_REMEDY)
+    fraction = (match["fraction"] or ("999" if match["time"] else "0")).ljust(6, "0")
+    try:
+        moment = datetime.strptime(f"{match['date']} {match['time'] or '00:00:00'}.{fraction}", "%Y-%m-%d %H:%M:%S.%f")
+        if match["offset"]:
+            offset = datetime.strptime(match["offset"].replace("Z", "+00:00"), "%z").tzinfo
+            moment = moment.replace(tzinfo=offset).astimezone(zone_of(zone))
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{text!r} is no date in the time zone {zone_text(zone)}", remedy=_AS_OF_REMEDY) from error
+    return format_instant(moment)
+
+
+def _is_instant(digits: str) -> bool:
+    try:
+        parse_instant(digits)
+    except TimelineError:
+        return False
+    return True
 
 
 def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_core.errors import UnsupportedVersionError
-from hudi_core.timeline import naming_v1
+from hudi_core.timeline import naming_v1, naming_v2
 from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.instant_time import of_epoch_seconds
+from hudi_core.timeline.naming_v2 import CompletionOf
 from hudi_core.timeline.query import Timeline
 
 
@@ -16,16 +18,19 @@ class Naming(Protocol):
     """The names of one timeline layout."""
 
     @property
-    def folder(self) -> str:
-        """The timeline's folder below the base path."""
+    def completes_by_name(self) -> bool:
+        """Whether an exclusive create of the completed file decides who completed the instant."""
         ...
 
-    def instants(self, names: Iterable[str]) -> list[Instant]:
-        """The instants that a listing of the folder's names shows, highest states only."""
+    def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
+        """The instants that a listing of the folder's names shows, highest states only, in timeline order.
+
+        `completion_of` gives the completion time of a completed file that does not name it, as an upgrade leaves it; None without it.
+        """
         ...
 
-    def file_name(self, requested_time: str, action: str, state: State) -> str:
-        """The name of a state's file; `action` is the pending action."""
+    def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
+        """The name of a state's file; `action` is the pending action. Layout 2 needs the completion time of a completed one."""
         ...
 
 
@@ -33,28 +38,66 @@ class Naming(Protocol):
 class NamingV1:
     """Layout 1: see naming_v1."""
 
-    folder: str = naming_v1.FOLDER
+    completes_by_name: bool = True
 
-    def instants(self, names: Iterable[str]) -> list[Instant]:
-        """See Naming."""
+    def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
+        """See Naming; instants have no completion times."""
         return naming_v1.instants(names)
 
-    def file_name(self, requested_time: str, action: str, state: State) -> str:
+    def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """See Naming."""
         return naming_v1.file_name(requested_time, action, state)
 
 
+@dataclass(frozen=True, slots=True)
+class NamingV2:
+    """Layout 2: see naming_v2."""
+
+    completes_by_name: bool = False
+
+    def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
+        """See Naming."""
+        return naming_v2.instants(names, completion_of or _unknown)
+
+    def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
+        """See Naming."""
+        return naming_v2.file_name(requested_time, action, state, completion_time)
+
+
+def _unknown(name: str) -> str | None:
+    return None
+
+
+_NAMINGS: dict[int, Naming] = {1: NamingV1(), 2: NamingV2()}
+
+
 def naming_for(layout_version: int) -> Naming:
-    """The rules of a layout; raises UnsupportedVersionError for any but 1."""
-    if layout_version != 1:
+    """The rules of a layout; raises UnsupportedVersionError for one that does not exist."""
+    if layout_version not in _NAMINGS:
         raise UnsupportedVersionError(
             f"timeline layout {layout_version} is not supported",
             path=".hoodie/hoodie.properties",
-            remedy="this release handles layout 1 (table version 6)",
+            remedy=f"layouts {' and '.join(map(str, _NAMINGS))} are",
         )
-    return NamingV1()
+    return _NAMINGS[layout_version]
 
 
-def timeline_of(names: Iterable[str], layout_version: int = 1) -> Timeline:
-    """The timeline that a listing of the timeline folder's names shows. Pure: Airflow's conditions need the names only."""
-    return Timeline(naming_for(layout_version).instants(names))
+def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOCAL") -> CompletionOf:
+    """The completion time of a file by its modification time in epoch seconds, as an instant time in the timeline's zone.
+
+    That is when an instant completed whose file an upgrade from layout 1 left as it was (InstantGeneratorV2, legacy names).
+    """
+
+    def completion_of(name: str) -> str | None:
+        seconds = modified(name)
+        return None if seconds is None else of_epoch_seconds(seconds, zone)
+
+    return completion_of
+
+
+def timeline_of(names: Iterable[str], layout_version: int = 1, modified: Mapping[str, float] | None = None, zone: str = "LOCAL") -> Timeline:
+    """The timeline that a listing of the timeline folder's names shows. Pure: Airflow's conditions need the names only.
+
+    `modified` gives the files' modification times in epoch seconds, `zone` is the timeline's (instant_time.zone_of).
+    """
+    return Timeline.in_order(naming_for(layout_version).instants(names, completion_by_file((modified or {}).get, zone)))

@@ -10,27 +10,69 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from hudi_core.errors import TimelineError
-from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, completed_action
+from hudi_core.timeline.instant import KNOWN_ACTIONS, STATES, Action, Instant, State, completed_action
 
 FOLDER = ".hoodie"
 """Where the files lie, relative to the base path of the table that they belong to."""
 
 _NAME = re.compile(r"^(?P<time>\d{1,40})\.(?P<action>[a-z]{1,40})(?:\.(?P<state>requested|inflight))?\Z", re.ASCII)
+MAX_DIGITS: Final = 40
+"""Of a requested or completion time."""
+
+
+Shown = tuple[str, str, int, str | None, bool]
+"""The state that one file shows: requested time, action, the state's rank, completion time, whether an upgrade left the file.
+
+A plain tuple, as a timeline has three files for each instant: making an Instant of every file took twice the time of all the rest.
+"""
+
+_CLASSES: Final = {action: completed_action(action) for action in KNOWN_ACTIONS}
+COMPLETED: Final = State.COMPLETED.rank
+ENDINGS: Final = {
+    "inflight": (Action.COMMIT, State.INFLIGHT.rank),
+    **{f"{action}.{state.value}": (action, state.rank) for action in KNOWN_ACTIONS for state in (State.REQUESTED, State.INFLIGHT)},
+    **{action: (action, COMPLETED) for action in KNOWN_ACTIONS},
+}
+"""What follows the instant time and its dot, for the actions that Hudi writes: most names of a timeline need no more than a look-up."""
+
+
+def shown_by(name: str) -> Shown | None:
+    """The state that a file name shows, or None for a name that is not a timeline file's. Unknown actions parse.
+
+    The requested time is unchecked (is_time): highest_states checks one for every instant and not for every file.
+    """
+    time, _, ending = name.partition(".")
+    known = ENDINGS.get(ending)
+    if known is not None:
+        return time, known[0], known[1], None, False
+    match = _NAME.match(name)
+    if match is None or match["action"] in ("requested", "inflight"):
+        return None
+    return match["time"], match["action"], COMPLETED if match["state"] is None else State(match["state"]).rank, None, False
+
+
+def is_time(text: str) -> bool:
+    """Whether `text` can be an instant time: a run of ASCII digits."""
+    return text.isdigit() and text.isascii() and len(text) <= MAX_DIGITS
+
+
+def checked(shown: Shown | None) -> Instant | None:
+    """The instant in the state that a file shows; None when there is none or its requested time is no time."""
+    return instant_of(shown) if shown is not None and is_time(shown[0]) else None
+
+
+def instant_of(shown: Shown, planned_action: str | None = None) -> Instant:
+    """The instant in the state that a file shows."""
+    time, action, rank, completion, is_legacy = shown
+    return Instant(time, action, STATES[rank], completion, planned_action, is_legacy)
 
 
 def parse(name: str) -> Instant | None:
     """The instant that a file name shows, or None for a name that is not a timeline file's. Unknown actions parse."""
-    match = _NAME.match(name)
-    if match is None or match["action"] == "requested":
-        return None
-    if match["state"] is None and match["action"] == "inflight":
-        return Instant(match["time"], Action.COMMIT, State.INFLIGHT)
-    if match["action"] == "inflight":
-        return None
-    state = State.COMPLETED if match["state"] is None else State(match["state"])
-    return Instant(match["time"], match["action"], state)
+    return checked(shown_by(name))
 
 
 def file_name(requested_time: str, action: str, state: State) -> str:
@@ -47,23 +89,31 @@ def file_name(requested_time: str, action: str, state: State) -> str:
 
 
 def instants(names: Iterable[str]) -> list[Instant]:
-    """The instants that a listing of names shows: per instant time and action class the highest state only (TimelineLayout's filter).
+    """The instants that a listing of names shows: per instant time and action class the highest state only (TimelineLayout's filter)."""
+    return highest_states(map(shown_by, names))
 
-    A bare `T.<unknown>` is an action's completion only when the same action's pending file is there; else it is a foreign file.
+
+def highest_states(files: Iterable[Shown | None]) -> list[Instant]:
+    """The highest state of each instant time and action class, in timeline order; of several completed ones the earliest completion.
+
+    None stands for a file that is not the timeline's. A completed instant of an unknown action counts only when the same action's pending
+    file is there; else its file is a foreign one too.
     """
-    shown = [instant for instant in map(parse, names) if instant is not None]
-    pending = {(instant.requested_time, instant.action) for instant in shown if not instant.is_completed}
-    highest: dict[tuple[str, str], Instant] = {}
-    planned: dict[tuple[str, str], str] = {}
-    for instant in shown:
-        if instant.is_completed and instant.action not in KNOWN_ACTIONS and (instant.requested_time, instant.action) not in pending:
+    completed: dict[tuple[str, str], Shown] = {}
+    highest: dict[tuple[str, str], Shown] = {}
+    for shown in files:
+        if shown is None:
             continue
-        key = (instant.requested_time, completed_action(instant.action))
-        if not instant.is_completed:
-            planned[key] = instant.action
-        other = highest.get(key)
-        if other is None or instant.state.rank > other.state.rank:
-            highest[key] = instant
-    return [
-        Instant(instant.requested_time, instant.action, instant.state, instant.completion_time, planned.get(key)) for key, instant in highest.items()
-    ]
+        time, action, rank, completion, _ = shown
+        key = (time, _CLASSES.get(action, action))
+        if rank == COMPLETED:
+            other = completed.get(key)
+            if other is None or (other[3] or "") > (completion or ""):
+                completed[key] = shown
+        else:
+            other = highest.get(key)
+            if other is None or rank > other[2]:
+                highest[key] = shown
+    planned = {key: shown[1] for key, shown in highest.items()}
+    highest |= {key: shown for key, shown in completed.items() if shown[1] in KNOWN_ACTIONS or planned.get(key) == shown[1]}
+    return [instant_of(highest[key], planned.get(key)) for key in sorted(highest) if is_time(key[0])]

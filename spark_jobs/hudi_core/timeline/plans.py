@@ -15,6 +15,8 @@ from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import LogFileName, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.timeline.containers import decode_datum, encode_datum
+from hudi_core.timeline.plan_fields import name_in_partition, numbers, records, text, texts
+from hudi_core.timeline.pretty_json import member
 
 PLAN_VERSION: Final = 2
 """Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
@@ -59,33 +61,35 @@ class CompactionPlan:
 def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> CompactionPlan:
     """Decodes the content of `<T>.compaction.requested`.
 
-    In layout 1 a log file's name carries the base instant of its slice, so it must equal the operation's. Raises CorruptFileError when
-    the bytes are no plan, FormatError when an operation names a file that cannot be its own, UnsupportedError for bootstrap files; each
-    names `path`, the plan's file.
+    In layout 1 a log file's name carries the base instant of its slice, so it must equal the operation's; in layout 2 the instant that
+    wrote it, which may be older than the base instant, as completion decides the slice. Raises CorruptFileError when the bytes are no plan,
+    FormatError when an operation names a file that cannot be its own, UnsupportedError for bootstrap files; each names `path`, the plan's
+    file.
     """
     raw = decode_datum(data, path=path)
-    version = raw.get("version") or 1
+    version = member(raw, "version", int, path=path, default=1)
     if version not in (1, PLAN_VERSION):
         raise UnsupportedError(f"compaction plan version {version} is not supported", path=path, remedy="versions 1 and 2 are")
     if "operations" not in raw:
         raise CorruptFileError("the Avro record is no compaction plan", path=path)
-    operations = tuple(_operation(item, version, layout, path) for item in raw["operations"] or ())
+    operations = tuple(_operation(item, version, layout, path) for item in records(raw, "operations", path=path))
     groups = {operation.file_group for operation in operations}
     if len(groups) != len(operations):
         raise FormatError("the plan names a file group twice", path=path, remedy=_REMEDY)
-    return CompactionPlan(operations, version, raw.get("extraMetadata"), raw.get("strategy"), raw.get("preserveHoodieMetadata"))
+    extra, strategy = member(raw, "extraMetadata", dict, path=path), member(raw, "strategy", dict, path=path)
+    return CompactionPlan(operations, version, extra, strategy, member(raw, "preserveHoodieMetadata", bool, path=path))
 
 
 def _operation(raw: dict[str, Any], version: int, layout: int, path: str) -> CompactionOperation:
-    partition = check_partition(raw.get("partitionPath") or "", source=path)
-    file_id, base_instant = _text(raw, "fileId", path), _text(raw, "baseInstantTime", path)
+    partition = check_partition(text(raw, "partitionPath", path=path), source=path)
+    file_id, base_instant = _required(raw, "fileId", path), _required(raw, "baseInstantTime", path)
     if raw.get("bootstrapFilePath"):
         raise UnsupportedError("the plan names a bootstrap file", path=path, remedy="compact bootstrapped tables with Hudi itself")
-    base = raw.get("dataFilePath") or None
-    base_file = None if base is None else _name(base, partition, version, path)
+    base = text(raw, "dataFilePath", path=path)
+    base_file = _name(base, partition, version, path) if base else None
     if base_file is not None:
         _check_base(base_file, file_id, base_instant, path)
-    named = [_name(item, partition, version, path) for item in raw.get("deltaFilePaths") or ()]
+    named = [_name(item, partition, version, path) for item in texts(raw, "deltaFilePaths", path=path)]
     logs = sorted((_log(name, file_id, base_instant if layout == 1 else None, path), name) for name in named)
     if len(set(named)) != len(named):
         raise FormatError(f"the plan names a log file of {file_id} twice", path=path, remedy=_REMEDY)
@@ -97,26 +101,22 @@ def _operation(raw: dict[str, Any], version: int, layout: int, path: str) -> Com
         base_instant,
         base_file,
         tuple(name for order, name in logs if not order[-1]),
-        raw.get("metrics") or {},
+        numbers(raw, "metrics", path=path),
         tuple(name for order, name in logs if order[-1]),
     )
 
 
-def _text(raw: dict[str, Any], name: str, path: str) -> str:
-    value = raw.get(name)
-    if not isinstance(value, str) or not value:
+def _required(raw: dict[str, Any], name: str, path: str) -> str:
+    value = text(raw, name, path=path)
+    if not value:
         raise FormatError(f"a compaction operation has no {name}", path=path, remedy=_REMEDY)
     return value
 
 
 def _name(value: str, partition: str, version: int, path: str) -> str:
-    """The plain file name. A version 1 path counts only when it ends in this partition's folder; what stands before is never followed."""
     if version == PLAN_VERSION:
         return check_file_name(value, source=path)
-    folder, _, name = value.rpartition("/")
-    if folder and (".." in folder.split("/") or (partition and not f"/{folder}".endswith(f"/{partition}"))):
-        raise FormatError(f"path {value!r} does not lie in partition {partition!r}", path=path, remedy=_REMEDY)
-    return check_file_name(name, source=path)
+    return name_in_partition(value, partition, path=path, remedy=_REMEDY)
 
 
 def _check_base(name: str, file_id: str, base_instant: str, path: str) -> None:
@@ -129,14 +129,15 @@ def _check_base(name: str, file_id: str, base_instant: str, path: str) -> None:
 
 
 def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[str, int, str, bool]:
-    """The scan order of a log file that is checked to belong to the operation."""
+    """The scan order of a log file that is checked to belong to the operation; `base_instant` is None where its name does not carry one."""
     try:
         parsed: LogFileName = parse_log_file(name)
     except FormatError as error:
         raise FormatError(error.message, path=path, remedy=_REMEDY) from error
+    if parsed.file_id != file_id or not parsed.instant:
+        raise FormatError(f"log file {name!r} does not belong to {file_id}", path=path, remedy=_REMEDY)
     # A change-data log is named after its commit in both layouts, so only its file id can be checked.
-    foreign_instant = base_instant is not None and not parsed.cdc and parsed.instant != base_instant
-    if parsed.file_id != file_id or foreign_instant:
+    if base_instant is not None and not parsed.cdc and parsed.instant != base_instant:
         raise FormatError(f"log file {name!r} does not belong to {file_id} at {base_instant}", path=path, remedy=_REMEDY)
     return parsed.scan_order
 

@@ -12,11 +12,18 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, c
 class Timeline:
     """Instants in timeline order, one per instant time and action class. Immutable; every query returns a new value.
 
-    Mirrors HoodieDefaultTimeline of Hudi 0.15. All comparisons of times are comparisons of text.
+    Mirrors HoodieDefaultTimeline of Hudi 0.15 and BaseTimelineV2 of 1.x. All comparisons of times are comparisons of text.
     """
 
     def __init__(self, instants: Iterable[Instant] = ()) -> None:
         self.instants: tuple[Instant, ...] = tuple(sorted(instants, key=lambda instant: instant.sort_key))
+
+    @classmethod
+    def in_order(cls, instants: Iterable[Instant]) -> Timeline:
+        """The timeline of instants that are in timeline order already."""
+        timeline = cls()
+        timeline.instants = tuple(instants)
+        return timeline
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -40,7 +47,7 @@ class Timeline:
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
         """The instants for which `keep` holds."""
-        return Timeline(instant for instant in self.instants if keep(instant))
+        return Timeline.in_order(instant for instant in self.instants if keep(instant))
 
     def of_actions(self, *actions: str) -> Timeline:
         """The instants whose file carries one of these actions."""
@@ -103,6 +110,34 @@ class Timeline:
     def last_completed(self) -> Instant | None:
         """The latest completed instant, by requested time."""
         return self.completed().last()
+
+    def completed_before(self, time: str) -> Timeline:
+        """The instants completed before `time`; in layout 1, here and below, completion is by requested time (Instant.completed_at)."""
+        return self.filter(lambda instant: instant.is_completed and instant.completed_at < time)
+
+    def completed_up_to(self, time: str) -> Timeline:
+        """The instants completed at or before `time` (findInstantsModifiedBeforeOrEqualsByCompletionTime)."""
+        return self.filter(lambda instant: instant.is_completed and instant.completed_at <= time)
+
+    def completed_after(self, time: str) -> Timeline:
+        """The instants completed after `time` (findInstantsModifiedAfterByCompletionTime)."""
+        return self.filter(lambda instant: instant.is_completed and instant.completed_at > time)
+
+    def instants_in_completion_range(self, begin: str | None, end: str | None) -> Timeline:
+        """The instants completed after `begin` (exclusive) and at or before `end`; None is no bound (findInstantsInRangeByCompletionTime)."""
+        return self.filter(
+            lambda instant: instant.is_completed and (begin is None or instant.completed_at > begin) and (end is None or instant.completed_at <= end)
+        )
+
+    def by_completion(self) -> tuple[Instant, ...]:
+        """The completed instants in the order of their completion (getInstantsOrderedByCompletionTime)."""
+        completed = (instant for instant in self.instants if instant.is_completed)
+        return tuple(sorted(completed, key=lambda instant: (instant.completed_at, instant.requested_time)))
+
+    def last_by_completion(self) -> Instant | None:
+        """The instant that completed last."""
+        ordered = self.by_completion()
+        return ordered[-1] if ordered else None
 
     def find(self, requested_time: str, action: str) -> Instant | None:
         """The instant at `requested_time` whose action is of the class of `action`: `compaction` also finds its completed `commit`."""

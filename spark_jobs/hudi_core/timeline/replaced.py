@@ -1,4 +1,4 @@
-"""Which file groups completed replacecommits have replaced."""
+"""Which file groups completed replacecommits have replaced: overwritten, deleted with their partition, or clustered."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.query import Timeline
 
 
-def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMetadata]) -> dict[FileGroupId, str]:
-    """Each replaced file group and the requested time of the first replacecommit that names it (resetFileGroupsReplaced).
+def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMetadata]) -> dict[FileGroupId, Instant]:
+    """Each replaced file group and the first replacecommit that names it, by requested time (resetFileGroupsReplaced).
 
+    Hudi 1.x keeps the last one, where two writers replaced a group: reads as of a time between the two would see the rows twice.
     A replacecommit that was archived between the listing and the read is passed over, as in Hudi: its files were deleted before.
     """
-    replaced: dict[FileGroupId, str] = {}
+    replaced: dict[FileGroupId, Instant] = {}
     for instant in timeline.completed().of_actions(Action.REPLACE_COMMIT):
         try:
             metadata = read(instant)
         except StorageNotFoundError:
             continue
         for group in metadata.replaced_file_groups():
-            replaced.setdefault(group, instant.requested_time)
+            replaced.setdefault(group, instant)
     return replaced

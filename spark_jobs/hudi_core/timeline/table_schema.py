@@ -1,12 +1,12 @@
-"""The table's Avro schema, as the latest commit that may change it recorded it (TableSchemaResolver of 0.15)."""
+"""The table's Avro schema, as the latest commit that may change it recorded it (TableSchemaResolver of 0.15 and 1.x)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from hudi_core.errors import FormatError
-from hudi_core.timeline.commit_metadata import Operation, decode_commit
+from hudi_core.timeline.commit_metadata import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.pretty_json import load_object
 from hudi_core.timeline.query import Timeline
@@ -15,25 +15,53 @@ _KEEPS_SCHEMA: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Oper
 """Operations that rewrite rows and so carry a schema without setting it (WriteOperationType.canUpdateSchema)."""
 
 
-def schema_of(timeline: Timeline, read: Callable[[Instant], bytes], *, create_schema: str | None = None) -> dict[str, Any]:
+def schema_of(
+    timeline: Timeline,
+    read: Callable[[Instant], bytes],
+    *,
+    create_schema: str | None = None,
+    stored: Callable[[], dict[str, Any] | None] | None = None,
+    archived: Callable[[], Iterable[tuple[Instant, CommitMetadata]]] | None = None,
+) -> dict[str, Any]:
     """The table's Avro record schema, without meta fields.
 
     Taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only rewrites, from the latest
-    of these; with no commit at all, from `create_schema` (`hoodie.table.create.schema`). `read` gives a commit file's content
-    (ActiveTimeline.read_details). Raises FormatError when there is none, CorruptFileError when a commit file is not readable.
+    of these; with no schema in any commit, from `create_schema` (`hoodie.table.create.schema`); then from the data files, whose schema
+    `stored` gives (filegroup.stored_schema); then from the archive's commits, which `archived` gives latest first. Both are called only
+    then. `read` gives a commit file's content (ActiveTimeline.read_details).
+    For an older state of the table give `timeline.up_to(instant)`. Raises FormatError when there is none, CorruptFileError when a commit
+    file is not readable.
     """
-    rewritten: tuple[str, str] | None = None
+    found = _latest_schema(_decoded(timeline, read))
+    if found is None and create_schema:
+        found = create_schema, ".hoodie/hoodie.properties"
+    if found is None and stored is not None:
+        schema = stored()
+        if schema is not None:
+            return schema
+    if found is None and archived is not None:
+        found = _latest_schema(archived())
+    if found is None:
+        raise FormatError("no completed commit records the table's schema", path=".hoodie", remedy="write to the table with Hudi once")
+    return load_object(found[0].encode(), path=found[1])
+
+
+def _decoded(timeline: Timeline, read: Callable[[Instant], bytes]) -> Iterator[tuple[Instant, CommitMetadata]]:
     for instant in reversed(timeline.commits().instants):
-        source = f"{instant.requested_time}.{instant.action}"
-        metadata = decode_commit(read(instant), path=source)
-        text = metadata.schema_text
-        if text is None:
+        yield instant, decode_commit(read(instant), path=_source(instant))
+
+
+def _latest_schema(commits: Iterable[tuple[Instant, CommitMetadata]]) -> tuple[str, str] | None:
+    """The schema's text and the file that records it."""
+    rewritten: tuple[str, str] | None = None
+    for instant, metadata in commits:
+        if metadata.schema_text is None:
             continue
         if metadata.operation_type not in _KEEPS_SCHEMA:
-            return load_object(text.encode(), path=source)
-        rewritten = rewritten or (text, source)
-    if rewritten is None and create_schema:
-        rewritten = (create_schema, ".hoodie/hoodie.properties")
-    if rewritten is None:
-        raise FormatError("no completed commit records the table's schema", path=".hoodie", remedy="write to the table with Hudi once")
-    return load_object(rewritten[0].encode(), path=rewritten[1])
+            return metadata.schema_text, _source(instant)
+        rewritten = rewritten or (metadata.schema_text, _source(instant))
+    return rewritten
+
+
+def _source(instant: Instant) -> str:
+    return f"{instant.requested_time}.{instant.action}"

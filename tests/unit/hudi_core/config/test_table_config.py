@@ -7,12 +7,14 @@ import pytest
 
 from hudi_core.config import table_config
 from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table_checksum
-from hudi_core.config.versions import KNOWN
+from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.versions import SUPPORTED, require_serviced
 from hudi_core.errors import ConfigError, CorruptFileError, HudiError, UnsupportedError, UnsupportedVersionError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.memory import MemoryStorage
 from tests.golden_data import GoldenCase, golden_cases, golden_root
 
+LAYOUTS = {version.number: version.layout for version in SUPPORTED}
 FOLDERS = {"6": 6, "6-by-1.2.0": 6, "8": 8, "8-by-1.2.0": 8, "9": 9}
 
 
@@ -57,7 +59,7 @@ def test_the_properties_of_every_golden_table_parse(folder: str) -> None:
     seen = 0
     for name, data in golden_properties(folder):
         config = TableConfig.parse(data)
-        assert (config.version, config.layout_version) == (version, KNOWN[version].layout), name
+        assert (config.version, config.layout_version) == (version, LAYOUTS[version]), name
         assert config.table_type in ("MERGE_ON_READ", "COPY_ON_WRITE")
         assert config.record_key_fields
         without_ordering = name.count(".hoodie") > 1 or "no_ordering" in name
@@ -85,20 +87,64 @@ def test_a_golden_table_loads_with_its_metadata_table(golden: Callable[[str, str
 
 
 @pytest.mark.parametrize("folder", ["8", "9"])
-def test_golden_tables_of_other_versions_are_refused_by_version(golden: Callable[[str, str], GoldenCase], folder: str) -> None:
+def test_golden_tables_of_layout_2_load_but_are_not_serviced(golden: Callable[[str, str], GoldenCase], folder: str) -> None:
+    config = TableConfig.load(LocalStorage(golden(folder, "mor_basic").table))
+    assert (config.version, config.layout_version) == (int(folder), 2)
+    assert (config.timeline_folder, config.history_folder) == (".hoodie/timeline", ".hoodie/timeline/history")
+    assert config.ordering_fields == ("ts",)
     with pytest.raises(UnsupportedVersionError) as caught:
-        TableConfig.load(LocalStorage(golden(folder, "mor_basic").table))
+        require_serviced(config.features, config.path)
     assert f"version {folder}" in str(caught.value)
     _names_file_and_remedy(caught.value)
 
 
-@pytest.mark.parametrize(("version", "layout"), [("5", "1"), ("8", "2"), ("9", "2"), ("99", "2"), ("99", None), ("6", "2"), ("0", "0")])
+def test_the_folders_of_the_timeline() -> None:
+    config = TableConfig.load(table(properties()))
+    assert (config.timeline_folder, config.history_folder) == (".hoodie", ".hoodie/archived")
+    assert TableConfig.parse(properties(hoodie__archivelog__folder="")).history_folder == ".hoodie"
+    renamed = {"hoodie.timeline.path": "tl", "hoodie.timeline.history.path": "old"}
+    config = TableConfig.parse(properties(hoodie__table__version="8", hoodie__timeline__layout__version="2", **renamed))
+    assert (config.timeline_folder, config.history_folder) == (".hoodie/tl", ".hoodie/tl/old")
+
+
+@pytest.mark.parametrize("key", ["hoodie.timeline.path", "hoodie.timeline.history.path"])
+@pytest.mark.parametrize("folder", ["../../etc", "/etc", "a/b", "..", "."])
+def test_a_timeline_folder_outside_the_table_is_refused(key: str, folder: str) -> None:
+    data = properties(hoodie__table__version="8", hoodie__timeline__layout__version="2", **{key: folder})
+    with pytest.raises(HudiError) as caught:
+        TableConfig.load(table(data))
+    assert caught.value.path == PROPERTIES
+
+
+def test_lance_tables_are_refused_by_name() -> None:
+    data = properties(hoodie__table__version="9", hoodie__timeline__layout__version="2", hoodie__table__base__file__format="LANCE")
+    with pytest.raises(UnsupportedError, match="LANCE") as caught:
+        TableConfig.load(table(data, backup=properties()))
+    _names_file_and_remedy(caught.value)
+    assert TableConfig.parse(data).base_file_format == "LANCE"
+
+
+@pytest.mark.parametrize(
+    ("timezone", "options", "zone"),
+    [
+        ("UTC", {}, "UTC"),
+        ("utc", {"airflow_hudi.timeline.zone": "Asia/Tokyo"}, "UTC"),
+        ("LOCAL", {"airflow_hudi.timeline.zone": "Asia/Tokyo"}, "Asia/Tokyo"),
+        ("LOCAL", {}, "LOCAL"),
+    ],
+)
+def test_the_zone_of_local_instants_is_an_option(timezone: str, options: dict[str, str], zone: str) -> None:
+    config = TableConfig.parse(properties(hoodie__table__timeline__timezone=timezone))
+    assert timeline_zone(config, options) == zone
+
+
+@pytest.mark.parametrize(("version", "layout"), [("5", "1"), ("7", "2"), ("8", "1"), ("9", "1"), ("99", "2"), ("99", None), ("6", "2"), ("0", "0")])
 def test_versions_and_layouts_that_are_not_supported_are_refused(version: str, layout: str | None) -> None:
     data = properties(hoodie__table__version=version, hoodie__timeline__layout__version=layout, hoodie__table__base__file__format="NEW")
     with pytest.raises(UnsupportedVersionError) as caught:
         TableConfig.load(table(data, backup=properties()))
     _names_file_and_remedy(caught.value)
-    assert "6" in str(caught.value)
+    assert f"table version {version}" in str(caught.value)
     assert caught.value.exit_code == 2
 
 

@@ -24,6 +24,7 @@ def work(storage: Storage) -> None:
     storage.stat("a/1")
     storage.exists("a/1")
     storage.list_files("a")
+    storage.list_names("a")
     storage.list_folders("")
     storage.read("a/1")
     storage.read_range("a/1", ByteRange(0, 1))
@@ -44,6 +45,7 @@ EXPECTED = [
     Operation("stat", "a/1"),
     Operation("exists", "a/1"),
     Operation("list_files", "a"),
+    Operation("list_names", "a"),
     Operation("list_folders", ""),
     Operation("read", "a/1"),
     Operation("read_range", "a/1"),

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hudi_core.errors import FormatError, StorageExistsError, StorageNotFoundError, TimelineError, UnsupportedVersionError
+from hudi_core.storage.base import FileInfo
 from hudi_core.storage.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.plans import CompactionOperation, CompactionPlan, encode_compaction_plan
 from tests.unit.hudi_core.timeline.golden_tables import Layout1
 
@@ -174,9 +176,41 @@ def test_plans_and_commits_come_back() -> None:
     assert active.read_plan(T) == plan
 
 
-def test_layout_2_is_refused_before_anything_is_read() -> None:
-    class Layout2:
-        layout_version = 2
+def test_an_unknown_layout_is_refused_before_anything_is_read() -> None:
+    class Layout3:
+        layout_version = 3
+        timeline_folder = ".hoodie/timeline"
 
     with pytest.raises(UnsupportedVersionError):
-        ActiveTimeline(MemoryStorage(), Layout2())
+        ActiveTimeline(MemoryStorage(), Layout3())
+
+
+class Layout2:
+    layout_version = 2
+    timeline_folder = ".hoodie/timeline"
+
+
+def test_files_that_an_upgrade_left_completed_when_they_were_modified() -> None:
+    storage = MemoryStorage()
+    commit = encode_commit(CommitMetadata(operation_type="UPSERT"))
+    storage.write(".hoodie/timeline/20261120214905004.commit", commit)
+    storage.write(".hoodie/timeline/20261120214906004_20261120214907004.commit", commit)
+    before = of_epoch_seconds(storage.stat(".hoodie/timeline/20261120214905004.commit").modified, "Asia/Tokyo")
+    active = ActiveTimeline(storage, Layout2(), zone="Asia/Tokyo")
+    legacy, new = active.load()
+    assert (legacy.completion_time, legacy.is_legacy) == (before, True)
+    assert (new.completion_time, new.is_legacy) == ("20261120214907004", False)
+    assert active.path_of(legacy) == ".hoodie/timeline/20261120214905004.commit"
+    assert active.read_commit(legacy).operation_type == "UPSERT"
+
+
+def test_a_legacy_file_that_is_archived_meanwhile_has_no_completion_time() -> None:
+    class Archiving(MemoryStorage):
+        def stat(self, path: str) -> FileInfo:
+            self.delete(path)
+            return super().stat(path)
+
+    storage = Archiving()
+    storage.write(".hoodie/timeline/20261120214905004.commit", b"{}")
+    (instant,) = ActiveTimeline(storage, Layout2()).load()
+    assert instant.completion_time is None

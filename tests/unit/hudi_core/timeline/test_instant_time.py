@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import ConfigError, TimelineError
-from hudi_core.timeline.instant_time import format_instant, new_instant, parse_instant
+from hudi_core.timeline.instant_time import format_instant, new_instant, parse_instant, resolve_as_of, zone_of, zone_text
 
 _moments = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(timezone.utc))
 NOW = datetime(2026, 11, 20, 21, 49, 5, 4999, tzinfo=timezone.utc)
@@ -56,8 +56,58 @@ def test_a_clock_behind_the_timeline_counts_on_from_it() -> None:
 def test_the_zone_is_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     local = new_instant([], "local", clock=lambda: NOW)
     assert local == format_instant(NOW.astimezone())
-    with pytest.raises(ConfigError, match="LOCAL or UTC"):
-        new_instant([], "Europe/Berlin")
+    assert new_instant([], "Asia/Tokyo", clock=lambda: NOW) == "20261121064905004"
+    assert parse_instant("20261121064905004", "Asia/Tokyo") == NOW.replace(microsecond=4000)
+
+
+@pytest.mark.parametrize("name", ["", "Nowhere/Town", "../etc/passwd", "/etc/passwd", "Europe", "a" * 5000, "x\x00y"])
+def test_what_is_no_zone(name: str) -> None:
+    with pytest.raises(ConfigError, match="no time zone"):
+        zone_of(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-11-20", "20261120000000000"),
+        ("2026-11-20 22:33:44", "20261120223344999"),
+        ("2026-11-20 22:33:44.123", "20261120223344123"),
+        ("2026-11-20T22:33:44.5", "20261120223344500"),
+        (" 20261120223344 ", "20261120223344"),
+        ("20261120223344123", "20261120223344123"),
+        ("20261120223344123001", "20261120223344123001"),
+        ("00000000000000000", "00000000000000000"),
+        ("00000000000001", "00000000000001"),
+        ("2026-11-20T22:33:44.123456Z", "20261121073344123"),
+        ("2026-11-20 22:33:44+01:00", "20261121063344999"),
+        ("2026-11-20+09:00", "20261120000000000"),
+    ],
+)
+def test_what_a_time_travel_text_means(text: str, instant: str) -> None:
+    assert resolve_as_of(text, "Asia/Tokyo") == instant
+
+
+NO_INSTANT = ["", "now", "2026", "2026-13-01", "2026-02-30", "2026-11-20 25:00:00", "20269920214905004", "2026-11-20 22:33", "0001-01-01+14:00"]
+
+
+@pytest.mark.parametrize("text", NO_INSTANT)
+def test_what_means_no_instant(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"instant|date"):
+        resolve_as_of(text, "Asia/Tokyo")
+
+
+def test_messages_name_the_zone() -> None:
+    with pytest.raises(ConfigError, match="time zone Asia/Tokyo"):
+        resolve_as_of("20269920214905004", "Asia/Tokyo")
+    with pytest.raises(ConfigError, match=r"LOCAL \(here "):
+        resolve_as_of("2026-99-20")
+    assert zone_text("utc") == "UTC"
+
+
+@given(_moments)
+def test_dates_and_their_instants_agree(moment: datetime) -> None:
+    text = f"{moment.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}"
+    assert resolve_as_of(text, "UTC") == format_instant(moment)
 
 
 def test_the_default_clock_is_the_systems() -> None:

@@ -83,6 +83,6 @@ def test_an_unknown_completed_name_counts_only_beside_its_pending_file() -> None
     assert instant == Instant(T, "newthing", State.COMPLETED)
 
 
-def test_layout_2_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedVersionError, match="layout 2"):
-        naming_for(2)
+def test_an_unknown_layout_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedVersionError, match="layout 3"):
+        naming_for(3)

@@ -106,6 +106,34 @@ def test_a_plan_that_names_foreign_files_is_refused(changes: dict[str, Any]) -> 
     assert refusal.value.exit_code == 2
 
 
+LOG_2 = LOG.replace("20261120214719030", "20261120214719999")
+
+
+def test_in_layout_2_a_log_carries_its_own_instant() -> None:
+    older = LOG.replace("20261120214719030", "20261120214719000")
+    plan = decode_compaction_plan(_plan(_operation(deltaFilePaths=[LOG_2, older])), path=PATH, layout=2)
+    assert plan.operations[0].log_files == (older, LOG_2)
+    with pytest.raises(FormatError, match="at 20261120214719030"):
+        decode_compaction_plan(_plan(_operation(deltaFilePaths=[LOG_2])), path=PATH, layout=1)
+
+
+LAYOUT_2_HOSTILE = [
+    {"deltaFilePaths": [LOG_2.replace("4652d6bf", "ffffffff")]},
+    {"deltaFilePaths": [LOG_2.replace("20261120214719999", "")]},
+    {"deltaFilePaths": [f"../{LOG_2}"]},
+    {"deltaFilePaths": [LOG_2, LOG_2]},
+    {"deltaFilePaths": [BASE]},
+    {"dataFilePath": BASE.replace("20261120214719030", "20261120214719031")},
+    {"partitionPath": "../x"},
+]
+
+
+@pytest.mark.parametrize("changes", LAYOUT_2_HOSTILE, ids=[repr(changes) for changes in LAYOUT_2_HOSTILE])
+def test_in_layout_2_foreign_files_are_refused_too(changes: dict[str, Any]) -> None:
+    with pytest.raises(FormatError, match=PATH):
+        decode_compaction_plan(_plan(_operation(**changes)), path=PATH, layout=2)
+
+
 def test_a_file_group_stands_once_in_a_plan() -> None:
     with pytest.raises(FormatError, match="twice"):
         decode_compaction_plan(_plan(_operation(), _operation(dataFilePath=None)), path=PATH)
@@ -141,6 +169,27 @@ def test_other_versions_and_other_records_are_refused() -> None:
     for data in (b"", b"{}", _plan(_operation())[:-3]):
         with pytest.raises(FormatError, match=PATH):
             decode_compaction_plan(data, path=PATH)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ({"type": "array", "items": "int"}, [1]),
+        ("string", "x"),
+        ({"type": "array", "items": {"type": "record", "name": "O", "fields": [{"name": "fileId", "type": "int"}]}}, [{"fileId": 1}]),
+        (
+            {
+                "type": "array",
+                "items": {"type": "record", "name": "O", "fields": [{"name": "partitionPath", "type": {"type": "array", "items": "int"}}]},
+            },
+            [{"partitionPath": [1]}],
+        ),
+    ],
+)
+def test_a_plan_of_other_types_is_refused(kind: Any, value: Any) -> None:
+    schema = {"type": "record", "name": "P", "fields": [{"name": "operations", "type": kind}]}
+    with pytest.raises(FormatError, match=PATH):
+        decode_compaction_plan(write_container(schema, [{"operations": value}]), path=PATH)
 
 
 def test_change_data_logs_are_kept_apart_and_come_back_in_place() -> None:

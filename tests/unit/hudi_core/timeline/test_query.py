@@ -95,3 +95,41 @@ def test_partitions_of_a_timeline(instants: list[Instant]) -> None:
     assert Timeline(reversed(instants)) == timeline
     assert hash(Timeline(instants)) == hash(timeline)
     assert set(timeline.commits()) <= set(timeline.visible_writes()) <= set(timeline)
+
+
+LAYOUT_2 = ["03_20.commit", "05_10.deltacommit", "06.deltacommit.inflight", "07_30.clean", "09_30.replacecommit", "10.clustering.requested"]
+
+
+def test_queries_by_completion() -> None:
+    timeline = timeline_of(LAYOUT_2, 2)
+
+    def times(part: Timeline) -> list[str]:
+        return [instant.requested_time for instant in part]
+
+    assert times(timeline.completed_before("20")) == ["05"]
+    assert times(timeline.completed_up_to("20")) == ["03", "05"]
+    assert times(timeline.completed_after("20")) == ["07", "09"]
+    assert times(timeline.instants_in_completion_range("10", "30")) == ["03", "07", "09"]
+    assert times(timeline.instants_in_completion_range(None, "20")) == ["03", "05"]
+    assert times(timeline.instants_in_completion_range("10", None)) == ["03", "07", "09"]
+    assert times(timeline.instants_in_completion_range(None, None)) == ["03", "05", "07", "09"]
+    assert [instant.requested_time for instant in timeline.by_completion()] == ["05", "03", "07", "09"]
+    assert timeline.last_by_completion() == timeline.get("09", "replacecommit")
+    assert timeline.commits().last_by_completion() == timeline.get("09", "clustering")
+    assert Timeline().last_by_completion() is None
+
+
+def test_in_layout_1_completion_is_by_requested_time() -> None:
+    timeline = timeline_of(NAMES)
+    assert [instant.requested_time for instant in timeline.instants_in_completion_range("003", "006")] == ["005", "006"]
+    assert timeline.last_by_completion() == timeline.last_completed()
+
+
+@given(st.lists(st.tuples(st.integers(10, 99), st.integers(10, 99), st.sampled_from(["commit", "clean", "savepoint", "compaction"])), max_size=30))
+def test_listings_give_the_timeline_in_order(files: list[tuple[int, int, str]]) -> None:
+    names = [f"{time}_{completion}.{completed_action(action)}" for time, completion, action in files]
+    names += [f"{time}.{action}.inflight" for time, _, action in files]
+    for layout in (1, 2):
+        timeline = timeline_of(names, layout)
+        assert timeline == Timeline(reversed(timeline.instants))
+        assert timeline.commits() == Timeline(timeline.commits().instants)

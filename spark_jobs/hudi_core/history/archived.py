@@ -1,0 +1,51 @@
+"""What an archived timeline answers, whichever layout it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.query import Timeline
+
+
+class ArchivedTimeline(Protocol):
+    """The completed instants that were moved from the active timeline to its archive.
+
+    Times are requested times unless said otherwise; an instant carries the action under which it completed and, in layout 2, its completion
+    time. Nothing is read before the first question, and the content of instants only for the questions that need it. Every question may
+    raise StorageError, or FormatError naming the file that is damaged; only a missing folder or manifest is an empty archive.
+    """
+
+    def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
+        """The instants requested after `after` (exclusive) and at or before `up_to`, in timeline order."""
+        ...
+
+    def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
+        """The instants completed after `begin` (exclusive) and at or before `end`, by completion; in layout 1 by requested time."""
+        ...
+
+    def timeline(self) -> Timeline:
+        """All instants."""
+        ...
+
+    def commit(self, requested_time: str) -> CommitMetadata | None:
+        """The metadata of the commit, deltacommit or replacecommit at `requested_time`; None when the archive holds none."""
+        ...
+
+    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """The metadata of many commits of this archive, in no promised order; other instants are passed over."""
+        ...
+
+    def completion_time(self, requested_time: str) -> str | None:
+        """When the instant completed; in layout 1, which records no completion, its requested time; None when the archive holds none."""
+        ...
+
+    def content(self, instant: Instant) -> dict[str, Any]:
+        """The completed file as a plain dictionary, for people; `{}` when it was empty or the archive does not hold it."""
+        ...
+
+    def plan(self, instant: Instant) -> dict[str, Any]:
+        """The plan (requested file) as a plain dictionary, for people; `{}` when the archive keeps none of this instant."""
+        ...

@@ -1,0 +1,237 @@
+"""The archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15; facts 2.6).
+
+A record (HoodieArchivedMetaEntry) holds one state file of an instant, so an instant has up to three. Files are numbered; small ones may be
+merged into one of a new number, and while that goes on the plan file `mergeArchivePlan` names the merged one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.avro.schema import parse_schema
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.codec.log.content import avro_block_records
+from hudi_core.codec.log.frames import walk
+from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.timeline.commit_metadata import CommitMetadata, commit_of
+from hudi_core.timeline.containers import decode_datum
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
+from hudi_core.timeline.naming_v1 import is_time
+from hudi_core.timeline.query import Timeline
+
+log = logging.getLogger(__name__)
+
+MERGE_PLAN: Final = "mergeArchivePlan"
+
+_FILE = re.compile(r"^\.commits_\.archive\.(?P<number>\d{1,9})(?:_[\d-]{1,40})?\Z", re.ASCII)
+_REMEDY: Final = "restore the file from a copy; the instants in it are nowhere else"
+_MEMBERS: Final = {
+    Action.COMMIT: "hoodieCommitMetadata",
+    Action.DELTA_COMMIT: "hoodieCommitMetadata",
+    Action.REPLACE_COMMIT: "hoodieReplaceCommitMetadata",
+    Action.CLEAN: "hoodieCleanMetadata",
+    Action.ROLLBACK: "hoodieRollbackMetadata",
+    Action.SAVEPOINT: "hoodieSavePointMetadata",
+    Action.INDEXING: "hoodieIndexCommitMetadata",
+}
+"""Which member holds the content of a completed instant (MetadataConversionUtils)."""
+_PLANS: Final = {
+    Action.COMMIT: "hoodieCompactionPlan",
+    Action.DELTA_COMMIT: "hoodieCompactionPlan",
+    Action.CLEAN: "hoodieCleanerPlan",
+    Action.REPLACE_COMMIT: "hoodieRequestedReplaceMetadata",
+}
+"""Which member of a requested instant holds its plan, by the action under which it completes."""
+
+_Key = tuple[str, str]
+"""Requested time and the action under which the instant completes."""
+
+
+class _Place(NamedTuple):
+    """Where a record lies: file, offset and length of its block's content, the block's schema text, its ordinal in the block."""
+
+    path: str
+    offset: int
+    length: int
+    schema: str
+    ordinal: int
+
+
+_State = tuple[_Place, str, str, State]
+"""Where a record lies, its requested time, action and state."""
+
+
+class _Entry(NamedTuple):
+    instant: Instant
+    completed: _Place
+    requested: _Place | None
+
+
+class LogArchive:
+    """The archive in `folder`, as its files at the first question show it; see history.archived.ArchivedTimeline.
+
+    Rows are Avro, so the first question reads every file once, one block at a time (blocks hold ten records), and keeps times, actions and
+    places: about 600 bytes an instant. Not thread-safe.
+    """
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._schemas: dict[str, str] = {}
+        self._codecs: dict[str, DatumCodec] = {}
+
+    def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
+        """See ArchivedTimeline."""
+        return [entry.instant for (time, _), entry in self._entries.items() if (after is None or time > after) and (up_to is None or time <= up_to)]
+
+    def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
+        """See ArchivedTimeline: by requested time, as this layout records no other."""
+        return self.instants(begin, end)
+
+    def timeline(self) -> Timeline:
+        """See ArchivedTimeline."""
+        return Timeline.in_order(self.instants())
+
+    def completion_time(self, requested_time: str) -> str | None:
+        """See ArchivedTimeline: the requested time itself."""
+        return requested_time if requested_time in self._requested_times else None
+
+    def commit(self, requested_time: str) -> CommitMetadata | None:
+        """See ArchivedTimeline."""
+        for action in sorted(COMMIT_ACTIONS):
+            entry = self._entries.get((requested_time, action))
+            if entry is not None:
+                return commit_of(self._member(entry.completed, _MEMBERS[action]), path=entry.completed.path)
+        return None
+
+    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """See ArchivedTimeline; every block is read for itself, so that one is held at a time."""
+        for instant in sorted(instants, key=lambda item: item.sort_key):
+            entry = self._entries.get((instant.requested_time, instant.action))
+            if entry is not None and instant.action in COMMIT_ACTIONS:
+                yield instant, commit_of(self._member(entry.completed, _MEMBERS[instant.action]), path=entry.completed.path)
+
+    def content(self, instant: Instant) -> dict[str, Any]:
+        """See ArchivedTimeline."""
+        entry = self._entries.get((instant.requested_time, instant.action))
+        name = _MEMBERS.get(instant.action)
+        return {} if entry is None or name is None else self._member(entry.completed, name)
+
+    def plan(self, instant: Instant) -> dict[str, Any]:
+        """See ArchivedTimeline."""
+        entry = self._entries.get((instant.requested_time, instant.action))
+        name = _PLANS.get(instant.action)
+        return {} if entry is None or entry.requested is None or name is None else self._member(entry.requested, name)
+
+    @cached_property
+    def _requested_times(self) -> frozenset[str]:
+        return frozenset(time for time, _ in self._entries)
+
+    @cached_property
+    def _entries(self) -> dict[_Key, _Entry]:
+        """The completed instants in timeline order."""
+        completed: dict[_Key, _Place] = {}
+        requested: dict[_Key, _Place] = {}
+        planned: dict[_Key, str] = {}
+        for file in self._list():
+            for place, time, action, state in self._states(file):
+                key = (time, completed_action(action))
+                if state is State.COMPLETED:
+                    completed.setdefault(key, place)
+                    continue
+                planned.setdefault(key, action)
+                if state is State.REQUESTED:
+                    requested.setdefault(key, place)
+        return {
+            key: _Entry(Instant(key[0], key[1], State.COMPLETED, None, planned.get(key, key[1])), completed[key], requested.get(key))
+            for key in sorted(completed)
+        }
+
+    def _list(self) -> list[FileInfo]:
+        numbered = [(int(match["number"]), info) for info in self._storage.list_files(self._folder) for match in [_FILE.match(info.name)] if match]
+        return [info for _, info in sorted(numbered, key=lambda pair: (pair[0], pair[1].name))]
+
+    def _states(self, file: FileInfo) -> list[_State]:
+        """What the records of a file say; none of a merged file that its merger did not finish: the files that it merges are still there."""
+        try:
+            return [item for block in self._blocks(file) for item in self._block_states(block)]
+        except CorruptFileError:
+            if self._unfinished_merge() != file.name:
+                raise
+            log.warning("%s was not merged to its end; the files that it merges are read instead", file.path)
+            return []
+
+    def _unfinished_merge(self) -> str | None:
+        """The merged file that the merge plan names; None without a plan, or with one that was itself not written to its end."""
+        path = f"{self._folder}/{MERGE_PLAN}"
+        try:
+            plan = decode_datum(self._storage.read(path), path=path)
+        except (StorageNotFoundError, FormatError):
+            return None
+        name = plan.get("mergedArchiveFileName")
+        return name if isinstance(name, str) else None
+
+    def _blocks(self, file: FileInfo) -> Iterator[LogBlock]:
+        """The data blocks of a file. A block that the file ends in is an append that was cut: what it archived is still active."""
+        for block in walk(lambda offset, length: self._storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path):
+            if isinstance(block, CorruptBlock):
+                if block.offset + block.length < file.size:
+                    raise CorruptFileError(f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY)
+                log.warning("%s ends in a block that was not written to its end, at byte %d; it is passed over", file.path, block.offset)
+            elif block.type is BlockType.AVRO_DATA:
+                yield block
+
+    def _block_states(self, block: LogBlock) -> Iterator[_State]:
+        text = block.headers.get(HeaderKey.SCHEMA)
+        if text is None:
+            raise CorruptFileError(f"the block at byte {block.offset} has no schema", path=block.path, remedy=_REMEDY)
+        # Every block repeats the schema of 15 kB: all places share one copy of the text.
+        schema = self._schemas.setdefault(text, text)
+        for ordinal, record in enumerate(self._decoded(block.path, block.content_offset, block.content_length, schema)):
+            yield _Place(block.path, block.content_offset, block.content_length, schema, ordinal), *_identity(record, block.path)
+
+    def _decoded(self, path: str, offset: int, length: int, schema: str) -> list[dict[str, Any]]:
+        codec = self._codecs.get(schema)
+        if codec is None:
+            codec = self._codecs[schema] = DatumCodec(parse_schema(schema, path=path), path=path)
+        content = self._storage.read_range(path, ByteRange(offset, length))
+        if len(content) < length:
+            raise CorruptFileError(f"read {len(content)} bytes at byte {offset} where {length} were listed", path=path, remedy=_REMEDY)
+        count, data = avro_block_records(content, path=path)
+        records: list[dict[str, Any]] = []
+        position = 0
+        for _ in range(count):
+            size = int.from_bytes(data[position : position + 4], "big", signed=True)
+            position += 4
+            if not 0 <= size <= len(data) - position:
+                raise CorruptFileError(f"a record of {size} bytes does not fit its block at byte {offset}", path=path, remedy=_REMEDY)
+            record = codec.decode(data[position : position + size], path=path)
+            if not isinstance(record, dict):
+                raise CorruptFileError(f"the block at byte {offset} holds no records", path=path, remedy=_REMEDY)
+            records.append(record)
+            position += size
+        return records
+
+    def _member(self, place: _Place, name: str) -> dict[str, Any]:
+        record = self._decoded(place.path, place.offset, place.length, place.schema)[place.ordinal]
+        value = record.get(name)
+        return value if isinstance(value, dict) else {}
+
+
+def _identity(record: dict[str, Any], path: str) -> tuple[str, str, State]:
+    """Requested time, action and state of a record. Very old records have no state: they are completed ones."""
+    time, action, state = record.get("commitTime"), record.get("actionType"), record.get("actionState")
+    if not isinstance(time, str) or not is_time(time) or not isinstance(action, str):
+        raise CorruptFileError("an archived record has no instant time or no action", path=path, remedy=_REMEDY)
+    if state is None:
+        return time, action, State.COMPLETED
+    try:
+        return time, action, State(str(state).lower())
+    except ValueError as error:
+        raise CorruptFileError(f"the archived instant {time} is in an unknown state {state!r}", path=path, remedy=_REMEDY) from error

@@ -1,0 +1,89 @@
+"""Which files make up the archived timeline of layout 2 (LSMTimeline; facts 2.7).
+
+<folder>/_version_        the latest snapshot version V
+<folder>/manifest_V       the files of that snapshot
+<folder>/<min>_<max>_<level>.parquet
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.model.partition import check_file_name
+from hudi_core.storage.base import ByteRange, Storage
+from hudi_core.timeline.pretty_json import load_object
+
+VERSION_FILE: Final = "_version_"
+MAX_MANIFEST_BYTES: Final = 16 << 20
+"""An entry has about 100 bytes and files are merged ten to one, so a manifest of millions of instants has some kilobytes."""
+
+_MANIFEST = re.compile(r"^manifest_(\d{1,9})\Z", re.ASCII)
+_FILE = re.compile(r"^(?P<begin>\d{1,40})_(?P<end>\d{1,40})_(?P<level>\d{1,2})\.parquet\Z", re.ASCII)
+_MAX_VERSION_BYTES: Final = 64
+_REMEDY: Final = "restore the file from a copy; the instants that it lists are nowhere else"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFile:
+    """A file of the snapshot: `path` below the storage's root, the first and last requested time in it, both inclusive, and its level."""
+
+    path: str
+    begin: str
+    end: str
+    level: int
+
+    def overlaps(self, after: str | None, up_to: str | None) -> bool:
+        """Whether the file can hold an instant requested after `after` (exclusive) and at or before `up_to`."""
+        return (after is None or self.end > after) and (up_to is None or self.begin <= up_to)
+
+
+def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
+    """The files of the latest snapshot, oldest first; empty when nothing was ever archived.
+
+    Raises CorruptFileError when a manifest is missing that the version file names, is no manifest, or names a file that cannot be one of
+    the archive's; StorageError when the storage fails.
+    """
+    version = _latest_version(storage, folder)
+    if version is None:
+        return []
+    path = f"{folder}/manifest_{version}"
+    try:
+        data = storage.read_range(path, ByteRange(0, MAX_MANIFEST_BYTES + 1))
+    except StorageNotFoundError as error:
+        raise CorruptFileError(f"{VERSION_FILE} names the snapshot {version}, whose manifest is missing", path=path, remedy=_REMEDY) from error
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise CorruptFileError(f"more than {MAX_MANIFEST_BYTES} bytes are too many for a manifest", path=path, remedy=_REMEDY)
+    return parse_manifest(data, folder, path=path)
+
+
+def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
+    """The files that a manifest's JSON names, as paths in `folder`, oldest first. Raises CorruptFileError naming `path`."""
+    entries = load_object(data, path=path).get("files")
+    if not isinstance(entries, list):
+        raise CorruptFileError("the manifest has no list of files", path=path, remedy=_REMEDY)
+    found: dict[str, HistoryFile] = {}
+    for entry in entries:
+        name = entry.get("fileName") if isinstance(entry, dict) else None
+        if not isinstance(name, str):
+            raise CorruptFileError("the manifest has an entry without a file name", path=path, remedy=_REMEDY)
+        match = _FILE.match(check_file_name(name, source=path))
+        if match is None or match["begin"] > match["end"]:
+            raise CorruptFileError(f"the manifest names {name!r}, which is no file of the archive", path=path, remedy=_REMEDY)
+        found[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]))
+    return sorted(found.values(), key=lambda file: (file.begin, file.end, file.level))
+
+
+def _latest_version(storage: Storage, folder: str) -> int | None:
+    """What the version file says; while it is being replaced, or when it is unreadable, the largest manifest there is (as in Hudi)."""
+    try:
+        text = storage.read_range(f"{folder}/{VERSION_FILE}", ByteRange(0, _MAX_VERSION_BYTES))
+    except StorageNotFoundError:
+        text = b""
+    digits = text.strip()
+    if digits.isdigit() and len(digits) < 10:
+        return int(digits)
+    versions = [int(match[1]) for info in storage.list_files(folder) for match in [_MANIFEST.match(info.name)] if match is not None]
+    return max(versions, default=None)

@@ -1,0 +1,69 @@
+"""Completion times: the archive is asked for old writes only, and once."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.history.archived import ArchivedTimeline
+from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.lsm import LsmHistory
+from hudi_core.storage.memory import MemoryStorage
+from hudi_core.timeline.layout import timeline_of
+
+ARCHIVED = [("05", "07", "deltacommit"), ("15", "17", "commit")]
+
+
+def _history(loads: list[str]) -> ArchivedTimeline:
+    loads.append("loaded")
+    storage = MemoryStorage()
+    columns = [list(values) for values in zip(*ARCHIVED, strict=True)]
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns, names=["instantTime", "completionTime", "action"]), out)
+    storage.write("h/05_15_0.parquet", out.getvalue())
+    storage.write("h/manifest_1", json.dumps({"files": [{"fileName": "05_15_0.parquet"}]}).encode())
+    storage.write("h/_version_", b"1")
+    return LsmHistory(storage, "h")
+
+
+def test_the_active_timeline_answers_first() -> None:
+    loads: list[str] = []
+    timeline = timeline_of(["20_21.commit", "30.deltacommit.requested", "40_45.replacecommit"], 2)
+    times = CompletionTimes(timeline, lambda: _history(loads))
+    assert [times.of(time) for time in ("20", "30", "35", "40", "50")] == ["21", None, None, "45", None]
+    assert not loads
+    assert [times.of(time) for time in ("05", "15", "10")] == ["07", "17", None]
+    assert times.is_completed("05")
+    assert not times.is_completed("30")
+    assert loads == ["loaded"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["01_02.clean", "20_21.commit"],  # cleans are archived apart from writes
+        ["10_11.commit", "10_12.savepoint", "20_21.commit"],  # archive beyond savepoint
+    ],
+)
+def test_archived_writes_may_be_younger_than_the_first_active_instant(names: list[str]) -> None:
+    times = CompletionTimes(timeline_of(names, 2), lambda: _history([]))
+    assert times.of("15") == "17"
+
+
+def test_a_savepoint_does_not_hide_its_commits_completion() -> None:
+    times = CompletionTimes(timeline_of(["10_99.savepoint", "10_11.deltacommit"], 2), lambda: _history([]))
+    assert times.of("10") == "11"
+
+
+def test_layout_1_completes_at_the_requested_time() -> None:
+    times = CompletionTimes(timeline_of(["20.commit", "30.commit.requested"]), lambda: _history([]))
+    assert (times.of("20"), times.of("30")) == ("20", None)
+
+
+def test_an_empty_timeline_knows_nothing() -> None:
+    times = CompletionTimes(timeline_of([], 2), lambda: _history([]))
+    assert times.of("05") is None
