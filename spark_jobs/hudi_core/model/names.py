@@ -13,10 +13,9 @@ from hudi_core.model.ids import WriteToken
 
 BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile"})
 
-_BASE = re.compile(r"^(?P<file_id>[A-Za-z0-9-]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>[a-z]+)\Z", re.ASCII)
-_LOG = re.compile(
-    r"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?\Z", re.ASCII
-)
+_TOKEN = r"(?P<token>\d{1,18}-\d{1,18}-\d{1,18})"
+_BASE = re.compile(rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>[a-z]+)\Z", re.ASCII)
+_LOG = re.compile(rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def parse_base_file(name: str) -> BaseFileName:
     match = _BASE.match(name)
     if match is None or match["ext"] not in BASE_EXTENSIONS:
         raise FormatError(f"not a base file name: {name!r}")
-    return BaseFileName(match["file_id"], WriteToken.parse(match["token"]), match["instant"], match["ext"])
+    return BaseFileName(match["file_id"], _token(match["token"]), match["instant"], match["ext"])
 
 
 def parse_log_file(name: str) -> LogFileName:
@@ -66,16 +65,16 @@ def parse_log_file(name: str) -> LogFileName:
     if match is None or match["ext"] != "log":
         raise FormatError(f"not a log file name: {name!r}")
     token = match["token"]
-    return LogFileName(
-        match["file_id"], match["instant"], int(match["version"]), None if token is None else WriteToken.parse(token), match["cdc"] is not None
-    )
+    return LogFileName(match["file_id"], match["instant"], int(match["version"]), None if token is None else _token(token), match["cdc"] is not None)
+
+
+def _token(checked: str) -> WriteToken:
+    return WriteToken(*map(int, checked.split("-")))
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
     """The parts of a base or log file name, or None for any other name (partition metadata, side files, foreign files)."""
-    for parse in (parse_base_file, parse_log_file):
-        try:
-            return parse(name)
-        except FormatError:
-            continue
-    return None
+    try:
+        return parse_log_file(name) if name.startswith(".") else parse_base_file(name)
+    except FormatError:
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import parse_log_file
 from hudi_core.model.partition import join
 
 
@@ -49,6 +50,18 @@ class FileSlice:
     def size(self) -> int:
         """Bytes of the base file and the log files."""
         return (0 if self.base_file is None else self.base_file.size) + sum(log.size for log in self.log_files)
+
+    def merged_with(self, newer: FileSlice) -> FileSlice:
+        """This slice with the logs of the next one, whose base file is not there yet (mergeCompactionPendingFileSlices).
+
+        In layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order anew.
+        """
+        logs, cdc_files = _in_scan_order(self.log_files + newer.log_files), _in_scan_order(self.cdc_files + newer.cdc_files)
+        return FileSlice(self.file_group, self.base_instant, self.base_file, logs, cdc_files)
+
+
+def _in_scan_order(logs: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+    return tuple(sorted(logs, key=lambda log: parse_log_file(log.name).scan_order))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,3 +71,10 @@ def test_tokens() -> None:
     for text in ("", "1-2", "1-2-3-4", "-1-2-3", "1-2-x", "1-2-3\n"):
         with pytest.raises(FormatError):
             WriteToken.parse(text)
+
+
+def test_file_ids_of_a_record_index_per_partition_hold_the_escaped_path() -> None:
+    """`escapeFileName` of Hudi 1.1 leaves no underscore, dash or slash, and everything else as it is."""
+    file_id = "record-index-eu%5Fwest%2F2024%2D01%2D01 ü.-0001-0"
+    assert parse_base_file(f"{file_id}_0-147-398_20261120225114896.hfile").file_id == file_id
+    assert parse_log_file(f".{file_id}_20261120225114896.log.1_0-0-0").file_id == file_id

@@ -1,8 +1,9 @@
-"""Slices by the rules of Hudi 0.15: from names and a timeline alone."""
+"""Slices of layout 1, by the rules of Hudi 0.15, and the verbs of the view: from names and a timeline alone."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,48 +12,29 @@ from hypothesis import strategies as st
 from hudi_core.errors import FormatError, TimelineError, UnsupportedVersionError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.clustering_plan import ClusteringGroup, ClusteringPlan, ClusteringSlice
+from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
+from hudi_core.timeline.query import Timeline
 from hudi_core.view.builder import build_file_groups
-from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView
-
-F = FileGroupId("p", "f-0")
-
-
-class Listing:
-    """One partition of named files, each of ten bytes."""
-
-    def __init__(self, *names: str, partition: str = "p") -> None:
-        self.partition = partition
-        self.infos = [FileInfo(f"{partition}/{name}", 10, 0.0) for name in names]
-
-    def partitions(self) -> list[str]:
-        return [self.partition]
-
-    def files(self, partition: str) -> list[FileInfo]:
-        return self.infos if partition == self.partition else []
+from hudi_core.view.file_group import FileGroup
+from hudi_core.view.fs_view import FileSystemView, replaced_before, replaced_completed_in, replaced_from, replaced_up_to
+from hudi_core.view.pending import PendingWork
+from hudi_core.view.slicing import BaseInstantSlicing, slicing_for
+from tests.unit.hudi_core.view.names import F, Listing, base, log, names_of, plan
 
 
-def base(instant: str, token: str = "0-1-2", file_id: str = "f-0") -> str:
-    return f"{file_id}_{token}_{instant}.parquet"
+def groups_of(infos: list[FileInfo], timeline: Timeline) -> list[FileGroup]:
+    return build_file_groups("p", infos, BaseInstantSlicing(timeline))
 
 
-def log(instant: str, version: int, token: str = "0-1-2", file_id: str = "f-0", tail: str = "") -> str:
-    return f".{file_id}_{instant}.log.{version}_{token}{tail}"
-
-
-def names_of(item: FileSlice) -> list[str]:
-    return [data_file.name for data_file in item.files]
-
-
-def plan(*file_ids: str, instant: str = "003") -> CompactionPlan:
-    return CompactionPlan(tuple(CompactionOperation("p", file_id, "001", f"{file_id}_0-1-2_001.parquet", ()) for file_id in file_ids))
+def replacecommit(time: str, completion: str | None = None) -> Instant:
+    return Instant(time, "replacecommit", State.COMPLETED, completion)
 
 
 def test_slices_newest_first_and_logs_in_scan_order() -> None:
     listing = Listing(log("001", 10), log("001", 2), log("001", 2, "0-0-9"), base("001"), base("004"), ".hoodie_partition_metadata", "notes.txt")
-    (group,) = build_file_groups("p", listing.infos, timeline_of(["001.commit", "004.commit"]))
+    (group,) = groups_of(listing.infos, timeline_of(["001.commit", "004.commit"]))
     assert group.id == F
     assert [item.base_instant for item in group.slices] == ["004", "001"]
     assert names_of(group.slices[1]) == [base("001"), log("001", 2, "0-0-9"), log("001", 2), log("001", 10)]
@@ -64,20 +46,20 @@ def test_slices_newest_first_and_logs_in_scan_order() -> None:
 def test_files_of_instants_that_are_not_completed_are_hidden() -> None:
     listing = Listing(base("001"), base("002"), base("003"), log("003", 1), base("009"))
     timeline = timeline_of(["001.commit", "002.inflight", "002.commit.requested"])
-    (group,) = build_file_groups("p", listing.infos, timeline)
+    (group,) = groups_of(listing.infos, timeline)
     assert [item.base_instant for item in group.slices] == ["001"]
     assert [item.base_instant for item in group.uncommitted] == ["009", "003", "002"]
 
 
 def test_older_than_the_timeline_is_committed_unless_the_timeline_shows_it_pending() -> None:
     timeline = timeline_of(["002.inflight", "004.commit"])
-    (group,) = build_file_groups("p", Listing(base("001"), base("002"), base("003"), base("004")).infos, timeline)
+    (group,) = groups_of(Listing(base("001"), base("002"), base("003"), base("004")).infos, timeline)
     assert [item.base_instant for item in group.slices] == ["004", "003", "001"]
     assert [item.base_instant for item in group.uncommitted] == ["002"]
 
 
 def test_no_completed_write_no_visible_slice() -> None:
-    (group,) = build_file_groups("p", Listing(base("001")).infos, timeline_of(["001.commit.requested", "002.clean"]))
+    (group,) = groups_of(Listing(base("001")).infos, timeline_of(["001.commit.requested", "002.clean"]))
     assert group.slices == ()
     assert group.latest_slice() is None
 
@@ -88,19 +70,19 @@ def test_of_two_base_files_of_one_instant_the_longest_counts() -> None:
         FileInfo(f"p/{base('001', '0-1-3')}", 9, 0.0),
         FileInfo(f"p/{base('001', '0-1-4')}", 7, 0.0),
     ]
-    (group,) = build_file_groups("p", infos, timeline_of(["001.commit"]))
+    (group,) = groups_of(infos, timeline_of(["001.commit"]))
     assert names_of(group.slices[0]) == [base("001", "0-1-3")]
 
 
 def test_change_data_logs_hold_no_rows() -> None:
-    (group,) = build_file_groups("p", Listing(log("001", 1, tail=".cdc"), log("001", 1), base("001")).infos, timeline_of(["001.commit"]))
+    (group,) = groups_of(Listing(log("001", 1, tail=".cdc"), log("001", 1), base("001")).infos, timeline_of(["001.commit"]))
     assert [item.name for item in group.slices[0].log_files] == [log("001", 1)]
     assert [item.name for item in group.slices[0].cdc_files] == [log("001", 1, tail=".cdc")]
 
 
-def test_layout_2_is_refused() -> None:
+def test_a_layout_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UnsupportedVersionError):
-        build_file_groups("p", [], timeline_of([]), layout=2)
+        slicing_for(3, timeline_of([]), lambda instant: None)
 
 
 COMPACTING = ["001.commit", "002.deltacommit", "003.compaction.requested", "003.compaction.inflight", "004.deltacommit"]
@@ -108,7 +90,7 @@ COMPACTING = ["001.commit", "002.deltacommit", "003.compaction.requested", "003.
 
 def test_a_pending_compaction_merges_two_slices() -> None:
     listing = Listing(base("001"), log("001", 1), base("003"), log("003", 1), log("003", 1, tail=".cdc"))
-    view = FileSystemView(listing, timeline_of(COMPACTING), {"003": plan("f-0")})
+    view = FileSystemView(listing, timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
     (merged,) = view.latest_merged_slices("p")
     assert merged.base_instant == "001"
     assert names_of(merged) == [base("001"), log("001", 1), log("003", 1), log("003", 1, tail=".cdc")]
@@ -122,7 +104,7 @@ def test_a_pending_compaction_merges_two_slices() -> None:
 
 
 def test_a_compaction_that_was_just_requested_opens_an_empty_slice() -> None:
-    view = FileSystemView(Listing(base("001"), log("001", 1)), timeline_of(COMPACTING), {"003": plan("f-0", "gone-0")})
+    view = FileSystemView(Listing(base("001"), log("001", 1)), timeline_of(COMPACTING), PendingWork({"003": plan("f-0", "gone-0")}))
     (latest,) = view.latest_slices("p")
     assert (latest.base_instant, latest.is_empty) == ("003", True)
     (merged,) = view.latest_merged_slices("p")
@@ -130,7 +112,7 @@ def test_a_compaction_that_was_just_requested_opens_an_empty_slice() -> None:
 
 
 def test_logs_of_a_pending_compaction_without_an_older_slice_stand_alone() -> None:
-    view = FileSystemView(Listing(log("003", 1), base("003")), timeline_of(COMPACTING), {"003": plan("f-0")})
+    view = FileSystemView(Listing(log("003", 1), base("003")), timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
     assert [names_of(item) for item in view.latest_merged_slices("p")] == [[log("003", 1)]]
 
 
@@ -149,11 +131,13 @@ def test_a_view_refuses_to_guess_at_a_pending_plan() -> None:
 
 def test_one_file_group_in_two_pending_plans_is_refused() -> None:
     with pytest.raises(FormatError, match=r"f-0 is in the pending compactions 003 and 005"):
-        FileSystemView(Listing(), timeline_of([*COMPACTING, "005.compaction.requested"]), {"003": plan("f-0"), "005": plan("f-0")})
+        FileSystemView(Listing(), timeline_of([*COMPACTING, "005.compaction.requested"]), PendingWork({"003": plan("f-0"), "005": plan("f-0")}))
 
 
 def test_replaced_groups_are_gone_from_the_replacecommit_on() -> None:
-    view = FileSystemView(Listing(base("001"), base("003", file_id="g-0")), timeline_of(["001.commit", "003.replacecommit"]), replaced={F: "003"})
+    view = FileSystemView(
+        Listing(base("001"), base("003", file_id="g-0")), timeline_of(["001.commit", "003.replacecommit"]), replaced={F: replacecommit("003")}
+    )
     assert [item.file_group.file_id for item in view.latest_merged_slices("p")] == ["g-0"]
     assert [item.file_group.file_id for item in view.latest_slices("p")] == ["g-0"]
     assert [item.name for item in view.latest_base_files("p")] == [base("003", file_id="g-0")]
@@ -161,6 +145,112 @@ def test_replaced_groups_are_gone_from_the_replacecommit_on() -> None:
     assert view.replaced_at(F) == "003"
     assert [group.id.file_id for group in view.all_file_groups("p")] == ["f-0", "g-0"]
     assert view.partitions() == ["p"]
+
+
+HISTORY = ["001.commit", "003.commit", "005.deltacommit", "007.commit"]
+
+
+def history_view(*more: str, **arguments: Any) -> FileSystemView:
+    """One group with a slice at 001, 003 and 007, another at 003 alone."""
+    listing = Listing(base("001"), log("001"), base("003"), log("003"), base("007"), base("003", file_id="g-0"), ".hoodie_partition_metadata")
+    return FileSystemView(listing, timeline_of([*HISTORY, *more]), **arguments)
+
+
+def test_all_files_slices_and_base_files() -> None:
+    view = history_view()
+    assert [info.name for info in view.files("p")] == [base("001"), log("001"), base("003"), log("003"), base("007"), base("003", file_id="g-0")]
+    assert [(item.file_group.file_id, item.base_instant) for item in view.all_slices("p")] == [
+        ("f-0", "007"),
+        ("f-0", "003"),
+        ("f-0", "001"),
+        ("g-0", "003"),
+    ]
+    assert [item.name for item in view.all_base_files("p")] == [base("007"), base("003"), base("001"), base("003", file_id="g-0")]
+    group = view.file_group(F)
+    assert group is not None
+    assert group.id == F
+    assert view.file_group(FileGroupId("p", "none-0")) is None
+    assert view.all_slices("elsewhere") == []
+
+
+def test_base_file_on_an_instant() -> None:
+    view = history_view(replaced={FileGroupId("p", "g-0"): replacecommit("007")})
+    on = view.base_file_on(F, "003")
+    assert on is not None
+    assert on.name == base("003")
+    assert view.base_file_on(F, "005") is None
+    assert view.base_file_on(FileGroupId("p", "none-0"), "003") is None
+    assert view.base_file_on(FileGroupId("p", "g-0"), "003") is not None
+    late = history_view(replaced={FileGroupId("p", "g-0"): replacecommit("002")})
+    assert late.base_file_on(FileGroupId("p", "g-0"), "003") is None
+
+
+def test_latest_slices_up_to_a_time() -> None:
+    view = history_view()
+    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_up_to("p", "006")] == [("f-0", "003"), ("g-0", "003")]
+    assert [item.base_instant for item in view.latest_slices_up_to("p", "002")] == ["001"]
+    assert view.latest_slices_up_to("p", "000") == []
+
+
+def test_latest_slices_up_to_a_time_around_a_pending_compaction() -> None:
+    listing = Listing(base("001"), log("001"), base("001", file_id="g-0"))
+    view = FileSystemView(listing, timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
+    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_up_to("p", "009")] == [("f-0", "001"), ("g-0", "001")]
+    assert [item.file_group.file_id for item in view.latest_slices_up_to("p", "009", pending_compaction=False)] == ["g-0"]
+
+
+def test_latest_in_a_range_of_instants() -> None:
+    view = history_view()
+    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_in_range("p", ["001", "003"])] == [
+        ("f-0", "003"),
+        ("g-0", "003"),
+    ]
+    assert [item.name for item in view.latest_base_files_in_range("p", ["001", "005"])] == [base("001")]
+    assert view.latest_slices_in_range("p", []) == view.latest_base_files_in_range("p", []) == []
+    replaced = history_view(replaced={F: replacecommit("006")})
+    assert [item.file_group.file_id for item in replaced.latest_slices_in_range("p", ["003"])] == ["f-0", "g-0"]
+    assert [item.file_group.file_id for item in replaced.latest_slices_in_range("p", ["003", "007"])] == ["g-0"]
+
+
+def test_latest_uncompacted_slices() -> None:
+    listing = Listing(base("001"), log("001"), log("003"), base("002", file_id="g-0"))
+    view = FileSystemView(listing, timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
+    assert [names_of(item) for item in view.latest_uncompacted_slices("p")] == [[base("001"), log("001")], [base("002", file_id="g-0")]]
+
+
+def test_replaced_groups_by_the_time_of_their_replacecommit() -> None:
+    view = history_view(replaced={F: replacecommit("004", "009")})
+    ids = lambda when: [group.id.file_id for group in view.replaced_groups("p", when)]  # noqa: E731
+    assert [group.id for group in view.replaced_groups("p")] == [F]
+    assert (ids(replaced_before("004")), ids(replaced_before("005"))) == ([], ["f-0"])
+    assert (ids(replaced_up_to("003")), ids(replaced_up_to("004"))) == ([], ["f-0"])
+    assert (ids(replaced_from("005")), ids(replaced_from("004"))) == ([], ["f-0"])
+    assert (ids(replaced_completed_in("008", "009")), ids(replaced_completed_in("009", None)), ids(replaced_completed_in(None, "008"))) == (
+        ["f-0"],
+        [],
+        [],
+    )
+    in_layout_1 = history_view(replaced={F: replacecommit("004")})
+    assert [group.id for group in in_layout_1.replaced_groups("p", replaced_completed_in("003", "004"))] == [F]
+
+
+def clustering(*file_ids: str) -> ClusteringPlan:
+    return ClusteringPlan((ClusteringGroup(tuple(ClusteringSlice("p", file_id, base("001", file_id=file_id), ()) for file_id in file_ids)),))
+
+
+def test_pending_work_by_file_group() -> None:
+    pending = PendingWork({"003": plan("f-0")}, lambda: {"004": plan("g-0")}, lambda: {"002": clustering("h-0", "g-0")})
+    view = FileSystemView(Listing(), timeline_of(COMPACTING), pending)
+    assert [(instant, item.file_id) for instant, item in view.pending_compaction_operations()] == [("003", "f-0")]
+    assert [(instant, item.file_id) for instant, item in view.pending_log_compaction_operations()] == [("004", "g-0")]
+    assert view.groups_in_pending_clustering() == {FileGroupId("p", "g-0"): "002", FileGroupId("p", "h-0"): "002"}
+    assert (view.pending_clustering(FileGroupId("p", "h-0")), view.pending_clustering(F)) == ("002", None)
+
+
+def test_one_file_group_in_two_pending_clusterings_is_refused() -> None:
+    view = FileSystemView(Listing(), timeline_of([]), PendingWork(read_clusterings=lambda: {"002": clustering("f-0"), "004": clustering("f-0")}))
+    with pytest.raises(FormatError, match="f-0 is in the pending clusterings 002 and 004"):
+        view.groups_in_pending_clustering()
 
 
 _instants = st.integers(1, 9).map(lambda number: f"{number:03d}")
@@ -178,9 +268,9 @@ _timelines = st.dictionaries(_instants, st.sampled_from(["commit", "deltacommit"
 def test_every_file_is_in_one_slice_whatever_the_order_of_the_listing(files: list[str], states: dict[str, str], shuffle: random.Random) -> None:
     timeline = timeline_of([f"{time}.{state}" for time, state in states.items()])
     infos = Listing(*files).infos
-    groups = build_file_groups("p", infos, timeline)
+    groups = groups_of(infos, timeline)
     shuffle.shuffle(infos)
-    assert build_file_groups("p", infos, timeline) == groups
+    assert groups_of(infos, timeline) == groups
     slices = [item for group in groups for item in (*group.slices, *group.uncommitted)]
     assert sorted(name for item in slices for name in names_of(item)) == sorted(files)
     commits = timeline.commits()

@@ -1,0 +1,91 @@
+"""The work on file groups that is planned and not done: what a writer must keep off, and what opens a new slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.clustering_plan import ClusteringPlan, read_clustering_plans
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
+from hudi_core.timeline.query import Timeline
+
+
+@dataclass(frozen=True)
+class PendingWork:
+    """The pending plans of a timeline, each by its requested time. `folder` is the timeline's, for messages.
+
+    Slices depend on the plans of compactions alone. The others are read when somebody asks for them, so that a plan which does not fit the
+    table keeps nobody from reading it.
+    """
+
+    compactions: Mapping[str, CompactionPlan] = field(default_factory=dict)
+    read_log_compactions: Callable[[], Mapping[str, CompactionPlan]] = dict
+    read_clusterings: Callable[[], Mapping[str, ClusteringPlan]] = dict
+    folder: str = ".hoodie"
+
+    @staticmethod
+    def read(active: ActiveTimeline, timeline: Timeline) -> PendingWork:
+        """What is pending on `timeline`. Raises StorageNotFoundError, and FormatError naming a plan's file, here and when more is read."""
+        return PendingWork(
+            active.read_plans(timeline),
+            lambda: _log_compaction_plans(active, timeline),
+            lambda: read_clustering_plans(active, timeline),
+            active.folder,
+        )
+
+    def check_complete(self, timeline: Timeline) -> None:
+        """Raises TimelineError where the plan of a pending compaction is missing: slices cannot be told without it."""
+        unread = timeline.pending_compactions().requested_times - self.compactions.keys()
+        if unread:
+            raise TimelineError(f"the plans of the pending compactions {sorted(unread)} are needed to tell the slices", path=self.folder)
+
+    @cached_property
+    def compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
+        """The file groups of pending compactions, each with the compaction's instant. Raises FormatError for a group in two plans."""
+        return self._operations(self.compactions, Action.COMPACTION)
+
+    @cached_property
+    def log_compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
+        """The file groups of pending log compactions, likewise."""
+        return self._operations(self.read_log_compactions(), Action.LOG_COMPACTION)
+
+    @cached_property
+    def clustering(self) -> dict[FileGroupId, str]:
+        """The file groups of pending clusterings, each with the clustering's instant. Raises FormatError for a group in two plans."""
+        found: dict[FileGroupId, str] = {}
+        for instant, plan in sorted(self.read_clusterings().items()):
+            for group in plan.file_groups():
+                self._once(found.setdefault(group, instant), instant, group, Action.CLUSTERING)
+        return found
+
+    def _operations(self, plans: Mapping[str, CompactionPlan], action: str) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
+        found: dict[FileGroupId, tuple[str, CompactionOperation]] = {}
+        for instant, plan in sorted(plans.items()):
+            for operation in plan.operations:
+                other, _ = found.setdefault(operation.file_group, (instant, operation))
+                self._once(other, instant, operation.file_group, action)
+        return found
+
+    def _once(self, first: str, second: str, group: FileGroupId, action: str) -> None:
+        if first != second:
+            raise FormatError(
+                f"file group {group.file_id} is in the pending {action}s {first} and {second}",
+                path=f"{self.folder}/{second}.{action}.{State.REQUESTED.value}",
+                remedy="unschedule one of the two with Hudi's CLI",
+            )
+
+
+def _log_compaction_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, CompactionPlan]:
+    """The plans of pending log compactions; one that was rolled back since `timeline` was listed is passed over."""
+    plans: dict[str, CompactionPlan] = {}
+    for instant in timeline.pending_log_compactions():
+        try:
+            plans[instant.requested_time] = active.read_plan(instant.requested_time, Action.LOG_COMPACTION)
+        except StorageNotFoundError:
+            continue
+    return plans

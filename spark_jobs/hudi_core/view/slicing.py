@@ -1,0 +1,130 @@
+"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each timeline layout. Pure.
+
+Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name carries the base instant of its slice. A slice is visible when its base instant
+is a completed commit or a pending compaction, whose logs writers already put there; log blocks are judged one by one by the scan.
+
+Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi 1.x): a log file's name carries the instant that
+wrote it. It belongs to the slice with the largest base instant that is not after its completion. Files are visible by their own instant.
+
+In both, a savepoint's commit that archival left behind (`hoodie.archive.beyond.savepoint`) is where the timeline begins, as in Hudi: what was
+archived after it is not seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from hudi_core.errors import UnsupportedVersionError
+from hudi_core.model.names import LogFileName
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+from hudi_core.timeline.query import Timeline
+
+_PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
+
+CompletionOf = Callable[[str], str | None]
+"""The completion time of the instant requested at a time; None where no timeline, active or archived, holds it as completed."""
+
+
+class Visibility:
+    """Which instants a reader of `timeline` may see.
+
+    An instant older than the timeline was archived as completed. One difference from Hudi, which takes any instant older than the first
+    completed write for an archived one: an instant that the timeline itself shows as pending is never committed, however old.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._writes = timeline.visible_writes()
+        self._compactions = timeline.pending_compactions().requested_times
+        self._pending = timeline.pending().of_actions(*_PENDING_WRITES).requested_times
+
+    def slice_visible(self, base_instant: str) -> bool:
+        """Whether a slice of this base instant is visible."""
+        return base_instant in self._writes.requested_times or self._archived(base_instant)
+
+    def file_visible(self, instant: str) -> bool:
+        """Whether what this instant wrote is visible: not while the instant is a pending compaction."""
+        return instant not in self._compactions and self.slice_visible(instant)
+
+    def _archived(self, instant: str) -> bool:
+        return self._writes.contains_or_before_start(instant) and instant not in self._pending
+
+
+class Slicing(Protocol):
+    """The rule of one timeline layout, over one timeline."""
+
+    @property
+    def visibility(self) -> Visibility:
+        """What the timeline shows as committed."""
+        ...
+
+    def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
+        """The base instant of the slice that a log file belongs to, and whether a reader sees the file.
+
+        `starts` are the base instants of the group's visible slices so far, ascending. The logs of a group come in scan order.
+        """
+        ...
+
+
+class BaseInstantSlicing:
+    """Layout 1: the log's name says its slice."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.visibility = Visibility(timeline)
+
+    def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
+        """See Slicing."""
+        return log.instant, self.visibility.slice_visible(log.instant)
+
+
+class CompletionSlicing:
+    """Layout 2: the completion of the log's instant says its slice.
+
+    Logs and base files of instants that are not completed take no part in the slices, so they cannot draw a committed log into a slice
+    that nobody sees. `completion_of` is asked only for a log that is older than the newest slice: any other completed after it began.
+    """
+
+    def __init__(self, timeline: Timeline, completion_of: CompletionOf) -> None:
+        self.visibility = Visibility(timeline)
+        self._completion_of = completion_of
+        self._legacy = frozenset(instant.requested_time for instant in timeline if instant.is_legacy)
+
+    def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
+        """See Slicing."""
+        if not self.visibility.file_visible(log.instant):
+            return log.instant, False
+        return self._base_instant(log.instant, starts), True
+
+    def _base_instant(self, instant: str, starts: Sequence[str]) -> str:
+        """getBaseInstantTime: without a slice that began before the completion, the log starts one; an unknown completion is the newest's."""
+        if not starts:
+            return instant
+        newest = starts[-1]
+        if instant >= newest:
+            return newest
+        if instant in self._legacy and instant in starts:
+            # Written in layout 1, before an upgrade: the name is the base instant, whatever became of the file's modification time.
+            return instant
+        completion = self._completion_of(instant)
+        if completion is None:
+            return newest
+        if len(completion) != len(newest):
+            # Times of unequal length do not compare as text; Hudi falls back to the requested time (CompletionTimeQueryViewV2).
+            completion = instant
+        before = bisect_right(starts, completion)
+        return starts[before - 1] if before else instant
+
+
+_RULES: Final[dict[int, Callable[[Timeline, CompletionOf], Slicing]]] = {
+    1: lambda timeline, completion_of: BaseInstantSlicing(timeline),
+    2: CompletionSlicing,
+}
+
+
+def slicing_for(layout: int, timeline: Timeline, completion_of: CompletionOf) -> Slicing:
+    """The rule of a timeline layout; raises UnsupportedVersionError for one that does not exist."""
+    if layout not in _RULES:
+        known = " and ".join(map(str, _RULES))
+        raise UnsupportedVersionError(f"file slices of timeline layout {layout} are not supported", remedy=f"layouts {known} are")
+    return _RULES[layout](timeline, completion_of)

@@ -1,0 +1,119 @@
+"""Slices of layout 2 where writers overlapped: real Hudi plans a compaction over the same files, and real Hudi plans with our slices.
+
+No golden table has a log that was requested before a base file and completed after it, which concurrent writers leave. Here one is made by
+giving a completed instant another completion time, which is a part of its file's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.storage.local import LocalStorage
+from hudi_core.table import HudiTable
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.listing import StorageListing
+from tests.golden_data import GoldenCase
+from tests.interop.real_hudi import RealHudi
+from tests.rows import assert_same_rows
+
+pytestmark = pytest.mark.hudi
+
+Golden = Callable[[str, str], GoldenCase]
+WITHOUT_METADATA = {"hoodie.metadata.enable": "false"}
+FIRST, SECOND, THIRD, COMPACTION, REWRITE, LAST = (
+    "20261120220747923",
+    "20261120220753819",
+    "20261120220802286",
+    "20261120220809583",
+    "20261120220818232",
+    "20261120220831904",
+)
+"""The instants of 9/mor_compacted: a base file, two logs, their compaction, a deltacommit that wrote base files, a log."""
+
+
+def complete_at(table: Path, requested: str, completion: str) -> None:
+    """Gives a completed instant another completion time."""
+    folder = table / ".hoodie" / "timeline"
+    (completed,) = folder.glob(f"{requested}_*")
+    completed.rename(folder / f"{requested}_{completion}.{completed.name.split('.')[1]}")
+
+
+def view_of(table: Path) -> FileSystemView:
+    storage = LocalStorage(str(table))
+    return load_view(ActiveTimeline(storage, TableConfig.load(storage)), StorageListing(storage))
+
+
+def rows(table: Path) -> pa.Table:
+    result = HudiTable.open(str(table)).read(metadata="off")
+    return pa.Table.from_batches(result.batches, result.schema)
+
+
+def logs_by_slice(view: FileSystemView) -> set[tuple[str, tuple[str, ...]]]:
+    """Base instant and the instants of the logs, of every slice."""
+    slices = [item for partition in view.partitions() for item in view.all_slices(partition)]
+    return {(item.base_instant, tuple(log.name.split("_")[1].split(".")[0] for log in item.log_files)) for item in slices}
+
+
+@pytest.mark.parametrize(
+    ("completions", "expected"),
+    [
+        ({}, {(FIRST, (SECOND, THIRD)), (COMPACTION, ()), (REWRITE, (LAST,))}),
+        ({THIRD: "20261120220810000"}, {(FIRST, (SECOND,)), (COMPACTION, (THIRD,)), (REWRITE, (LAST,))}),
+        ({THIRD: "20261120220820000"}, {(FIRST, (SECOND,)), (COMPACTION, ()), (REWRITE, (THIRD, LAST))}),
+        ({SECOND: "20261120220820000", THIRD: "20261120220820001"}, {(FIRST, ()), (COMPACTION, ()), (REWRITE, (SECOND, THIRD, LAST))}),
+        ({SECOND: REWRITE, THIRD: COMPACTION}, {(FIRST, ()), (COMPACTION, (THIRD,)), (REWRITE, (SECOND, LAST))}),
+    ],
+)
+def test_real_hudi_compacts_the_slices_that_we_see(
+    golden: Golden, hudi_1_2: RealHudi, completions: dict[str, str], expected: set[tuple[str, tuple[str, ...]]]
+) -> None:
+    table = golden("9", "mor_compacted").table
+    for requested, completion in completions.items():
+        complete_at(table, requested, completion)
+    assert logs_by_slice(view_of(table)) == expected
+    assert_same_rows(rows(table), hudi_1_2.snapshot(table, metadata=False), ignore=())
+    instant = hudi_1_2.ask("schedule_compaction", base=str(table), options=WITHOUT_METADATA)
+    assert instant
+    view = view_of(table)
+    planned = {operation.file_group: operation for _, operation in view.pending_compaction_operations()}
+    for partition in view.partitions():
+        for item in view.latest_uncompacted_slices(partition):
+            operation = planned.pop(item.file_group)
+            assert operation.base_instant == item.base_instant
+            assert operation.base_file == (item.base_file.name if item.base_file else None)
+            assert list(operation.log_files) == [log.name for log in item.log_files]
+    assert planned == {}
+
+
+def test_a_failed_write_hides_a_committed_one_from_real_hudi_and_not_from_us(golden: Golden, hudi_1_2: RealHudi) -> None:
+    """The difference that view/slicing.py names: the last deltacommit is complete, so its rows are there."""
+    table = golden("9", "mor_compacted").table
+    (completed,) = (table / ".hoodie" / "timeline").glob(f"{REWRITE}_*")
+    completed.unlink()
+    assert logs_by_slice(view_of(table)) == {(FIRST, (SECOND, THIRD)), (COMPACTION, (LAST,))}
+    theirs = hudi_1_2.snapshot(table, metadata=False)
+    without_last = HudiTable.open(str(table)).read(metadata="off", as_of=COMPACTION)
+    assert_same_rows(theirs, pa.Table.from_batches(without_last.batches, without_last.schema), ignore=())
+    assert (theirs.num_rows, rows(table).num_rows) == (102, 96)
+
+
+@pytest.mark.parametrize(("version", "gone"), [("9", ("20261120221748223", "20261120221800419"))])
+def test_what_was_archived_beyond_a_savepoint_is_read_as_real_hudi_reads_it(
+    golden: Golden, hudi_1_2: RealHudi, version: str, gone: tuple[str, ...]
+) -> None:
+    """`hoodie.archive.beyond.savepoint` leaves the savepoint's commit behind, and the view takes no later instant for an archived one."""
+    table = golden(version, "savepoint_cow").table
+    whole = rows(table)
+    for instant in gone:
+        for file in (table / ".hoodie" / "timeline").glob(f"{instant}*"):
+            file.unlink()
+    ours = rows(table)
+    assert_same_rows(ours, hudi_1_2.snapshot(table, metadata=False), ignore=())
+    assert ours.num_rows == whole.num_rows
+    assert ours.sort_by("_hoodie_record_key") != whole.sort_by("_hoodie_record_key")
