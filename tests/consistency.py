@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.file_group import ROOT, blocks_of, latest_slice
-from hudi_core.metadata_table.listing import MetadataTableListing
-from hudi_core.metadata_table.reader import MetadataTableReader
+from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -87,7 +86,7 @@ def _assert_files(storage: LocalStorage, active: ActiveTimeline, done: Instant) 
 
 def _assert_metadata(storage: LocalStorage, config: TableConfig, timeline: Timeline, instant: str) -> None:
     by_storage = StorageListing(storage)
-    by_metadata = MetadataTableListing(MetadataTableReader(storage, config, timeline))
+    by_metadata = MetadataTable(storage, config, timeline).listing()
     assert by_metadata.partitions() == by_storage.partitions()
     for partition in by_storage.partitions():
         stored = {info.path: info.size for info in by_storage.files(partition) if parse_data_file(info.name) is not None}

@@ -1,7 +1,7 @@
-"""Where the metadata table's `files` partition takes its next log file, and which blocks of an instant count in it.
+"""Where the metadata table's `files` partition takes its next log file, and which blocks of an instant count in it: table version 6.
 
-The partition has one file group, `files-0000-0` (MetadataPartitionType.FILES), whose slices follow the rules of any table of version 6: a
-log file's name carries the base instant of its slice, and a pending compaction starts the next slice.
+The partition has one file group, `files-0000-0` (MetadataPartitionType.FILES). A log file's name carries the base instant of its slice,
+and a pending compaction starts the next slice.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
+from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
+from hudi_core.metadata_table.slices import merged_slices
 from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.model.names import LogFileName, parse_base_file, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.timeline.query import Timeline
@@ -47,32 +49,20 @@ def latest_slice(storage: Storage, timeline: Timeline) -> LatestSlice:
 
     Raises StorageNotFoundError when the partition holds no file group, UnsupportedError when it holds several.
     """
-    bases: dict[FileInfo, BaseFileName] = {}
-    logs: dict[FileInfo, LogFileName] = {}
-    for info in storage.list_files(FOLDER):
-        name = parse_data_file(info.name)
-        if isinstance(name, BaseFileName):
-            bases[info] = name
-        elif isinstance(name, LogFileName):
-            logs[info] = name
-    file_ids = {name.file_id for name in bases.values()} | {name.file_id for name in logs.values()}
-    if not file_ids:
+    slices = merged_slices(FOLDER, storage.list_files(FOLDER), timeline, V6.layout)
+    if not slices:
         raise StorageNotFoundError(
             "hoodie.properties lists the metadata partition `files`, but it holds no file group",
             path=FOLDER,
             remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
         )
-    if len(file_ids) > 1:
-        raise UnsupportedError(f"the metadata partition `files` has {len(file_ids)} file groups, expected one", path=FOLDER)
-    commits = timeline.commits()
-    committed = {info: name for info, name in bases.items() if commits.contains_or_before_start(name.instant)}
-    newest = max(committed.values(), key=lambda name: name.instant, default=None)
-    base_file = next((info for info, name in committed.items() if name == newest), None)
-    start = "" if newest is None else newest.instant
+    if len(slices) > 1:
+        raise UnsupportedError(f"the metadata partition `files` has {len(slices)} file groups, expected one", path=FOLDER)
+    found = slices[0]
+    start = "" if found.base_file is None else parse_base_file(found.base_file.name).instant
     pending = [instant.requested_time for instant in timeline.pending_compactions()]
-    merged = sorted((info for info, name in logs.items() if name.instant >= start), key=lambda info: logs[info].scan_order)
-    base_instant = max([start, *pending, *(logs[info].instant for info in merged)])
-    return LatestSlice(file_ids.pop(), base_instant, base_file, tuple(merged))
+    base_instant = max([start, *pending, *(_log_name(info).instant for info in found.logs)])
+    return LatestSlice(found.file_id, base_instant, found.base_file, found.logs)
 
 
 @dataclass(frozen=True, slots=True)

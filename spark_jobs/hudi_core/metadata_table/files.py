@@ -6,9 +6,10 @@ Pure functions: write stats in, records out; two records in, one out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_record
 from hudi_core.model.partition import NON_PARTITIONED, join
 from hudi_core.model.stats import WriteStat
 
@@ -72,6 +73,20 @@ def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
         else:
             del entries[name]
     return FilesRecord(newer.key, newer.kind, entries)
+
+
+class FilesRules:
+    """group_reader.RecordRules of the `files` partition."""
+
+    keyless = False
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> FilesRecord:
+        """See record.files_record."""
+        return files_record(key, datum, path=path)
+
+    def merge(self, older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
+        """See merge."""
+        return merge(older, newer, path=path)
 
 
 def live_entries(record: FilesRecord | None) -> dict[str, int]:

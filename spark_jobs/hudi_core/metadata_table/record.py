@@ -1,4 +1,4 @@
-"""Records of the metadata table's `files` partition and their Avro form (HoodieMetadataRecord, HoodieMetadataPayload).
+"""The metadata table's records in Avro, and those of its `files` partition (HoodieMetadataRecord, HoodieMetadataPayload).
 
 A record is an HFile cell: the row is the key, the value an Avro datum whose own `key` field is blank and whose `_hoodie_*` fields are null.
 """
@@ -22,10 +22,15 @@ ALL_PARTITIONS = "__all_partitions__"
 
 
 class RecordKind(IntEnum):
-    """The `type` of a record of the `files` partition (MetadataPartitionType)."""
+    """The `type` of a record (MetadataPartitionType). Expression indexes hold records of COLUMN_STATS, PARTITION_STATS or BLOOM_FILTER."""
 
     PARTITIONS = 1
     FILES = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTER = 4
+    RECORD_INDEX = 5
+    PARTITION_STATS = 6
+    SECONDARY_INDEX = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,43 +53,55 @@ class FilesRecord:
     entries: Mapping[str, FileEntry]
 
 
-class RecordCodec:
-    """Decodes records by the schema of the block or file they are in."""
+class MetadataCodec:
+    """Decodes cells by the schema of the block or file they are in, whatever the kind of their records."""
 
     def __init__(self, schema_text: str, *, path: str) -> None:
         """Raises CorruptFileError naming `path` when the text is no Avro schema."""
         try:
-            self._codec = DatumCodec(json.loads(schema_text))
+            self._codec = _codec_of(schema_text)
         except (json.JSONDecodeError, FormatError, RecursionError) as error:
             raise CorruptFileError(f"the schema of the metadata records is not an Avro schema ({error})", path=path) from error
         self._path = path
 
-    def decode(self, key: bytes, value: bytes) -> FilesRecord:
-        """The record of a cell. Raises CorruptFileError when it does not decode, or belongs to another partition than `files`."""
+    def decode(self, key: bytes, value: bytes) -> tuple[str, dict[str, Any]]:
+        """A cell's key and its datum. Raises CorruptFileError when it does not decode to a record."""
         datum = self._codec.decode(value, path=self._path)
         name = Reader(key, self._path).utf8(len(key))
         if not isinstance(datum, dict):
             raise CorruptFileError(f"metadata record {name!r} is not an Avro record", path=self._path)
-        number, files = datum.get("type"), datum.get("filesystemMetadata")
-        if number not in (RecordKind.PARTITIONS, RecordKind.FILES) or not (files is None or isinstance(files, dict)):
-            raise CorruptFileError(f"metadata record {name!r} is of type {number!r}, not a list of files", path=self._path)
-        kind = RecordKind(number)
-        entries = {file: self._entry(name, file, info) for file, info in (files or {}).items()}
-        if kind is RecordKind.FILES:
-            self._check_sizes(name, entries)
-        return FilesRecord(name, kind, entries)
+        return name, datum
 
-    def _entry(self, key: str, file: str, info: Any) -> FileEntry:
-        size, is_deleted = (info.get("size"), info.get("isDeleted")) if isinstance(info, dict) else (None, None)
-        if not isinstance(size, int) or not isinstance(is_deleted, bool):
-            raise CorruptFileError(f"metadata record {key!r} has a broken entry for {file!r}", path=self._path)
-        return FileEntry(size, is_deleted)
 
-    def _check_sizes(self, key: str, entries: Mapping[str, FileEntry]) -> None:
-        """Hudi refuses such records when it merges them (HoodieMetadataPayload.validatePayload)."""
-        for file, entry in entries.items():
-            if entry.size <= 0 and not entry.is_deleted:
-                raise CorruptFileError(f"metadata record {key!r} gives {file!r} a size of {entry.size} bytes", path=self._path)
+def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecord:
+    """The record of the `files` partition that a datum is; raises CorruptFileError naming `path` when it is of another kind."""
+    number, files = datum.get("type"), datum.get("filesystemMetadata")
+    if number not in (RecordKind.PARTITIONS, RecordKind.FILES) or not (files is None or isinstance(files, dict)):
+        raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not a list of files", path=path)
+    kind = RecordKind(number)
+    entries = {file: _entry(key, file, info, path) for file, info in (files or {}).items()}
+    if kind is RecordKind.FILES:
+        _check_sizes(key, entries, path)
+    return FilesRecord(key, kind, entries)
+
+
+def _entry(key: str, file: str, info: Any, path: str) -> FileEntry:
+    size, is_deleted = (info.get("size"), info.get("isDeleted")) if isinstance(info, dict) else (None, None)
+    if not isinstance(size, int) or not isinstance(is_deleted, bool):
+        raise CorruptFileError(f"metadata record {key!r} has a broken entry for {file!r}", path=path)
+    return FileEntry(size, is_deleted)
+
+
+def _check_sizes(key: str, entries: Mapping[str, FileEntry], path: str) -> None:
+    """Hudi refuses such records when it merges them (HoodieMetadataPayload.validatePayload)."""
+    for file, entry in entries.items():
+        if entry.size <= 0 and not entry.is_deleted:
+            raise CorruptFileError(f"metadata record {key!r} gives {file!r} a size of {entry.size} bytes", path=path)
+
+
+@lru_cache(maxsize=16)
+def _codec_of(text: str) -> DatumCodec:
+    return DatumCodec(json.loads(text))
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Which blocks of the metadata table's log files count (HoodieTableMetadataUtil.getValidInstantTimestamps of Hudi 0.15).
+"""Which blocks of the metadata table's log files count (HoodieTableMetadataUtil.getValidInstantTimestamps of Hudi 0.15 and 1.x; facts 8.8).
 
 The metadata table completes an instant before the data table does, so its own timeline is not enough: a block counts when its instant is
 completed on the data timeline too, or is one that only the metadata table has.
@@ -26,16 +26,22 @@ RolledBack = Callable[[Instant], list[str]]
 """The instants that a completed rollback or restore of the data table took back."""
 
 
-def valid_instants(data: Timeline, metadata: Timeline, rolled_back: RolledBack) -> frozenset[str]:
+def valid_instants(data: Timeline, metadata: Timeline, rolled_back: RolledBack, *, suffixes: bool = True) -> frozenset[str]:
     """The instants whose blocks count, of the data table's and the metadata table's timelines.
+
+    `suffixes` says how the metadata table's own instants are told (TableVersion.metadata_suffixes): by their suffix; else they are all
+    completed deltacommits that are not pending on the data timeline.
 
     Instants that were rolled back count as well: rollback commands in the log take their blocks away, and without them nothing would. A
     data instant older than the timeline is not among them, since archiving waits until the metadata table has compacted it.
     """
     valid = {instant.requested_time for instant in data.completed()}
+    pending = data.pending().requested_times
     for instant in metadata.completed():
-        if instant.action in (Action.ROLLBACK, Action.RESTORE) or (instant.action == Action.DELTA_COMMIT and is_own(instant.requested_time)):
-            valid.add(instant.requested_time)
+        time = instant.requested_time
+        own = instant.action == Action.DELTA_COMMIT and (is_own(time) if suffixes else time not in pending or time.startswith(SOLO_COMMIT))
+        if own or instant.action in (Action.ROLLBACK, Action.RESTORE):
+            valid.add(time)
     # Real Hudi reads only the rollbacks that are newer than the earliest valid instant; an older one names instants whose blocks are gone.
     earliest = min(valid, default=SOLO_COMMIT)
     for instant in data.completed().of_actions(Action.ROLLBACK, Action.RESTORE):
@@ -58,7 +64,7 @@ def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
     The completed file of a rollback is empty after a crash; its plan then says which instant it was (getRollbackedCommits).
     """
     path = timeline.path_of(instant)
-    details = timeline.read_any(instant.requested_time, instant.action, State.COMPLETED)
+    details = timeline.read_of(instant)
     if instant.action == Action.RESTORE:
         by_instant = details.get("hoodieRestoreMetadata")
         lists = by_instant.values() if isinstance(by_instant, dict) else [None]

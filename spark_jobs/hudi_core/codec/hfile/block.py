@@ -23,6 +23,8 @@ _CRC32C_TYPE = 2
 _GZIP_WINDOW = 31
 # Deflate cannot expand more than 1032-fold; a header that claims more is wrong, and is refused before memory is taken.
 _MAX_EXPANSION = 1040
+_MAX_DATA = 1 << 30
+"""Bytes of a block uncompressed; Hudi's blocks are 1 MiB, or one larger value."""
 _GZIP_HEADER = bytes.fromhex("1f8b08000000000000ff")
 
 
@@ -113,7 +115,7 @@ def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int)
         if len(compressed) != size:
             raise source.fail(f"uncompressed HFile block of {len(compressed)} bytes claims {size}")
         return bytes(compressed)
-    if size > _MAX_EXPANSION * (len(compressed) + 1):
+    if size > _MAX_EXPANSION * (len(compressed) + 1) or size > _MAX_DATA:
         raise source.fail(f"HFile block of {len(compressed)} compressed bytes claims {size} uncompressed ones")
     inflater = zlib.decompressobj(_GZIP_WINDOW)
     try:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from hudi_core.codec.binary import Reader
 
 _LENGTHS = struct.Struct(">iih")
-_KEY_TAIL = bytes.fromhex("007fffffffffffffff04")
-_KEY_OVERHEAD = 2 + len(_KEY_TAIL)
+KEY_TAIL = bytes.fromhex("007fffffffffffffff04")
+"""What follows the row in every cell key that Hudi writes."""
+_KEY_OVERHEAD = 2 + len(KEY_TAIL)
 _MAX_ROW = 0x7FFF
 _NO_MVCC = b"\0"
 
@@ -22,7 +23,7 @@ def cell_key(row: bytes) -> bytes:
     """The whole cell key of a record key; raises ValueError when it is longer than 32767 bytes."""
     if len(row) > _MAX_ROW:
         raise ValueError(f"a key of {len(row)} bytes does not fit an HFile cell (at most {_MAX_ROW})")
-    return len(row).to_bytes(2, "big") + row + _KEY_TAIL
+    return len(row).to_bytes(2, "big") + row + KEY_TAIL
 
 
 def row_of_key(key: bytes, source: Reader) -> bytes:
@@ -39,10 +40,10 @@ def encode_cell(row: bytes, value: bytes) -> bytes:
     return b"".join((struct.pack(">ii", len(key), len(value)), key, value, _NO_MVCC))
 
 
-def read_cells(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[bytes, bytes]]:
-    """The (row, value) pairs of a decompressed data block in order. Raises CorruptFileError.
+def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
+    """Where each cell of a decompressed data block has its row and its value: start and end of both. Raises CorruptFileError.
 
-    One Python step per cell: the metadata table's `files` partition, the only one this engine reads whole, has one cell per partition.
+    One Python step per cell; codec.hfile.cells does without where the cells have the form that Hudi writes.
     """
     source = Reader(data, path)
     size = len(data)
@@ -56,7 +57,7 @@ def read_cells(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[byt
         end = value_start + value_length
         if key_length < _KEY_OVERHEAD or value_length < 0 or not 0 <= row_length <= key_length - _KEY_OVERHEAD or end > size:
             raise source.fail(f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})")
-        yield data[start + 2 : start + 2 + row_length], data[value_start:end]
+        yield start + 2, start + 2 + row_length, value_start, end
         position = end
         if with_mvcc:
             position = _skip_mvcc(data, position, path)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.block import Block, Magic, read_block
+from hudi_core.codec.hfile.cells import CellBlock, decode_cells
 from hudi_core.codec.hfile.index import IndexEntry, decode_inner_index, decode_root_index
-from hudi_core.codec.hfile.keyvalue import read_cells, row_of_key
+from hudi_core.codec.hfile.keyvalue import row_of_key
 from hudi_core.codec.hfile.proto import decode_file_info
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer
 from hudi_core.errors import CorruptFileError, UnsupportedError
@@ -42,7 +43,8 @@ class HFileReader:
         self._rows: list[bytes] = []
         self._meta_index: dict[str, IndexEntry] = {}
         self._file_info: dict[str, bytes] = {}
-        self._last_block: tuple[IndexEntry, dict[bytes, bytes]] | None = None
+        self._last_block: tuple[IndexEntry, CellBlock] | None = None
+        self._inner: dict[int, tuple[list[IndexEntry], list[bytes]]] = {}
 
     @staticmethod
     def of_bytes(data: bytes | memoryview, path: str) -> HFileReader:
@@ -84,29 +86,64 @@ class HFileReader:
 
     def lookup(self, key: bytes) -> bytes | None:
         """The value of a record key, or None. A base HFile has unique keys; of a repeated key one of the values is returned."""
-        index = self._open()
-        position = bisect_right(self._rows, key) - 1
-        entry = None if position < 0 else self._leaf_of(index[position], key)
-        if entry is None:
-            return None
-        if self._last_block is None or self._last_block[0] != entry:
-            self._last_block = entry, dict(self._cells(entry))
-        return self._last_block[1].get(key)
+        return next((value for _, value in self.lookup_many((key,))), None)
 
-    def lookup_many(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """The (key, value) pairs of those of `keys` that are there. With sorted keys each data block is read once."""
-        for key in keys:
-            value = self.lookup(key)
-            if value is not None:
-                yield key, value
+    def lookup_many(self, keys: Sequence[bytes], *, unique: bool = True) -> Iterator[tuple[bytes, bytes]]:
+        """The (key, value) pairs of those of `keys` that are there, in order; `keys` must be sorted and distinct.
+
+        Each data block that may hold a wanted key is read once. Without `unique`, every cell of a key that repeats is given, as in the HFile
+        of a log block, at the cost of one more block where a key starts a block.
+        """
+        position = 0
+        while position < len(keys):
+            key = keys[position]
+            cells = None
+            for entry in self._blocks_from(key, unique=unique):
+                cells = self._cells(entry)
+                if len(cells) and (unique or cells.row(len(cells) - 1) >= key):
+                    break
+            if cells is None or not len(cells):
+                position += 1
+                continue
+            last = cells.row(len(cells) - 1)
+            end = bisect_right(keys, last, lo=position)
+            if not unique and end > position and keys[end - 1] == last:
+                end -= 1  # the key may go on in the next block
+            if end > position:
+                yield from cells.select(keys[position:end])
+            elif not unique and key == last:
+                yield from self._repeated(key)
+                end = position + 1
+            position = max(end, position + 1)
+
+    def prefix_items(self, prefixes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once; keys may repeat."""
+        covered: bytes | None = None
+        for prefix in prefixes:
+            if covered is not None and prefix.startswith(covered):
+                continue
+            covered = prefix
+            yield from self._from(prefix, prefix)
+
+    def _repeated(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return ((row, value) for row, value in self._from(key, key) if row == key)
+
+    def _from(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The cells from the first one at or after `key` on, as long as they start with `prefix`."""
+        for entry in self._blocks_from(key, unique=False):
+            cells = self._cells(entry)
+            for row, value in cells.items(cells.first_at(key)):
+                if not row.startswith(prefix):
+                    return
+                yield row, value
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Every (key, value) pair in the file's order; keys may repeat in the HFile of a log block."""
         count = 0
-        for entry in self._data_blocks():
-            for cell in self._cells(entry):
-                count += 1
-                yield cell
+        for entry in self._blocks_from(None, unique=False):
+            cells = self._cells(entry)
+            count += len(cells)
+            yield from cells.items()
         if count != self.entry_count:
             raise CorruptFileError(f"HFile holds {count} entries, its trailer says {self.entry_count}", path=self._path)
 
@@ -139,39 +176,49 @@ class HFileReader:
         if encoding != b"NONE":
             raise UnsupportedError(f"HFile data block encoding {encoding!r} is not supported", path=self._path)
 
-    def _data_blocks(self) -> Iterator[IndexEntry]:
-        pending = [(entry, self.trailer.data_index_levels - 1) for entry in reversed(self._open())]
+    def _blocks_from(self, key: bytes | None, *, unique: bool) -> Iterator[IndexEntry]:
+        """The data blocks in order from the one on that may hold `key` (None: from the first).
+
+        With `unique`, none when `key` is less than every key, and a block that starts with `key` is the first; without, the block before
+        it is, which may end with the same key.
+        """
+        self._open()
         last = -1
-        while pending:
-            entry, depth = pending.pop()
-            if depth > 0:
-                pending.extend((child, depth - 1) for child in reversed(self._children(entry)))
-                continue
+        for entry in self._walk(self._data_index or [], self._rows, self.trailer.data_index_levels - 1, key, unique):
             # Without this, a forged index could have one block read without end.
             if entry.offset <= last:
                 raise CorruptFileError(f"HFile index goes back from byte {last} to byte {entry.offset}", path=self._path)
             last = entry.offset
             yield entry
 
-    def _leaf_of(self, entry: IndexEntry, key: bytes) -> IndexEntry | None:
-        for _ in range(self.trailer.data_index_levels - 1):
-            children = self._children(entry)
-            rows = [row_of_key(child.key, Reader(child.key, self._path)) for child in children]
-            position = bisect_right(rows, key) - 1
-            if position < 0:
-                return None
-            entry = children[position]
-        return entry
+    def _walk(self, entries: list[IndexEntry], rows: list[bytes], depth: int, key: bytes | None, unique: bool) -> Iterator[IndexEntry]:
+        start = 0
+        if key is not None:
+            start = (bisect_right(rows, key) if unique else max(bisect_left(rows, key), 1)) - 1
+        if start < 0:
+            return
+        for position in range(start, len(entries)):
+            entry = entries[position]
+            if depth == 0:
+                yield entry
+            else:
+                yield from self._walk(*self._children(entry), depth - 1, key if position == start else None, unique)
 
-    def _children(self, entry: IndexEntry) -> list[IndexEntry]:
-        children = decode_inner_index(self._block(entry, _INNER).data, self._path)
-        if not children:
-            raise CorruptFileError(f"HFile index block at byte {entry.offset} is empty", path=self._path)
-        return children
+    def _children(self, entry: IndexEntry) -> tuple[list[IndexEntry], list[bytes]]:
+        """An inner index block's entries and their rows; kept, since together they are no larger than the index."""
+        if entry.offset not in self._inner:
+            children = decode_inner_index(self._block(entry, _INNER).data, self._path)
+            if not children:
+                raise CorruptFileError(f"HFile index block at byte {entry.offset} is empty", path=self._path)
+            self._inner[entry.offset] = children, [row_of_key(child.key, Reader(child.key, self._path)) for child in children]
+        return self._inner[entry.offset]
 
-    def _cells(self, entry: IndexEntry) -> Iterator[tuple[bytes, bytes]]:
-        with_mvcc = int.from_bytes(self._file_info.get("KEY_VALUE_VERSION", b""), "big") == 1
-        return read_cells(self._block(entry, _DATA).data, self._path, with_mvcc=with_mvcc)
+    def _cells(self, entry: IndexEntry) -> CellBlock:
+        """The cells of a data block; the last one is kept."""
+        if self._last_block is None or self._last_block[0] != entry:
+            with_mvcc = int.from_bytes(self._file_info.get("KEY_VALUE_VERSION", b""), "big") == 1
+            self._last_block = entry, decode_cells(self._block(entry, _DATA).data, self._path, with_mvcc=with_mvcc)
+        return self._last_block[1]
 
     def _block(self, entry: IndexEntry, expected: frozenset[Magic]) -> Block:
         if entry.offset + entry.disk_size > self.trailer.load_on_open_offset:

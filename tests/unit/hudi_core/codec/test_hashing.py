@@ -5,8 +5,10 @@ from __future__ import annotations
 import zipfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hudi_core.codec.hashing import file_group_index, java_string_hash
+from hudi_core.codec.hashing import file_group_index, file_group_indexes, java_string_hash
 from hudi_core.codec.hfile.reader import HFileReader
 from tests.golden_data import golden_root
 
@@ -47,3 +49,20 @@ def test_real_hudi_put_each_key_into_the_file_group_of_its_hash(case: str) -> No
     for by_group in groups.values():
         for index, group in enumerate(sorted(by_group)):
             assert {file_group_index(key.decode("utf-8"), len(by_group)) for key in by_group[group]} <= {index}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(max_size=12), min_size=60, max_size=90), st.integers(1, 40))
+def test_many_keys_at_once_give_what_each_gives(keys: list[str], count: int) -> None:
+    expected = [file_group_index(key, count) for key in keys]
+    assert file_group_indexes(keys, count).tolist() == expected
+    assert file_group_indexes(keys[:3], count).tolist() == expected[:3]
+
+
+def test_the_smallest_hash_among_many() -> None:
+    """`polygenelubricants` hashes to Integer.MIN_VALUE."""
+    keys = ["polygenelubricants"] * 100
+    for count in (3, 7, 10):
+        assert set(file_group_indexes(keys, count).tolist()) == {file_group_index(keys[0], count)}
+    with pytest.raises(ValueError, match="at least one"):
+        file_group_indexes(keys, 0)

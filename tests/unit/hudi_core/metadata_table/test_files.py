@@ -7,7 +7,7 @@ import pytest
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.metadata_table.files import commit_records, live_entries, merge, partition_key, partition_of_key, rollback_records
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordCodec, RecordKind
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, MetadataCodec, RecordKind, files_record
 from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.commit_metadata import decode_commit
 from hudi_core.timeline.containers import decode_any
@@ -34,8 +34,8 @@ def golden_records(case: str) -> dict[str, dict[str, FilesRecord]]:
     found: dict[str, dict[str, FilesRecord]] = {}
     for name, content, block in log_hfiles(case):
         if name.split("/")[-2:-1] == ["files"] and "/.hoodie/metadata/" in name:
-            codec = RecordCodec(block.schema or "", path=name)
-            records = [codec.decode(*item) for item in HFileReader.of_bytes(content, name).items()]
+            codec = MetadataCodec(block.schema or "", path=name)
+            records = [files_record(*codec.decode(*item), path=name) for item in HFileReader.of_bytes(content, name).items()]
             found.setdefault(block.instant_time or "", {}).update(by_key(records))
     return found
 

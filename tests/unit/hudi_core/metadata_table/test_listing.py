@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.listing import MetadataTableListing
-from hudi_core.metadata_table.reader import MetadataTableReader
+from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
@@ -17,7 +16,7 @@ from tests.golden_data import GoldenCase
 def test_files_are_sorted_and_carry_their_sizes(golden: Callable[[str, str], GoldenCase]) -> None:
     storage = LocalStorage(golden("6", "multilevel_encoded").table)
     config = TableConfig.load(storage)
-    listing: FileListing = MetadataTableListing(MetadataTableReader(storage, config, ActiveTimeline(storage, config).load()))
+    listing: FileListing = MetadataTable(storage, config, ActiveTimeline(storage, config).load()).listing()
     assert len(listing.partitions()) > 1
     for partition in listing.partitions():
         files = listing.files(partition)

@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordCodec, RecordKind, encode_items, schema_text
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, MetadataCodec, RecordKind, encode_items, files_record, schema_text
 from tests.golden_data import golden_cases
 from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles
 
-CODEC = RecordCodec(schema_text(), path="f")
+CODEC = MetadataCodec(schema_text(), path="f")
+FILE_KINDS = (RecordKind.PARTITIONS, RecordKind.FILES)
+
+
+def decode(item: tuple[bytes, bytes], codec: MetadataCodec = CODEC, path: str = "f") -> FilesRecord:
+    return files_record(*codec.decode(*item), path=path)
 
 
 def test_records_of_real_hudi_encode_to_the_same_bytes() -> None:
@@ -25,8 +30,8 @@ def test_records_of_real_hudi_encode_to_the_same_bytes() -> None:
         for name, content, block in log_hfiles(case):
             if name.split("/")[-2] == "files":
                 items = list(HFileReader.of_bytes(content, name).items())
-                codec = RecordCodec(block.schema or "", path=name)
-                assert encode_items(codec.decode(*item) for item in items) == items
+                codec = MetadataCodec(block.schema or "", path=name)
+                assert encode_items(decode(item, codec, name) for item in items) == items
                 seen += len(items)
     assert seen > 200
 
@@ -55,12 +60,12 @@ ENTRIES = st.dictionaries(st.text(max_size=10), st.one_of(st.builds(FileEntry, s
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.dictionaries(st.text(max_size=10), st.tuples(st.sampled_from(RecordKind), ENTRIES), max_size=6))
+@given(st.dictionaries(st.text(max_size=10), st.tuples(st.sampled_from(FILE_KINDS), ENTRIES), max_size=6))
 def test_round_trip_in_key_order(parts: dict[str, tuple[RecordKind, dict[str, FileEntry]]]) -> None:
     records = [FilesRecord(key, kind, entries) for key, (kind, entries) in parts.items()]
     items = encode_items(records)
     assert [key for key, _ in items] == sorted(key.encode() for key in parts)
-    assert sorted((CODEC.decode(*item) for item in items), key=lambda record: record.key) == sorted(records, key=lambda record: record.key)
+    assert sorted((decode(item) for item in items), key=lambda record: record.key) == sorted(records, key=lambda record: record.key)
 
 
 def test_the_documented_datum() -> None:
@@ -87,12 +92,12 @@ def datum(**values: Any) -> bytes:
 
 def test_records_that_are_no_list_of_files_are_corrupt() -> None:
     good = datum(filesystemMetadata={"f": {"size": 1, "isDeleted": False}})
-    assert CODEC.decode(b"p", good).entries == {"f": FileEntry(1)}
-    assert CODEC.decode(b"p", datum()).entries == {}
+    assert decode((b"p", good)).entries == {"f": FileEntry(1)}
+    assert decode((b"p", datum())).entries == {}
     empty_file = datum(filesystemMetadata={"f": {"size": 0, "isDeleted": False}})
     for value in (datum(type=3), empty_file, *(good[:end] for end in range(len(good))), good + b"\0"):
         with pytest.raises(CorruptFileError) as caught:
-            CODEC.decode(b"p", value)
+            decode((b"p", value))
         assert caught.value.path == "f"
     with pytest.raises(CorruptFileError, match="UTF-8"):
         CODEC.decode(b"\xff", good)
@@ -101,5 +106,5 @@ def test_records_that_are_no_list_of_files_are_corrupt() -> None:
 @pytest.mark.parametrize("schema", ["", "{}", "[", '"string"', '{"type":"record","name":"r","fields":[]}'])
 def test_another_schema_is_corrupt(schema: str) -> None:
     with pytest.raises(CorruptFileError) as caught:
-        RecordCodec(schema, path="x.hfile").decode(b"p", b"")
+        decode((b"p", b""), MetadataCodec(schema, path="x.hfile"), "x.hfile")
     assert caught.value.path == "x.hfile"

@@ -47,6 +47,21 @@ def test_the_metadata_tables_own_instants_count() -> None:
     assert valid_instants(Timeline(), metadata, nothing) == {*own, T2 + "006"}
 
 
+def test_without_suffixes_every_deltacommit_counts_that_is_not_pending_on_the_data_timeline() -> None:
+    """Version 8 on: the metadata table's own instants look like any other."""
+    solo = "00000000000000002"
+    data = Timeline([done(T1), Instant(T3, Action.DELTA_COMMIT, State.INFLIGHT)])
+    metadata = Timeline(
+        [
+            *(done(time, Action.DELTA_COMMIT) for time in (solo, T1, T2, T3)),
+            Instant(R, Action.DELTA_COMMIT, State.INFLIGHT),
+            done("20260101000000004", Action.COMMIT),
+            done("20260101000000005", Action.ROLLBACK),
+        ]
+    )
+    assert valid_instants(data, metadata, nothing, suffixes=False) == {solo, T1, T2, "20260101000000005"}
+
+
 @pytest.mark.parametrize(
     ("time", "own"), [(T1, False), (T1 + "007", False), (T1 + "000", False), (T1 + "006", True), (T1 + "010", True), (T1 + "0100", False)]
 )

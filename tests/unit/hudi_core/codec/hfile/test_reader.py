@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.codec.hfile.reader import HFileReader
@@ -38,7 +40,7 @@ def test_every_base_hfile_of_real_hudi_decodes() -> None:
             items = list(reader.items())
             assert len(items) == reader.entry_count
             assert [key for key, _ in items] == sorted({key for key, _ in items})
-            assert list(reader.lookup_many(key for key, _ in items)) == items
+            assert list(reader.lookup_many([key for key, _ in items])) == items
             assert reader.lookup(b"\0") is None
             assert reader.lookup(b"\xff" * 5) is None
             assert str(reader.schema()).startswith('{"type":"record","name":"HoodieMetadataRecord"')
@@ -80,7 +82,7 @@ def test_a_lookup_reads_the_trailer_the_load_on_open_section_and_one_block() -> 
 def test_sorted_lookups_read_each_block_once() -> None:
     file = Counting(write_hfile(ITEMS, schema="{}", block_size=500))
     reader = file.open()
-    assert list(reader.lookup_many(key for key, _ in ITEMS)) == ITEMS
+    assert list(reader.lookup_many([key for key, _ in ITEMS])) == ITEMS
     assert len(file.ranges) == 2 + reader.trailer.data_index_count
 
 
@@ -97,10 +99,39 @@ def test_deeper_indexes_are_followed() -> None:
     file = Counting(two_level_hfile([blocks[start : start + 4] for start in range(0, 20, 4)]))
     reader = file.open()
     assert list(reader.items()) == ITEMS
+    assert list(reader.prefix_items([b"key-03", b"key-1"])) == ITEMS[30:40] + ITEMS[100:]
+    fresh = file.open()
     file.ranges.clear()
-    assert reader.lookup(b"key-033") == b"value-33" * 3
-    assert len(file.ranges) == 2, "one leaf index block and one data block"
-    assert reader.lookup(b"a") is None
+    assert fresh.lookup(b"key-033") == b"value-33" * 3
+    assert len(file.ranges) == 4, "trailer, load-on-open section, one leaf index block and one data block"
+    assert fresh.lookup(b"a") is None
+
+
+KEYS = st.integers(0, 40).map(lambda number: b"k%d" % number)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(KEYS, max_size=60), st.sets(KEYS, max_size=20), st.integers(20, 400))
+def test_keys_and_prefixes_give_every_cell_of_a_file_with_repeated_keys(rows: list[bytes], asked: set[bytes], block_size: int) -> None:
+    items = [(row, b"%d" % index) for index, row in enumerate(sorted(rows))]
+    keys = sorted(asked)
+    reader = HFileReader.of_bytes(write_hfile(items, schema="{}", block_size=block_size), "f")
+    assert list(reader.lookup_many(keys, unique=False)) == [item for item in items if item[0] in asked]
+    assert list(reader.prefix_items(keys)) == [item for item in items if item[0].startswith(tuple(asked))]
+    once = list({row: (row, value) for row, value in items}.values())
+    single = HFileReader.of_bytes(write_hfile(once, schema="{}", block_size=block_size), "f")
+    assert list(single.lookup_many(keys)) == [item for item in once if item[0] in asked]
+    assert [single.lookup(key) for key in keys] == [dict(once).get(key) for key in keys]
+
+
+def test_a_key_that_goes_on_in_the_next_block_is_found_whole() -> None:
+    """HBase, unlike Hudi's native writer, may part equal keys: two data blocks that share one."""
+    blocks = [[(b"a", b"1"), (b"k", b"2")], [(b"k", b"3"), (b"k", b"4")], [(b"k", b"5"), (b"z", b"6")]]
+    reader = HFileReader.of_bytes(two_level_hfile([blocks[:2], blocks[2:]]), "f")
+    expected = [(b"k", b"2"), (b"k", b"3"), (b"k", b"4"), (b"k", b"5")]
+    assert list(reader.lookup_many([b"k"], unique=False)) == expected
+    assert list(reader.lookup_many([b"a", b"b", b"k", b"l", b"z"], unique=False)) == [(b"a", b"1"), *expected, (b"z", b"6")]
+    assert list(reader.prefix_items([b"k"])) == expected
 
 
 def test_an_empty_hfile_has_nothing() -> None:

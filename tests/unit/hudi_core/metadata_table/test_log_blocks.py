@@ -1,6 +1,8 @@
-"""The scan over the metadata table's log files."""
+"""Which blocks of the metadata table's log files count, and what they say together."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -9,9 +11,12 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.metadata_table.log_records import BlockFilter, merged_records
+from hudi_core.metadata_table.files import FilesRules
+from hudi_core.metadata_table.group_reader import GroupReader
+from hudi_core.metadata_table.log_blocks import BlockFilter
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordKind, encode_items, schema_text
-from hudi_core.storage.base import FileInfo
+from hudi_core.metadata_table.slices import MergedSlice
+from hudi_core.storage.memory import MemoryStorage
 
 FILTER = BlockFilter(committed=lambda instant: instant != "4", valid=frozenset({"1", "2", "3", "4"}), latest="8")
 
@@ -32,10 +37,12 @@ def delete_block(*keys: str) -> bytes:
     return encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: "1"}, encode_delete_block([DeleteRecord(key, "files", None) for key in keys]))
 
 
-def scan(*logs: bytes) -> dict[str, int]:
-    infos = [FileInfo(f".files-0000-0_0.log.{index + 1}_0-0-0", len(data), 0.0) for index, data in enumerate(logs)]
-    contents = {info.path: data for info, data in zip(infos, logs, strict=True)}
-    records = merged_records(infos, lambda info: lambda start, length: contents[info.path][start : start + length], FILTER)
+def scan(*logs: bytes, blocks: BlockFilter = FILTER) -> dict[str, int]:
+    storage = MemoryStorage()
+    for index, data in enumerate(logs):
+        storage.write(f".files-0000-0_0.log.{index + 1}_0-0-0", data)
+    merged = MergedSlice("files-0000-0", None, tuple(storage.list_files("")))
+    records = GroupReader(storage, merged, blocks, FilesRules()).all()
     return {name: entry.size for record in records.values() for name, entry in record.entries.items()}
 
 
@@ -49,6 +56,11 @@ def test_blocks_of_other_instants_do_not_count() -> None:
 
 def test_the_scan_ends_at_the_first_block_after_the_last_instant() -> None:
     assert scan(data_block("1", a=5), data_block("9", b=6), data_block("2", c=7)) == {"a": 5}
+
+
+def test_from_hudi_1_on_a_block_after_the_last_instant_is_passed_over() -> None:
+    passing = replace(FILTER, valid=FILTER.valid | {"9"}, stops_at_newer=False)
+    assert scan(data_block("1", a=5), data_block("9", b=6), data_block("2", c=7), blocks=passing) == {"a": 5, "c": 7}
 
 
 def test_a_rollback_takes_the_blocks_of_its_target_wherever_they_are() -> None:
@@ -66,8 +78,11 @@ def test_a_damaged_block_is_an_error_unless_a_rollback_takes_it_away() -> None:
 
 def test_the_empty_delete_block_of_a_new_file_group_is_passed_over() -> None:
     assert scan(delete_block(), data_block("1", a=5)) == {"a": 5}
-    with pytest.raises(UnsupportedError, match="deletes of whole records"):
-        scan(delete_block("p"))
+
+
+def test_a_delete_drops_what_came_before_it() -> None:
+    assert scan(data_block("1", a=5), delete_block("p"), data_block("1", b=6)) == {"b": 6}
+    assert scan(data_block("1", a=5), delete_block("q", "p")) == {}
 
 
 def test_blocks_that_do_not_belong_here_are_refused() -> None:

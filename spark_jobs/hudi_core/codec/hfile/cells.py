@@ -1,0 +1,199 @@
+"""A decompressed data block of an HFile as offsets, so that single cells are found by binary search and never copied in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hudi_core.codec.hfile.keyvalue import KEY_TAIL, cell_bounds
+
+_Offsets = NDArray[np.int64]
+_Octets = NDArray[np.uint8]
+_MIN_CELLS = 32
+"""Below this many cells the loop over them is as fast as NumPy."""
+_MAX_ROW_LENGTHS = 128
+_DENSE = 64
+"""Above one wanted key per this many cells, all keys are searched at once; below, each by itself."""
+_MAX_MATRIX = 1 << 24
+"""Bytes of all rows side by side, padded to one length, above which keys are searched one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellBlock:
+    """The cells of one block in file order: cell i has the row `data[rows[i]:row_ends[i]]` and the value `data[values[i]:value_ends[i]]`."""
+
+    data: bytes
+    rows: _Offsets
+    row_ends: _Offsets
+    values: _Offsets
+    value_ends: _Offsets
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def row(self, index: int) -> bytes:
+        """The row, which is the record key in UTF-8."""
+        return self.data[self.rows[index] : self.row_ends[index]]
+
+    def value(self, index: int) -> bytes:
+        """The value."""
+        return self.data[self.values[index] : self.value_ends[index]]
+
+    def first_at(self, key: bytes, start: int = 0) -> int:
+        """The position of the first cell from `start` on whose row is `key` or greater; the number of cells when there is none."""
+        low, high = start, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.row(middle) < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
+        """The (row, value) pairs from a position on."""
+        data = self.data
+        bounds = zip(self.rows.tolist(), self.row_ends.tolist(), self.values.tolist(), self.value_ends.tolist(), strict=True)
+        for row, row_end, value, value_end in islice(bounds, start, None):
+            yield data[row:row_end], data[value:value_end]
+
+    def select(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """The (row, value) pairs whose row is among the sorted `keys`, in order; every cell of a repeated row."""
+        found = self._search(keys) if len(keys) * _DENSE > len(self) else None
+        if found is not None:
+            data = self.data
+            keys_found, cells = found
+            for index, value, end in zip(keys_found.tolist(), self.values[cells].tolist(), self.value_ends[cells].tolist(), strict=True):
+                yield keys[index], data[value:end]
+            return
+        position, count = 0, len(self)
+        for key in keys:
+            position = self.first_at(key, position)
+            while position < count and self.row(position) == key:
+                yield key, self.value(position)
+                position += 1
+
+    def _search(self, keys: Sequence[bytes]) -> tuple[_Offsets, _Offsets] | None:
+        """Positions of the keys that are there and of their cells, by one search; None where padding could not tell rows apart."""
+        matrix = self._matrix()
+        wanted = np.array(keys, dtype=np.bytes_)
+        # NumPy takes NUL bytes at the end for padding.
+        if matrix is None or any(key.endswith(b"\0") for key in keys):
+            return None
+        cells = np.searchsorted(matrix, wanted)
+        inside = np.minimum(cells, len(matrix) - 1)
+        keys_found = np.flatnonzero(matrix[inside] == wanted)
+        cells = cells[keys_found]
+        following = cells[cells + 1 < len(matrix)]
+        repeated = matrix[following + 1] == matrix[following]
+        return None if repeated.any() else (keys_found, cells)
+
+    def _matrix(self) -> NDArray[Any] | None:
+        """The rows as fixed-width strings."""
+        lengths = self.row_ends - self.rows
+        width = int(lengths.max(initial=0))
+        octets = np.frombuffer(self.data, dtype=np.uint8)
+        if not len(self) or lengths.min() == 0 or width * len(self) > _MAX_MATRIX or (octets[self.row_ends - 1] == 0).any():
+            return None
+        columns = np.arange(width)
+        # A row's padding is read from what follows it, which is within the block, and then blanked.
+        rows = octets[np.minimum(self.rows[:, None] + columns, len(octets) - 1)]
+        if lengths.min() != width:
+            rows[columns >= lengths[:, None]] = 0
+        matrix: NDArray[Any] = rows.reshape(-1).view(f"S{width}")
+        return matrix
+
+
+def decode_cells(data: bytes, path: str, *, with_mvcc: bool) -> CellBlock:
+    """The cells of a decompressed data block. Raises CorruptFileError naming `path`."""
+    block = _by_tails(data) if with_mvcc else None
+    if block is not None:
+        return block
+    bounds = np.array(list(cell_bounds(data, path, with_mvcc=with_mvcc)), dtype=np.int64).reshape(-1, 4)
+    return CellBlock(data, bounds[:, 0], bounds[:, 1], bounds[:, 2], bounds[:, 3])
+
+
+def _by_tails(data: bytes) -> CellBlock | None:
+    """The cells found all at once, or None where the loop has to find them.
+
+    Every cell key that Hudi writes ends with the same ten bytes. They are found by one search of the block, the row lengths before them by
+    trying each length on all cells at once; then all cells are proven to follow each other from the block's first byte to its last. Bytes
+    that only look like a key's end break that proof, and None is returned.
+    """
+    octets = np.frombuffer(data, dtype=np.uint8)
+    tails = _tails(octets)
+    if len(tails) < _MIN_CELLS:
+        return None
+    row_lengths = _row_lengths(octets, tails)
+    if row_lengths is None:
+        return None
+    rows = tails - row_lengths
+    starts = rows - 10
+    values = tails + len(KEY_TAIL)
+    value_ends = values + _i32(octets, starts + 4)
+    inside = (value_ends >= values).all() and (value_ends < len(octets)).all()
+    if not inside or starts[0] != 0 or value_ends[-1] + 1 != len(octets):
+        return None
+    # The byte behind each value is the cell's mvcc number, always zero.
+    if octets[value_ends].any() or not np.array_equal(starts[1:], value_ends[:-1] + 1):
+        return None
+    return CellBlock(data, rows, tails, values, value_ends)
+
+
+def _tails(octets: _Octets) -> _Offsets:
+    """Where the bytes of KEY_TAIL are, with at least one byte behind them."""
+    last = len(octets) - len(KEY_TAIL)
+    if last < 10:
+        return np.empty(0, dtype=np.int64)
+    # The second byte is the rarest of them in Avro data and text.
+    found = np.flatnonzero(octets[11 : last + 1] == KEY_TAIL[1]) + 10
+    for index, octet in enumerate(KEY_TAIL):
+        if index != 1:
+            found = found[octets[found + index] == octet]
+    return found
+
+
+def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
+    """The length of the row before each tail: the one whose cell header says so."""
+    found = np.full(len(tails), -1, dtype=np.int64)
+    left = np.arange(len(tails))
+    first = int(tails[0]) - 10
+    tried: set[int] = set()
+    candidate = first
+    for _ in range(_MAX_ROW_LENGTHS):
+        at = tails[left]
+        fits = at >= candidate + 10
+        probe = np.where(fits, at - candidate - 10, 0)
+        agree = fits & (_i32(octets, probe) == candidate + len(KEY_TAIL) + 2) & (_u16(octets, probe + 8) == candidate)
+        found[left[agree]] = candidate
+        left = left[~agree]
+        if not len(left):
+            return found
+        tried.add(candidate)
+        candidate = _nearest_untried(tried, first)
+    return None
+
+
+def _nearest_untried(tried: set[int], first: int) -> int:
+    """Lengths around the first row's, nearer ones first: keys of one table differ by a few digits."""
+    distance = 1
+    while True:
+        for length in (first + distance, first - distance):
+            if length >= 0 and length not in tried:
+                return length
+        distance += 1
+
+
+def _i32(octets: _Octets, at: _Offsets) -> _Offsets:
+    high = (_u16(octets, at) ^ 0x8000) - 0x8000
+    return (high << 16) | _u16(octets, at + 2)
+
+
+def _u16(octets: _Octets, at: _Offsets) -> _Offsets:
+    high: _Offsets = octets[at].astype(np.int64) << 8
+    return high | octets[at + 1]

@@ -1,0 +1,186 @@
+"""Records of one metadata-table file group: base HFile and log blocks looked up by key, by key prefix, or whole, and merged.
+
+A lookup reads of each HFile the trailer, the index and the blocks that hold the keys. Sources are asked oldest first; per key, a newer
+record is merged with what the older ones gave, and a delete drops that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.codec.log.blocks import BlockType
+from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.codec.log.frames import ReadAt
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.log_blocks import BlockFilter, LiveBlock, live_blocks
+from hudi_core.metadata_table.record import MetadataCodec, schema_text
+from hudi_core.metadata_table.slices import MergedSlice
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+
+T = TypeVar("T")
+_REMEMBERED = 1 << 16
+"""Distinct data that are kept while one source is read."""
+_KEPT_OF_BASE = 128 << 10
+_WHOLE_FILE = 1 << 20
+"""Log files up to this many bytes are read with one request."""
+
+
+class RecordRules(Protocol[T]):
+    """What a record of one kind is, and how two records of one key merge (HoodieMetadataPayload, MetadataPartitionType)."""
+
+    @property
+    def keyless(self) -> bool:
+        """Whether equal data make equal records, whatever their keys: then each distinct datum is decoded once."""
+        ...
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> T:
+        """The record of an Avro datum; raises CorruptFileError naming `path` when it is of another kind."""
+        ...
+
+    def merge(self, older: T, newer: T, *, path: str) -> T:
+        """What both say together; `path` is the file of `newer`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The HFile of a base file or of a log block. Keys of a base file are unique."""
+
+    hfile: HFileReader
+    codec: MetadataCodec
+    path: str
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Deletes:
+    keys: frozenset[bytes]
+    path: str
+
+
+_Cells = Callable[[_Records], Iterable[tuple[bytes, bytes]]]
+
+
+class GroupReader(Generic[T]):
+    """One file group's merged slice. Opened at the first question and kept: one value is one view."""
+
+    def __init__(self, storage: Storage, merged: MergedSlice, blocks: BlockFilter, rules: RecordRules[T]) -> None:
+        self._storage = storage
+        self._slice = merged
+        self._blocks = blocks
+        self._rules = rules
+
+    @property
+    def file_id(self) -> str:
+        """The file group's id."""
+        return self._slice.file_id
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many compressed bytes stay in memory once the group is opened: its logs, and one block of its base file."""
+        base = 0 if self._slice.base_file is None else min(self._slice.base_file.size, _KEPT_OF_BASE)
+        return base + sum(info.size for info in self._slice.logs)
+
+    def release(self) -> None:
+        """Forgets what was opened; the next question opens it again."""
+        self.__dict__.pop("_sources", None)
+
+    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:
+        """The records of those of `keys` that are there. Keys must be sorted and distinct."""
+        wanted = frozenset(keys)
+        return self._merged(lambda records: records.hfile.lookup_many(keys, unique=records.unique), lambda deletes: deletes.keys & wanted)
+
+    def with_prefixes(self, prefixes: Sequence[bytes]) -> dict[bytes, T]:
+        """The records whose keys start with one of `prefixes`, which must be sorted."""
+        starts = tuple(prefixes)
+        return self._merged(
+            lambda records: records.hfile.prefix_items(starts),
+            lambda deletes: frozenset(key for key in deletes.keys if key.startswith(starts)),
+        )
+
+    def all(self) -> dict[bytes, T]:
+        """Every record."""
+        return self._merged(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
+
+    def _merged(self, cells: _Cells, dropped: Callable[[_Deletes], Iterable[bytes]]) -> dict[bytes, T]:
+        merged: dict[bytes, T] = {}
+        rules = self._rules
+        for source in self._sources:
+            if isinstance(source, _Deletes):
+                for key in dropped(source):
+                    merged.pop(key, None)
+                continue
+            decode = self._decoder(source)
+            for key, value in cells(source):
+                record = decode(key, value)
+                older = merged.get(key)
+                merged[key] = record if older is None else rules.merge(older, record, path=source.path)
+        return merged
+
+    def _decoder(self, source: _Records) -> Callable[[bytes, bytes], T]:
+        """Decodes cells of a source. A record index has few distinct data: one per file group and commit."""
+        rules = self._rules
+
+        def decode(key: bytes, value: bytes) -> T:
+            name, datum = source.codec.decode(key, value)
+            return rules.decode(name, datum, path=source.path)
+
+        if not rules.keyless:
+            return decode
+        known: dict[bytes, T] = {}
+
+        def remembered(key: bytes, value: bytes) -> T:
+            record = known.get(value)
+            if record is None:
+                record = decode(key, value)
+                if len(known) < _REMEMBERED:
+                    known[value] = record
+            return record
+
+        return remembered
+
+    @cached_property
+    def _sources(self) -> list[_Records | _Deletes]:
+        return [*self._base(), *self._logs()]
+
+    def _base(self) -> Iterator[_Records]:
+        info = self._slice.base_file
+        if info is None:
+            return
+        path = info.path
+        hfile = HFileReader(lambda start, length: self._storage.read_range(path, ByteRange(start, length)), info.size, path)
+        yield _Records(hfile, MetadataCodec(hfile.schema() or schema_text(), path=path), path, unique=True)
+
+    def _logs(self) -> Iterator[_Records | _Deletes]:
+        codecs: dict[str, MetadataCodec] = {}
+        for live in live_blocks(self._slice.logs, self._open_log, self._blocks):
+            path = live.block.path
+            if live.block.type is BlockType.DELETE:
+                keys = _deleted_keys(live, path)
+                if keys:
+                    yield _Deletes(keys, path)
+                continue
+            schema = live.schema
+            if schema not in codecs:
+                codecs[schema] = MetadataCodec(schema, path=path)
+            yield _Records(HFileReader(live.read_range, live.block.content_length, path), codecs[schema], path, unique=False)
+
+    def _open_log(self, info: FileInfo) -> ReadAt:
+        if info.size > _WHOLE_FILE:
+            return lambda start, length: self._storage.read_range(info.path, ByteRange(start, length))
+        data = self._storage.read(info.path) if info.size else b""
+        return lambda start, length: data[start : start + length]
+
+
+def _deleted_keys(live: LiveBlock, path: str) -> frozenset[bytes]:
+    """The keys of a delete block. A new file group starts with an empty one."""
+    keys = delete_columns(live.content(), path=path).column("key")
+    if keys.null_count:
+        raise CorruptFileError("a delete block of the metadata table holds a delete without a key", path=path)
+    return frozenset(keys.cast(pa.binary()).to_pylist())

@@ -1,0 +1,89 @@
+"""Which indexes a table's metadata table has and what they index: `.hoodie/.index_defs/index.json` (HoodieIndexDefinition; facts 8.10)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.model.partition import check_relative_path
+from hudi_core.storage.base import Storage
+
+PATH_KEY: Final = "hoodie.table.index.defs.path"
+_ROOT: Final = ".hoodie/"
+_MAX_BYTES: Final = 16 << 20
+_REMEDY: Final = "restore the file from a copy, or drop and create the indexes again"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """One index. `name` is the metadata partition's name, `type` what its records are: `column_stats`, `bloom_filters`, `secondary_index` …
+
+    `function` is what is applied to the source field: `identity`, `lower`, `from_unixtime` … `version` is 1 or 2; a definition that names
+    none is of version 1.
+    """
+
+    name: str
+    type: str
+    function: str
+    source_fields: tuple[str, ...]
+    options: Mapping[str, str]
+    version: int
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Of a record index: whether it is one per data partition."""
+        return self.options.get("isPartitioned") == "true"
+
+
+def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
+    """The definitions by name; none when the table's properties name no file, or it is not there (nothing was indexed yet).
+
+    Raises FormatError when the properties' path leaves `.hoodie`, CorruptFileError when the file is not what Hudi writes.
+    """
+    path = config.raw.get(PATH_KEY, "").strip()
+    if not path:
+        return {}
+    check_relative_path(path, source=config.path)
+    if not path.startswith(_ROOT):
+        raise FormatError(f"{PATH_KEY} is {path!r}, which is not below {_ROOT}", path=config.path, remedy="correct the property")
+    try:
+        size = storage.stat(path).size
+        if size > _MAX_BYTES:
+            raise CorruptFileError(f"index definitions of {size} bytes", path=path, remedy=_REMEDY)
+        data = storage.read(path)
+    except StorageNotFoundError:
+        return {}
+    return parse_index_definitions(data, path=path)
+
+
+def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinition]:
+    """The definitions in the file's content; raises CorruptFileError naming `path`."""
+    try:
+        document = json.loads(data) if data.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"index definitions are not JSON: {error}", path=path, remedy=_REMEDY) from error
+    entries = document.get("indexDefinitions", {}) if isinstance(document, dict) else None
+    if not isinstance(entries, dict):
+        raise CorruptFileError("index definitions are not a JSON object with `indexDefinitions`", path=path, remedy=_REMEDY)
+    return {name: _definition(name, entry, path) for name, entry in entries.items()}
+
+
+def _definition(name: str, entry: Any, path: str) -> IndexDefinition:
+    if not isinstance(entry, dict):
+        raise CorruptFileError(f"the definition of index {name!r} is not a JSON object", path=path, remedy=_REMEDY)
+    fields, options, version = entry.get("sourceFields") or [], entry.get("indexOptions") or {}, entry.get("version") or "V1"
+    texts = isinstance(fields, list) and all(isinstance(item, str) for item in fields)
+    if not texts or not isinstance(options, dict) or version not in ("V1", "V2"):
+        raise CorruptFileError(f"the definition of index {name!r} has fields of another form than Hudi writes", path=path, remedy=_REMEDY)
+    return IndexDefinition(
+        str(entry.get("indexName") or name),
+        str(entry.get("indexType") or ""),
+        str(entry.get("indexFunction") or ""),
+        tuple(fields),
+        {str(key): str(value) for key, value in options.items()},
+        int(version[1:]),
+    )

@@ -1,0 +1,109 @@
+"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils; facts 8.5).
+
+Columns and partitions are named in keys by 12 characters of base64 over an xxHash64, files by 24 characters over an MD5.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from hudi_core.codec.xxhash64 import xxh64
+from hudi_core.errors import CorruptFileError
+from hudi_core.model.partition import NON_PARTITIONED
+
+ID_LENGTH = 12
+"""Characters of a column's or a partition's id."""
+PARTITION_STATISTICS = "__partition_stat__"
+"""What an expression index hashes in front of the partition's id in the keys of its statistics of whole partitions."""
+
+# HashID's seed 0xdabadaba is a Java int, so it is sign-extended to the 64 bits of the hash's seed.
+_SEED = 0xFFFFFFFFDABADABA
+_ESCAPE = "\\"
+_SEPARATOR = "$"
+_NULL = "\0"
+
+
+def column_id(column: str) -> str:
+    """The id of a column, by its dotted name."""
+    return _hashed(column)
+
+
+def partition_id(partition: str) -> str:
+    """The id of a partition, by its path."""
+    return _hashed(partition or NON_PARTITIONED)
+
+
+def file_id(name: str) -> str:
+    """The id of a data file, by its plain name."""
+    return base64.b64encode(hashlib.md5(name.encode("utf-8"), usedforsecurity=False).digest()).decode("ascii")
+
+
+def column_stats_key(column: str, partition: str, name: str) -> str:
+    """The key of a file's statistics of one column."""
+    return column_id(column) + partition_id(partition) + file_id(name)
+
+
+def partition_stats_key(column: str, partition: str) -> str:
+    """The key of a partition's statistics of one column."""
+    return column_id(column) + partition_id(partition)
+
+
+def bloom_filter_key(partition: str, name: str) -> str:
+    """The key of a base file's bloom filter."""
+    return partition_id(partition) + file_id(name)
+
+
+def secondary_prefix(value: str | None) -> str:
+    """How the keys of a secondary index begin that belong to `value`; a separator ends it, so no other value's keys begin so."""
+    return (_NULL if value is None else _escaped(value)) + _SEPARATOR
+
+
+def secondary_key(value: str | None, record_key: str) -> str:
+    """The key of one record in a secondary index."""
+    return secondary_prefix(value) + _escaped(record_key)
+
+
+def secondary_hashed_part(key: str) -> str:
+    """What indexes of version 2 hash of a key: the value's part, its separator included. Raises CorruptFileError for a key without one."""
+    return key[: _separator(key) + 1]
+
+
+def parse_secondary_key(key: str) -> tuple[str | None, str]:
+    """The value and the record key in a secondary index's key; raises CorruptFileError for a key without a separator."""
+    at = _separator(key)
+    value = key[:at]
+    return None if value == _NULL else _unescaped(value), _unescaped(key[at + 1 :])
+
+
+def _hashed(text: str) -> str:
+    return base64.b64encode(xxh64(text.encode("utf-8"), _SEED).to_bytes(8, "big")).decode("ascii")
+
+
+def _escaped(text: str) -> str:
+    return text.replace(_ESCAPE, _ESCAPE * 2).replace(_SEPARATOR, _ESCAPE + _SEPARATOR).replace(_NULL, _ESCAPE + _NULL)
+
+
+def _unescaped(text: str) -> str:
+    if _ESCAPE not in text:
+        return text
+    out: list[str] = []
+    escaped = False
+    for char in text:
+        if char == _ESCAPE and not escaped:
+            escaped = True
+        else:
+            out.append(char)
+            escaped = False
+    return "".join(out)
+
+
+def _separator(key: str) -> int:
+    """Where the first separator is that no escape precedes."""
+    at = key.find(_SEPARATOR)
+    while at >= 0:
+        escapes = len(key[:at]) - len(key[:at].rstrip(_ESCAPE))
+        if escapes % 2 == 0:
+            return at
+        at = key.find(_SEPARATOR, at + 1)
+    raise CorruptFileError(f"{key!r} is not the key of a secondary index: no {_SEPARATOR!r} parts value and record key")

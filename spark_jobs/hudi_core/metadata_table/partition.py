@@ -1,0 +1,93 @@
+"""One partition of the metadata table: its file groups in order, and lookups that ask only the groups which may hold a key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.group_reader import GroupReader
+
+T = TypeVar("T")
+_KEPT = 16 << 20
+"""Compressed bytes of a partition's file groups up to which they stay open between questions; larger partitions are opened group by group.
+
+Blocks inflate some five- to tenfold, so that an opened partition takes 160 MB at the most, a larger one what its largest group takes.
+"""
+HashedPart = Callable[[str], str]
+"""The part of a key whose hash chooses the file group: the whole key, but in secondary indexes of version 2."""
+
+
+class MetadataPartition(Generic[T]):
+    """The records of one partition; T is what its rules decode. One value is one view.
+
+    `groups` are sorted by file id, as slices.merged_slices gives them: the hash of a key gives the position (facts 8.6). Keys and prefixes
+    are given as text and need not be sorted.
+    """
+
+    def __init__(self, name: str, folder: str, groups: Sequence[GroupReader[T]], hashed: HashedPart = str) -> None:
+        """Raises CorruptFileError when there is no file group: the partition is listed in hoodie.properties, and so was initialised."""
+        if not groups:
+            raise CorruptFileError(
+                f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group",
+                path=folder,
+                remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
+            )
+        self.name = name
+        self._folder = folder
+        self.groups = tuple(groups)
+        self._hashed = hashed
+        self._keeps = sum(group.kept_bytes for group in self.groups) <= _KEPT
+
+    def get(self, key: str) -> T | None:
+        """The record of one key."""
+        return self.lookup((key,)).get(key)
+
+    def lookup(self, keys: Iterable[str]) -> dict[str, T]:
+        """The records of those of `keys` that are there, each file group asked once."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, T] = {}
+        for group, part in self._by_group(wanted, [self._hashed(key) for key in wanted]):
+            encoded = {key.encode("utf-8", "surrogatepass"): key for key in part}
+            found.update((encoded[key], record) for key, record in group.lookup(sorted(encoded)).items())
+            self._done(group)
+        return found
+
+    def with_prefixes(self, prefixes: Iterable[str], hashed: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
+        """The keys that start with one of `prefixes`, and their records, group by group.
+
+        `hashed`, where each of the (distinct) prefixes holds the hashed part of its keys, are those parts in the prefixes' order: then only
+        their groups are asked, else all are.
+        """
+        starts = list(prefixes)
+        asked = [(group, starts) for group in self.groups] if hashed is None else self._by_group(starts, list(hashed))
+        for group, part in asked:
+            if part:
+                yield from self._as_text(group.with_prefixes(sorted(prefix.encode("utf-8", "surrogatepass") for prefix in part)))
+                self._done(group)
+
+    def all(self) -> Iterator[tuple[str, T]]:
+        """Every key and record, group by group: memory holds one file group's records."""
+        for group in self.groups:
+            yield from self._as_text(group.all())
+            self._done(group)
+
+    def _done(self, group: GroupReader[T]) -> None:
+        if not self._keeps:
+            group.release()
+
+    def _by_group(self, keys: Sequence[str], hashed: Sequence[str]) -> Iterator[tuple[GroupReader[T], list[str]]]:
+        """The file groups that the keys' hashed parts choose, each with its keys."""
+        parts: dict[int, list[str]] = defaultdict(list)
+        for key, index in zip(keys, file_group_indexes(hashed, len(self.groups)).tolist(), strict=True):
+            parts[index].append(key)
+        return ((self.groups[index], parts[index]) for index in sorted(parts))
+
+    def _as_text(self, records: Mapping[bytes, T]) -> Iterator[tuple[str, T]]:
+        for key, record in records.items():
+            try:
+                yield key.decode("utf-8"), record
+            except UnicodeDecodeError as error:
+                raise CorruptFileError(f"a key of the metadata partition `{self.name}` is not UTF-8 ({error.reason})", path=self._folder) from error

@@ -1,0 +1,54 @@
+"""Records of bloom filters and of secondary indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hudi_core.codec.bloom import DYNAMIC, build
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.bloom_filters import BloomFilterRules
+from hudi_core.metadata_table.secondary_index import SecondaryIndexRules
+
+BLOOMS, PAIRS = BloomFilterRules(), SecondaryIndexRules()
+
+
+def bloom(**changes: Any) -> dict[str, Any]:
+    text = build(np.array([0, 1]), np.frombuffer(b"k", dtype=np.uint8), entries=10).to_base64()
+    body = {"type": DYNAMIC, "timestamp": "1", "bloomFilter": text.encode(), "isDeleted": False}
+    return {"type": 4, "BloomFilterMetadata": {**body, **changes}}
+
+
+def test_a_filter_is_its_base64_text() -> None:
+    stored = BLOOMS.decode("k", bloom(), path="f")
+    assert (stored.instant, stored.is_deleted) == ("1", False)
+    assert stored.parse().might_contain(b"k")
+    gone = BLOOMS.decode("k", bloom(isDeleted=True, bloomFilter=b"", type=""), path="f")
+    assert gone.is_deleted
+    assert BLOOMS.merge(stored, gone, path="f") is gone
+
+
+@pytest.mark.parametrize("value", [{"type": 4}, {**bloom(), "type": 3}])
+def test_other_records_are_corrupt(value: dict[str, Any]) -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        BLOOMS.decode("k", value, path="x.hfile")
+    assert caught.value.path == "x.hfile"
+
+
+def test_a_broken_filter_names_its_file() -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        BLOOMS.decode("k", bloom(bloomFilter=b"?"), path="x.hfile").parse()
+    assert caught.value.path == "x.hfile"
+
+
+def test_pairs_stand_or_were_taken_away() -> None:
+    stands = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": False}}
+    gone = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": True}}
+    assert PAIRS.decode("a$k", stands, path="f") is True
+    assert PAIRS.decode("a$k", gone, path="f") is False
+    assert PAIRS.merge(True, False, path="f") is False
+    for value in ({"type": 7}, {**stands, "type": 5}, {"type": 7, "SecondaryIndexMetadata": {"isDeleted": None}}):
+        with pytest.raises(CorruptFileError):
+            PAIRS.decode("a$k", value, path="f")
