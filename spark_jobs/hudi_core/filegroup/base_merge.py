@@ -1,4 +1,5 @@
-"""The second step of a merge: base rows in their order, each replaced, kept or removed by its key's winner; then what is left as inserts.
+"""The second step of a merge: base rows in their order, each replaced, completed, kept or removed by what the logs have left of its key; then
+what is left as inserts.
 
 Mirrors HoodieMergeHandle of Hudi 0.15 and its counts: a base row that a newer ordering value protects is neither updated nor deleted; a
 delete of a key that the base file does not hold counts as a delete and as an insert.
@@ -15,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.filegroup.fold import Kind
-from hudi_core.filegroup.merge import key_texts
 from hudi_core.filegroup.ordering import greater
+from hudi_core.filegroup.record_keys import record_keys
+from hudi_core.filegroup.rules import Kind, base_step, compares_with_base
 
 if TYPE_CHECKING:
     from hudi_core.filegroup.merge import LogRecords
@@ -43,14 +44,14 @@ class MergeCounts:
 
 
 class BaseMerger:
-    """Merges base batches with the winners of the logs."""
+    """Merges base batches with what the logs have left of each key."""
 
     def __init__(self, records: LogRecords, policy: MergePolicy, ordering: Ordering, *, path: str) -> None:
         """Base batches must have the schema of the records' rows; `path` is the base file, for errors."""
         self.counts = MergeCounts()
         self._records = records
-        self._key_field = policy.key_field
-        self._compared = ordering if policy.compare_with_base and ordering.field is not None else None
+        self._policy = policy
+        self._ordering = ordering
         self._path = path
         self._matched = np.zeros(len(records), dtype=np.bool_)
 
@@ -65,7 +66,7 @@ class BaseMerger:
             start += batch.num_rows
 
     def _merge(self, batch: pa.RecordBatch, places: NDArray[np.int32]) -> pa.RecordBatch:
-        """One batch, given the winner of each row's key or -1."""
+        """One batch, given the place of each row's key among the records or -1."""
         self.counts.base += batch.num_rows
         hits = np.flatnonzero(places >= 0)
         if not len(hits):
@@ -73,17 +74,25 @@ class BaseMerger:
         found = places[hits].astype(np.int64)
         self._matched[found] = True
         kinds = self._records.kinds[found]
-        kept = self._kept(batch, hits, found, kinds)
-        updated = ~kept & (kinds == Kind.RECORD)
-        deleted = ~kept & (kinds != Kind.RECORD)
-        self.counts.updated += int(updated.sum())
+        step = base_step(self._policy, kinds, self._above(batch, hits, found), compared=self._ordering.same_class)
+        merger = self._records.merger
+        merged = np.zeros(len(found), dtype=np.bool_) if merger is None else merger.needed(step, self._records.rows[found])
+        replaced = step.replace & ~merged & (kinds == Kind.RECORD)
+        deleted = step.replace & (kinds != Kind.RECORD)
+        rows = [self._records.take(found[replaced])]
+        if merger is not None and merged.any():
+            row, gone = merger.merge_base(batch.take(pa.array(hits[merged])), self._records.rows[found[merged]], step.replace[merged])
+            rows.append(row)
+            deleted[np.flatnonzero(merged)[gone]] = True
+        self.counts.updated += int((replaced | (merged & ~deleted)).sum())
         self.counts.deleted += int(deleted.sum())
-        self.counts.kept += int(kept.sum())
+        self.counts.kept += int((~step.replace & ~merged).sum())
         indices = np.arange(batch.num_rows)
-        indices[hits[updated]] = batch.num_rows + np.arange(int(updated.sum()))
+        changed = np.r_[hits[replaced], hits[merged]]
+        indices[changed] = batch.num_rows + np.arange(len(changed))
         if deleted.any():
             indices = np.delete(indices, hits[deleted])
-        return _interleave(batch, self._records.take(found[updated]), indices)
+        return _interleave(batch, rows, indices)
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """After the last base batch: the records whose key no base row has, in the order in which the logs first name them."""
@@ -95,28 +104,28 @@ class BaseMerger:
             yield self._records.take(records[start : start + batch_rows])
 
     def _lookup(self, batches: Sequence[pa.RecordBatch]) -> NDArray[np.int32]:
-        """The winner of each row's key, -1 where the logs do not name the key."""
+        """The place of each row's key among the records, -1 where the logs do not name the key."""
         if not len(self._records):
             return np.full(sum(batch.num_rows for batch in batches), -1, dtype=np.int32)
-        columns = [batch.column(batch.schema.get_field_index(self._key_field)) for batch in batches]
-        keys = pa.chunked_array([key_texts(column, path=self._path) for column in columns], pa.string())
+        keys = pa.chunked_array([record_keys(batch, self._policy.key_fields, path=self._path) for batch in batches], pa.string())
         if keys.type != self._records.keys.type:
             keys = keys.cast(self._records.keys.type)
         places: NDArray[np.int32] = pc.index_in(keys, value_set=self._records.keys).fill_null(-1).to_numpy()
         return places
 
-    def _kept(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64], kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Which base rows survive because their ordering value is greater; a delete entry is never compared with the base."""
-        if self._compared is None or self._compared.field is None:
+    def _above(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which base rows have the greater ordering value."""
+        if not self._ordering.columns or not compares_with_base(self._policy):
             return np.zeros(len(hits), dtype=np.bool_)
-        column = batch.column(batch.schema.get_field_index(self._compared.field)).take(pa.array(hits))
-        above = greater(self._compared.normal(column), self._records.ordering.take(pa.array(found)))
-        kept: NDArray[np.bool_] = above & (kinds <= Kind.FLAGGED)
-        return kept
+        return greater(self._ordering.base_values(batch).take(pa.array(hits)), self._records.ordering.take(pa.array(found)))
 
 
-def _interleave(base: pa.RecordBatch, log: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatch:
-    """Rows of `base` followed by `log`, picked by `indices`: measured faster than replace_with_mask and filter for every column type."""
+def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: NDArray[np.int64]) -> pa.RecordBatch:
+    """Rows of `base` followed by `logs`, picked by `indices`: measured faster than replace_with_mask and filter for every column type."""
     picks = pa.array(indices)
-    columns = [(pa.concat_arrays([old, new]) if len(new) else old).take(picks) for old, new in zip(base.columns, log.columns, strict=True)]
+    added = [log for log in logs if log.num_rows]
+    columns = []
+    for index, old in enumerate(base.columns):
+        news = [log.column(index) for log in added]
+        columns.append((pa.concat_arrays([old, *news]) if news else old).take(picks))
     return pa.RecordBatch.from_arrays(columns, schema=base.schema)

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import decode_records
-from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import AvroSchema, field_names, parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.log.blocks import BlockType, LogBlock
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.content import AVRO_BLOCK_VERSIONS, avro_block_records
 from hudi_core.codec.log.delete_columns import delete_columns
-from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.codec.parquet import BATCH_ROWS, ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.filegroup.base_file import History, base_batches
+from hudi_core.filegroup.evolution import rename_fields
 from hudi_core.filegroup.merge import LogMerger, LogRecords
 from hudi_core.model.meta_fields import OPERATION, RECORD_KEY
 from hudi_core.storage.base import ByteRange
+from hudi_core.timeline.schema_history import sources_at
 
 if TYPE_CHECKING:
     from hudi_core.filegroup.log_scan import ScanResult
     from hudi_core.filegroup.ordering import Ordering
     from hudi_core.filegroup.policy import MergePolicy
     from hudi_core.storage.base import Storage
+    from hudi_core.timeline.internal_schema import ColumnSource
 
 PIECE_BYTES = 4 << 20
 """The least of an Avro block that is decoded at a time: a bound on memory that a block's own size, up to 2 GiB, does not change."""
@@ -46,8 +50,11 @@ def merge_logs(
     *,
     budget: int,
     spill_folder: str | None = None,
+    history: History | None = None,
 ) -> LogRecords:
     """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`. Close the result's store.
+
+    With a schema `history`, the columns of a block are found by their ids.
 
     Memory: `budget` bytes of rows, plus the keys of all records, plus what one piece of a block decodes to: a block of up to a sixteenth
     of the budget is one piece, a larger one is cut in pieces of half of that.
@@ -59,30 +66,55 @@ def merge_logs(
             if block.type is BlockType.DELETE:
                 _add_deletes(merger, _content(storage, block), ordering, block.path)
             else:
-                for batch in block_batches(storage, block, schema, piece_bytes=piece_bytes):
-                    merger.add_records(batch, path=block.path)
+                sources = () if history is None else sources_at(history, block.instant_time or "")
+                partial = _partial_columns(block, sources)
+                for batch in block_batches(storage, block, schema, piece_bytes=piece_bytes, sources=sources):
+                    merger.add_records(batch, path=block.path, partial=partial)
         return merger.finish()
     except BaseException:
         merger.store.close()
         raise
 
 
-def block_batches(storage: Storage, block: LogBlock, schema: pa.Schema, *, piece_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
+def block_batches(
+    storage: Storage, block: LogBlock, schema: pa.Schema, *, piece_bytes: int | None = None, sources: Sequence[ColumnSource] = ()
+) -> Iterator[pa.RecordBatch]:
     """The records of a data block with the columns and types of `schema`; an Avro block of more than twice `piece_bytes` piece by piece.
 
     Raises CorruptFileError or UnsupportedError naming the log file.
     """
     if block.type is BlockType.PARQUET_DATA:
-        for batch in ParquetBaseFile(io.BytesIO(_content(storage, block)), block.path).batches(columns=schema.names):
-            yield conform_batch(batch, schema, path=block.path)
+        yield from _parquet_batches(storage, block, schema, sources)
         return
-    writer = parse_schema(block.schema or "", path=block.path)
-    if OPERATION in field_names(writer):
-        raise UnsupportedError(f"log records with the column {OPERATION}", path=block.path, remedy="compact tables of change operations with Hudi")
+    writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
+    _check_operation(field_names(writer), schema, block)
     pieces = _hfile_pieces(storage, block) if block.type is BlockType.HFILE_DATA else _avro_pieces(storage, block, piece_bytes or PIECE_BYTES)
     for count, records, keys in pieces:
         for batch in _decode(count, records, writer, schema, block.path):
             yield batch if keys is None else _with_keys(batch, keys, block.path)
+
+
+def has_operations(blocks: Iterable[LogBlock]) -> bool:
+    """Whether any of the blocks holds change operations (`_hoodie_operation`), which a merge must see."""
+    return any(f'"{OPERATION}"' in (block.schema or "") for block in blocks)
+
+
+def _check_operation(names: Iterable[str], schema: pa.Schema, block: LogBlock) -> None:
+    if OPERATION in names and OPERATION not in schema.names:
+        raise UnsupportedError(f"log records with the column {OPERATION}", path=block.path, remedy="compact tables of change operations with Hudi")
+
+
+def _partial_columns(block: LogBlock, sources: Sequence[ColumnSource]) -> frozenset[str] | None:
+    """The columns that the records of a partial update carry; None for whole records (facts 6.3)."""
+    if block.headers.get(HeaderKey.IS_PARTIAL, "false").lower() != "true":
+        return None
+    return frozenset(field_names(rename_fields(parse_schema(block.schema or "", path=block.path), sources)))
+
+
+def _parquet_batches(storage: Storage, block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSource]) -> Iterator[pa.RecordBatch]:
+    with ParquetBaseFile(io.BytesIO(_content(storage, block)), block.path) as file:
+        _check_operation(file.schema.names, schema, block)
+        yield from base_batches(file, schema, batch_rows=BATCH_ROWS, sources=sources)
 
 
 def _decode(count: int, records: memoryview, writer: AvroSchema, schema: pa.Schema, path: str) -> list[pa.RecordBatch]:
@@ -137,7 +169,7 @@ def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
 
 
 def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memoryview, list[bytes]]]:
-    """Records of an HFile block, which stores the record key as the cell's key and not in the record."""
+    """Records of an HFile block with their cells' keys."""
     keys: list[bytes] = []
     parts: list[bytes] = []
     for key, value in HFileReader.of_bytes(_content(storage, block), block.path).items():
@@ -147,11 +179,21 @@ def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memo
 
 
 def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.RecordBatch:
+    """Gives the records their cells' keys where a writer left the key out of the record, as HFiles allow.
+
+    Where it did not, the cell's key may be a running number (HoodieHFileDataBlock.serializeRecords, `useIntegerKey`).
+    """
+    index = batch.schema.get_field_index(RECORD_KEY)
+    if index < 0:
+        return batch
+    own = batch.column(index)
+    missing = pc.fill_null(pc.equal(own, ""), True)
+    if not missing.true_count:
+        return batch
     try:
-        column = pa.array(keys, pa.binary()).cast(pa.string())
+        column = pc.if_else(missing, pa.array(keys, pa.binary()).cast(pa.string()), own)
     except pa.ArrowInvalid as error:
         raise CorruptFileError(f"a record key is not UTF-8: {error}", path=path) from error
-    index = batch.schema.get_field_index(RECORD_KEY)
     return batch.set_column(index, batch.schema.field(index), column)
 
 

@@ -1,12 +1,14 @@
-"""The first pass over a slice's log files: which blocks count, and in which order they merge (facts 5.6; AbstractHoodieLogRecordReader).
+"""The first pass over a slice's log files: which blocks count, and in which order they merge (facts 5.6; AbstractHoodieLogRecordReader of
+Hudi 0.15, BaseHoodieLogRecordReader of 1.x).
 
 Frames and headers are read, contents are not. Blocks are queued in file order; a rollback command removes the queued blocks of the
-instant it names, and every queued corrupt block. The scan ends at the first block that is newer than the query's instant.
+instant it names, and every queued corrupt block. At a block that is newer than the query's instant Hudi 0.15 ends the scan; 1.x passes over
+it, and obeys rollback commands however new they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,7 @@ class ScanCounts:
     corrupt: int = 0
     rolled_back: int = 0
     uncommitted: int = 0
+    newer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,25 @@ class ScanResult:
 
 
 def scan_log_files(
-    storage: Storage, log_files: Sequence[DataFile], is_committed: IsCommitted, *, latest_instant: str | None, check_corruption: bool = True
+    storage: Storage,
+    log_files: Sequence[DataFile],
+    is_committed: IsCommitted,
+    *,
+    latest_instant: str | None,
+    check_corruption: bool = True,
+    stop_at_newer: bool = True,
 ) -> ScanResult:
     """Scans `log_files`, given in scan order. `latest_instant` None reads none: a table without a completed instant has no rows.
+
+    `stop_at_newer`: whether the scan ends at the first block that is newer, as in Hudi 0.15, or passes over it.
 
     Raises StorageNotFoundError for a missing file, CorruptFileError for one that is no log file or a block without instant,
     UnsupportedError for blocks that a base table's log never holds.
     """
     queue: list[LogBlock | CorruptBlock] = []
     seen: set[str] = set()
-    blocks = corrupt = rolled_back = uncommitted = 0
-    for block in _all_blocks(storage, log_files, check_corruption):
+    blocks = corrupt = rolled_back = uncommitted = newer = 0
+    for block in log_blocks(storage, log_files, check_corruption):
         blocks += 1
         seen.add(block.path)
         if isinstance(block, CorruptBlock):
@@ -77,7 +88,7 @@ def scan_log_files(
             queue.append(block)
             continue
         instant = _instant_of(block)
-        if latest_instant is None or instant > latest_instant:
+        if latest_instant is None or (stop_at_newer and instant > latest_instant):
             break
         if block.type is BlockType.COMMAND:
             kept = _roll_back(queue, block)
@@ -85,20 +96,22 @@ def scan_log_files(
             queue = kept
         elif block.type not in _DATA_TYPES:
             raise UnsupportedError(f"log block of type {block.type.name} at byte {block.offset}", path=block.path)
+        elif instant > latest_instant:
+            newer += 1
         elif not is_committed(instant):
             uncommitted += 1
         else:
-            _refuse_partial(block)
             queue.append(block)
     valid = [block for block in queue if isinstance(block, LogBlock)]
     return ScanResult(
         blocks=tuple(_place_compacted(valid)),
         corrupt=tuple(block for block in queue if isinstance(block, CorruptBlock)),
-        counts=ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted),
+        counts=ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted, newer),
     )
 
 
-def _all_blocks(storage: Storage, log_files: Sequence[DataFile], check_corruption: bool) -> Iterator[LogBlock | CorruptBlock]:
+def log_blocks(storage: Storage, log_files: Iterable[DataFile], check_corruption: bool = True) -> Iterator[LogBlock | CorruptBlock]:
+    """Every block of the log files, file by file; contents are not read. Errors as scan_log_files."""
     for file in log_files:
         path = file.path
 
@@ -121,11 +134,6 @@ def _roll_back(queue: list[LogBlock | CorruptBlock], command: LogBlock) -> list[
     if not command.is_rollback or not target:
         raise UnsupportedError(f"log command block at byte {command.offset} is not a rollback of an instant", path=command.path)
     return [block for block in queue if isinstance(block, LogBlock) and block.instant_time != target]
-
-
-def _refuse_partial(block: LogBlock) -> None:
-    if block.headers.get(HeaderKey.IS_PARTIAL, "false").lower() == "true":
-        raise UnsupportedError(f"partial-update log block at byte {block.offset}; tables of version 6 have none", path=block.path)
 
 
 def _place_compacted(blocks: list[LogBlock]) -> list[LogBlock]:

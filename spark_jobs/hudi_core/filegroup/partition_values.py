@@ -1,62 +1,53 @@
-"""Partition columns as a reader of base files sees them: from the partition path (BaseHoodieTableFileIndex, Spark's PartitioningUtils).
+"""Values of partition columns in a partition path (BaseHoodieTableFileIndex, Spark's PartitioningUtils).
 
-Real Hudi reads a table's base files through Spark's own Parquet source, which takes the values of partition columns from the path, not
-from the file; a merge of base and log files takes them from the rows. The two differ for empty values, which become
-`__HIVE_DEFAULT_PARTITION__` in the path and null in the row, and for key generators that derive the path from the column.
+The values of a path and of rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` in the path and null when it is read,
+and for key generators that derive the path from the column.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.errors import UnsupportedError
 
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
-
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-KEYGENERATOR = "hoodie.table.keygenerator.class"
-_TIMESTAMP_KEYGENERATORS = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator")
 _ESCAPED = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
 
 
-def path_columns(config: TableConfig, schema: pa.Schema) -> list[pa.Field]:
-    """The table's partition columns with the types in which path values are read.
+def path_values(partition: str, names: Sequence[str], columns: Sequence[pa.Field]) -> dict[str, pa.Scalar]:
+    """The values of `columns` in the path `partition`, whose levels are the partition columns `names`.
 
-    That is the column's type in `schema`, but text for a column that the table does not store and for a timestamp key generator.
+    Empty when the path's depth is not their number; one column alone may span several levels. Raises UnsupportedError naming the partition
+    when a value is not of its column's type.
     """
-    is_text = config.raw.get(KEYGENERATOR, "").rsplit(".", 1)[-1] in _TIMESTAMP_KEYGENERATORS
-    return [pa.field(name, pa.string()) if is_text or name not in schema.names else schema.field(name) for name in config.partition_fields]
-
-
-def path_values(partition: str, columns: list[pa.Field]) -> dict[str, pa.Scalar]:
-    """The values of `columns` in the path `partition`; empty when the path's depth is not that of the partition columns.
-
-    Raises UnsupportedError naming the partition when a value is not of its column's type.
-    """
-    parts = [partition] if len(columns) == 1 else partition.split("/")
-    if not partition or len(parts) != len(columns):
+    parts = [partition] if len(names) == 1 else partition.split("/")
+    if not partition or len(parts) != len(names):
         return {}
-    return {field.name: _value(_text(part, field.name), field.type, partition) for field, part in zip(columns, parts, strict=True)}
+    texts = {name: _text(part, name) for name, part in zip(names, parts, strict=True)}
+    return {field.name: _value(texts[field.name], field.type, partition) for field in columns}
 
 
-def with_values(batch: pa.RecordBatch, values: dict[str, pa.Scalar], schema: pa.Schema) -> pa.RecordBatch:
-    """The batch in `schema`, with each column named in `values` replaced by that constant."""
-    columns = [
-        pa.repeat(values[field.name], batch.num_rows) if field.name in values else batch.column(batch.schema.get_field_index(field.name))
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def as_text(column: pa.Array, *, path: str) -> pa.Array:
+    """A partition column's stored values as text; raises UnsupportedError naming `path` for a type without one."""
+    try:
+        return pc.cast(column, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedError(f"a partition column of type {column.type} has no text", path=path) from error
+
+
+def unescaped(text: str) -> str:
+    """The text with its %XX escapes resolved, as Spark does whether or not the table's writer escaped."""
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].replace("%", "")).decode("utf-8", "replace"), text)
 
 
 def _text(part: str, name: str) -> str | None:
     prefix = f"{name}="
-    text = part[len(prefix) :] if part.startswith(prefix) else part
-    # Spark unescapes whether or not the table's writer escaped.
-    text = _ESCAPED.sub(lambda found: bytes.fromhex(found[1].replace("%", "")).decode("utf-8", "replace"), text)
+    text = unescaped(part[len(prefix) :] if part.startswith(prefix) else part)
     return None if text == DEFAULT_PARTITION else text
 
 

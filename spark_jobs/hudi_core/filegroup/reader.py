@@ -1,33 +1,40 @@
-"""A file slice as rows: base file alone, or base file merged with its log files (HoodieMergeOnReadSnapshotRelation; facts 5, 6.1)."""
+"""A file slice as rows: base file alone, or base file merged with its log files (HoodieMergeOnReadSnapshotRelation, HoodieFileGroupReader;
+facts 5, 6).
+
+Memory of one slice: `memory_budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for every log record its
+key, its ordering value and 9 bytes; an eighth of the budget of base rows and their merged copy; a sixteenth of it of a decoded log block.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
-from hudi_core.codec.avro.arrow_conform import conform_batch
-from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
-from hudi_core.errors import ConfigError
-from hudi_core.filegroup.base_file import base_batches, grouped, open_base_file
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.service_config import MEMORY_BYTES
+from hudi_core.errors import UnsupportedError
+from hudi_core.filegroup.base_file import RowGroups, grouped, read_base_file
 from hudi_core.filegroup.base_merge import BaseMerger
-from hudi_core.filegroup.log_records import merge_logs
+from hudi_core.filegroup.log_records import has_operations, merge_logs
 from hudi_core.filegroup.log_scan import ScanResult, scan_log_files
 from hudi_core.filegroup.merge import merge_columns
 from hudi_core.filegroup.ordering import Ordering
-from hudi_core.filegroup.partition_values import path_columns, path_values, with_values
+from hudi_core.filegroup.output import OutputColumns
 from hudi_core.filegroup.policy import MergePolicy
-from hudi_core.filegroup.validity import CommittedInstants, latest_read_instant
-from hudi_core.view.file_group import FileSlice
+from hudi_core.filegroup.reading_rules import partition_columns, reads_as_hudi_1
+from hudi_core.filegroup.row_filter import RowFilter, of_commit_times, of_predicate
+from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.model.meta_fields import OPERATION
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
     from hudi_core.storage.base import Storage
     from hudi_core.timeline.query import Timeline
+    from hudi_core.view.file_group import FileSlice
 
 READ_BUDGET = 256 << 20
 READ_ROWS = 64 << 10
@@ -37,20 +44,13 @@ GROUP_SHARE = 8
 
 @dataclass(frozen=True)
 class SliceReader:
-    """Reads the slices of one table as of one loaded timeline.
-
-    `schema` is the table's Avro schema without meta fields. `snapshot` merges log files; without it only base files are read, as a
-    read-optimized query and a query of a copy-on-write table do. `memory_budget` bounds the rows of log records in memory, in bytes.
+    """Reads the slices of one query. `memory_budget` bounds the rows of log records in memory, in bytes; None is what the query's option
+    `airflow_hudi.memory.bytes` says, else READ_BUDGET.
     """
 
     storage: Storage
-    config: TableConfig
-    schema: AvroSchema
-    committed: CommittedInstants
-    latest_instant: str | None
-    snapshot: bool
-    options: Mapping[str, str]
-    memory_budget: int = READ_BUDGET
+    spec: ReaderSpec
+    memory_budget: int | None = None
     allow_corrupt_log_blocks: bool = True
     spill_folder: str | None = None
 
@@ -59,88 +59,116 @@ class SliceReader:
         storage: Storage, config: TableConfig, schema: AvroSchema, timeline: Timeline, *, snapshot: bool, options: Mapping[str, str] | None = None
     ) -> SliceReader:
         """The reader of a snapshot or read-optimized query over a loaded timeline."""
-        return SliceReader(
-            storage,
-            config,
-            schema,
-            CommittedInstants.of(timeline),
-            latest_read_instant(timeline),
-            snapshot and config.is_merge_on_read,
-            options or {},
-        )
+        return SliceReader(storage, ReaderSpec.for_query(config, schema, timeline, merge_logs=snapshot, options=options))
 
     def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
-        """The columns a query returns, in its types: `_hoodie_*` first (unless the table has none), then the table's, or just `columns`.
+        """The columns of the rows, in the types of a query: `_hoodie_*` first (unless the table has none), then the table's.
 
-        Partition columns stand last where they are read from the path, as in Spark. Raises ConfigError for a column the table lacks.
+        `columns` chooses, else those of the spec. Raises ConfigError for a column the table lacks.
         """
-        fields = {field.name: field for field in self._stored}
-        for field in self._path_columns:
-            fields.pop(field.name, None)
-            fields[field.name] = field
-        missing = [name for name in columns or () if name not in fields]
-        if missing:
-            raise ConfigError(f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}")
-        return pa.schema([fields[name] for name in (fields if columns is None else columns)])
+        return self._columns.select(self.spec.columns if columns is None else columns)
 
-    def read(self, file_slice: FileSlice, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self,
+        file_slice: FileSlice,
+        columns: Sequence[str] | None = None,
+        *,
+        row_filter: RowFilter | None = None,
+        row_groups: RowGroups | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """The slice's rows in output_schema(columns): base rows in the file's order, then rows that only logs have.
 
-        Corrupt log blocks are left out, as Hudi does, unless `allow_corrupt_log_blocks` is off. Raises StorageNotFoundError for a missing
-        file, FormatError for one that is broken or not supported, UnsupportedError for a payload class with log files.
+        Kept are rows that the spec and `row_filter` keep. `row_groups` tells, for a slice without log files, which row groups of a Parquet
+        base file may hold any; in a slice with log files a row that is ruled out may hide an older one, so all are read. Corrupt log blocks
+        are left out, as Hudi does, unless `allow_corrupt_log_blocks` is off. Raises StorageNotFoundError for a missing file, FormatError
+        for one that is broken or not supported, UnsupportedError for a payload class with log files.
         """
         output = self.output_schema(columns)
-        if self.snapshot and file_slice.log_files:
-            return self._merged(file_slice, output)
-        return self._base_only(file_slice, output)
+        filters = [*self._filters, *([] if row_filter is None else [row_filter])]
+        needed = set(output.names).union(*(item.columns for item in filters))
+        rows = self._columns.select([name for name in self._columns.all().names if name in needed]) if filters else output
+        merged = self.spec.merge_logs and file_slice.log_files
+        batches = self._merged(file_slice, rows.names) if merged else self._base_only(file_slice, rows.names, row_groups)
+        for stored in batches:
+            batch = self._columns.finish(stored, file_slice.file_group.partition, rows, path=file_slice.file_group.file_id)
+            for item in filters:
+                batch = item.apply(batch)
+            if batch.num_rows:
+                yield batch if rows is output else batch.select(output.names)
 
     @cached_property
-    def _stored(self) -> pa.Schema:
-        avro = add_meta_fields(self.schema) if self.config.populate_meta_fields else without_meta_fields(self.schema)
-        return spark_schema(arrow_schema(avro, path=self.config.path))
+    def _columns(self) -> OutputColumns:
+        spec = self.spec
+        merged = spec.merge_logs and spec.config.is_merge_on_read
+        rule = partition_columns(spec.config, merged=merged, incremental=spec.commit_times is not None)
+        return OutputColumns(spec.config, spec.schema, rule)
 
     @cached_property
-    def _path_columns(self) -> list[pa.Field]:
-        """Columns whose values come from the partition path: rows of base files alone, and rows of tables that do not store them."""
-        return path_columns(self.config, self._stored) if not self.snapshot or self.config.drop_partition_columns else []
+    def _budget(self) -> int:
+        if self.memory_budget is not None:
+            return self.memory_budget
+        return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else READ_BUDGET
 
-    def _base_only(self, file_slice: FileSlice, output: pa.Schema) -> Iterator[pa.RecordBatch]:
+    @cached_property
+    def _filters(self) -> list[RowFilter]:
+        found = []
+        if self.spec.commit_times is not None:
+            if not self.spec.config.populate_meta_fields:
+                raise UnsupportedError(
+                    "the table has no _hoodie_ columns, so no row says which commit wrote it",
+                    path=self.spec.config.path,
+                    remedy="an incremental query needs hoodie.populate.meta.fields=true",
+                )
+            found.append(of_commit_times(self.spec.commit_times))
+        if self.spec.predicate is not None:
+            found.append(of_predicate(self.spec.predicate, self._columns.all(), self.spec.zone))
+        return found
+
+    def _base_only(self, file_slice: FileSlice, names: Collection[str], row_groups: RowGroups | None) -> Iterator[pa.RecordBatch]:
         if file_slice.base_file is None:
             return
-        stored = self._stored_of(output.names)
-        with open_base_file(self.storage, file_slice.base_file.path) as file:
-            for batch in base_batches(file, stored, batch_rows=READ_ROWS):
-                yield self._finish(batch, file_slice, output)
+        schema = self._columns.stored_of(names)
+        base, history = file_slice.base_file, self.spec.history
+        # Names in the footer of a file that is read by column id are not the query's.
+        chosen = None if history is not None else row_groups
+        yield from read_base_file(self.storage, base, schema, batch_rows=READ_ROWS, row_groups=chosen, history=history)
 
-    def _merged(self, file_slice: FileSlice, output: pa.Schema) -> Iterator[pa.RecordBatch]:
-        policy = MergePolicy.for_table(self.config, self.options)
-        ordering = Ordering.of(policy.ordering_field, self.schema, path=self.config.path)
+    def _merged(self, file_slice: FileSlice, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+        config = self.spec.config
+        policy = MergePolicy.for_table(config, self.spec.options)
+        ordering = Ordering.of(policy, self.spec.schema, path=config.path)
         scan = self.scan(file_slice)
-        stored = self._stored_of({*output.names, *merge_columns(policy, ordering)})
-        records = merge_logs(self.storage, scan, stored, policy, ordering, budget=self.memory_budget, spill_folder=self.spill_folder)
+        stored = self._columns.stored if policy.whole_rows else self._columns.stored_of({*names, *merge_columns(policy, ordering)})
+        if has_operations(scan.blocks) and OPERATION not in stored.names:
+            stored = stored.append(pa.field(OPERATION, pa.string()))
+        records = merge_logs(
+            self.storage,
+            scan,
+            stored,
+            policy,
+            ordering,
+            budget=self._budget,
+            spill_folder=self.spill_folder,
+            history=self.spec.history,
+        )
         with records.store:
             base = file_slice.base_file
             merger = BaseMerger(records, policy, ordering, path=base.path if base else file_slice.log_files[0].path)
             if base is not None:
-                with open_base_file(self.storage, base.path) as file:
-                    batches = base_batches(file, stored, batch_rows=READ_ROWS)
-                    for group in grouped(batches, rows=len(records), max_bytes=self.memory_budget // GROUP_SHARE):
-                        for batch in merger.apply(group):
-                            yield self._finish(batch, file_slice, output)
-            for batch in merger.inserts(READ_ROWS):
-                yield self._finish(batch, file_slice, output)
+                batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, history=self.spec.history)
+                for group in grouped(batches, rows=len(records), max_bytes=self._budget // GROUP_SHARE):
+                    yield from merger.apply(group)
+            yield from merger.inserts(READ_ROWS)
 
     def scan(self, file_slice: FileSlice) -> ScanResult:
         """The log blocks that count for this reader."""
-        scan = scan_log_files(self.storage, file_slice.log_files, self.committed, latest_instant=self.latest_instant)
+        scan = scan_log_files(
+            self.storage,
+            file_slice.log_files,
+            self.spec.committed,
+            latest_instant=self.spec.latest_instant,
+            stop_at_newer=not reads_as_hudi_1(self.spec.config),
+        )
         if not self.allow_corrupt_log_blocks:
             scan.refuse_corrupt()
         return scan
-
-    def _stored_of(self, names: Sequence[str] | set[str]) -> pa.Schema:
-        wanted = set(names)
-        return pa.schema([field for field in self._stored if field.name in wanted])
-
-    def _finish(self, batch: pa.RecordBatch, file_slice: FileSlice, output: pa.Schema) -> pa.RecordBatch:
-        values = path_values(file_slice.file_group.partition, self._path_columns)
-        return with_values(batch, values, output) if values else conform_batch(batch, output, path=file_slice.file_group.file_id)

@@ -6,19 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hudi_core.errors import ConfigError
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 
 if TYPE_CHECKING:
     from hudi_core.model.engine import Json
     from hudi_core.timeline.query import Timeline
 
+_PENDING_WRITES = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedInstants:
-    """Answers "is this instant committed?" (AbstractHoodieLogRecordReader of Hudi 0.15).
+    """Answers "is this instant committed?" (AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.0).
 
     Committed is an instant that is a completed commit, deltacommit or replacecommit, or that is older than the first of them (its file
-    was archived), unless it is inflight.
+    was archived), unless it is inflight. Hudi 1.1 and later ask it of whole log files and not of blocks; the answer is the same. `inflight`
+    also holds instants that are only requested, and log compactions: what the timeline shows as pending is never committed, however old.
     """
 
     completed: frozenset[str]
@@ -34,7 +37,7 @@ class CommittedInstants:
     def of(timeline: Timeline) -> CommittedInstants:
         """The facts of a loaded timeline."""
         commits = timeline.commits()
-        inflight = timeline.filter(lambda instant: instant.state is State.INFLIGHT and instant.action in COMMIT_ACTIONS)
+        inflight = timeline.pending().of_actions(*_PENDING_WRITES)
         return CommittedInstants(commits.requested_times, inflight.requested_times, commits.start)
 
     def to_json(self) -> Json:

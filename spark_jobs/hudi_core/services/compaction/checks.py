@@ -11,7 +11,7 @@ from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.policy import MergePolicy
 from hudi_core.metadata_table.file_group import FILES_PARTITION, latest_slice
 from hudi_core.metadata_table.file_group import ROOT as METADATA_ROOT
-from hudi_core.metadata_table.reader import MetadataTableReader
+from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import ByteRange, Storage
@@ -102,7 +102,7 @@ def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> N
                 raise CorruptFileError("not a Hudi log file: it does not begin with the magic", path=path, remedy=_REMEDY)
 
 
-def check_metadata(reader: MetadataTableReader, operations: Iterable[CompactionOperation]) -> None:
+def check_metadata(reader: MetadataTable, operations: Iterable[CompactionOperation]) -> None:
     """Reads what the metadata table says of the plan's partitions; raises CorruptFileError when it is damaged.
 
     A commit published into a metadata table that nobody can read would be lost with it.

@@ -124,7 +124,7 @@ class _Compaction:
             raise ConfigError(f"compaction unit is not what this version makes: {error!r}") from error
         token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
         self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
-        self.ordering = Ordering.of(self.policy.ordering_field, self.schema, path=self.file_id)
+        self.ordering = Ordering.of(self.policy, self.schema, path=self.file_id)
 
     def run(self) -> Json:
         started = time.perf_counter()

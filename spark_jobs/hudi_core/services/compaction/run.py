@@ -18,7 +18,7 @@ from hudi_core.config.service_config import HeartbeatConfig, LockConfig
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.markers import delete_markers, list_markers
 from hudi_core.filegroup.policy import MergePolicy
-from hudi_core.metadata_table.reader import MetadataTableReader
+from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.metadata_table.writer import MetadataWriter
 from hudi_core.model.engine import Engine
 from hudi_core.model.ids import WriteToken
@@ -114,7 +114,7 @@ class CompactionRun:
         check_files(self._storage, plan.operations)
         check_logs(self._storage, plan.operations)
         if self._context.has_metadata_table:
-            check_metadata(MetadataTableReader(self._storage, self._context.config, timeline), plan.operations)
+            check_metadata(MetadataTable(self._storage, self._context.config, timeline), plan.operations)
         return Work(policy, plan)
 
     def _execute(self, work: Work, held: Claim) -> list[WriteStat]:

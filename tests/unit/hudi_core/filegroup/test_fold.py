@@ -1,74 +1,71 @@
+"""The shortcuts of the fold against the same rules taken event by event."""
+
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from hudi_core.filegroup.fold import Kind, winners
-from tests.unit.hudi_core.filegroup.reference import Delete, Event, Record, fold
+from hudi_core.filegroup.fold import Events, Folded, event_time_winners, fold_in_rounds, last_events, winners
+from hudi_core.filegroup.policy import MergePolicy, Rules
+from hudi_core.filegroup.rules import Kind, Step, log_step
 
-EVENTS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(list(Kind)), st.integers(0, 3)), min_size=1, max_size=60)
-
-
-def chosen(events: list[tuple[int, Kind, int]]) -> dict[int, int]:
-    """The winning position by key, from the vectorised fold."""
-    codes, keys = [], {}
-    for key, _, _ in events:
-        codes.append(keys.setdefault(key, len(keys)))
-    kinds = np.array([kind for _, kind, _ in events], dtype=np.uint8)
-    ranks = np.array([rank for _, _, rank in events], dtype=np.int64)
-    result = winners(np.array(codes, dtype=np.int32), kinds, ranks, len(keys))
-    return {key: int(result[code]) for key, code in keys.items()}
+EVENTS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(list(Kind)), st.integers(-1, 3)), min_size=1, max_size=24)
 
 
-def expected(events: list[tuple[int, Kind, int]]) -> dict[int, int]:
-    """The same by the reference."""
-    made: list[Event] = []
-    for position, (key, kind, rank) in enumerate(events):
-        if kind <= Kind.FLAGGED:
-            made.append(Record(str(key), rank, {"at": position}, kind is Kind.FLAGGED))
-        else:
-            made.append(Delete(str(key), None if kind is Kind.NATURAL_DELETE else rank))
-    at = {id(event): position for position, event in enumerate(made)}
-    return {int(key): at[id(event)] for key, event in fold(made).items()}
+def events_of(found: list[tuple[int, Kind, int]]) -> Events:
+    keys = sorted({key for key, _, _ in found})
+    codes = np.array([keys.index(key) for key, _, _ in found], dtype=np.int32)
+    kinds = np.array([kind for _, kind, _ in found], dtype=np.uint8)
+    ranks = np.array([rank for _, _, rank in found], dtype=np.int64)
+    return Events(codes, kinds, ranks, np.arange(len(found)), np.zeros(len(found), dtype=np.bool_), len(keys))
+
+
+def never(old: NDArray[np.int64], new: NDArray[np.int64], wins: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """No row lacks a column, so the one that wins is left as it is."""
+    return np.where(wins, new, old), np.zeros(len(old), dtype=np.uint8)
+
+
+def by_rounds(rules: Rules, events: Events, *, deletes_win: bool = False) -> Folded:
+    policy = MergePolicy(("key",), ("ordering",), rules)
+
+    def step(old: NDArray[np.uint8], new: NDArray[np.uint8], above: NDArray[np.bool_]) -> Step:
+        return log_step(policy, old, new, above, deletes_win=deletes_win)
+
+    return fold_in_rounds(events, step, never)
 
 
 @settings(max_examples=300, deadline=None)
 @given(EVENTS)
-def test_fold_equals_the_reference(events: list[tuple[int, Kind, int]]) -> None:
-    assert chosen(events) == expected(events)
+def test_rule_of_0_15(found: list[tuple[int, Kind, int]]) -> None:
+    events = events_of(found)
+    chosen, folded = winners(events), by_rounds(Rules.PAYLOAD_0_15, events)
+    assert events.kinds[chosen].tolist() == folded.kinds.tolist()
+    rows = folded.kinds <= Kind.FLAGGED
+    assert chosen[rows].tolist() == folded.rows[rows].tolist()
 
 
-R, F, T, N = Kind.RECORD, Kind.FLAGGED, Kind.TYPED_DELETE, Kind.NATURAL_DELETE
+@settings(max_examples=300, deadline=None)
+@given(EVENTS, st.booleans())
+def test_event_time(found: list[tuple[int, Kind, int]], deletes_win: bool) -> None:
+    events = events_of(found)
+    chosen, folded = event_time_winners(events, deletes_win=deletes_win), by_rounds(Rules.EVENT_TIME, events, deletes_win=deletes_win)
+    assert events.kinds[chosen].tolist() == folded.kinds.tolist()
+    compared = folded.kinds < Kind.NATURAL_DELETE
+    assert chosen[compared].tolist() == folded.ordered_by[compared].tolist()
 
 
-@pytest.mark.parametrize(
-    ("what", "events", "winner"),
-    [
-        ("later record of equal ordering wins", [(R, 5), (R, 5)], 1),
-        ("earlier record of greater ordering wins", [(R, 6), (R, 5)], 0),
-        ("natural delete beats any ordering", [(R, 9), (N, 0)], 1),
-        ("record after a natural delete comes back with a lower ordering", [(R, 9), (N, 0), (R, 1)], 2),
-        ("typed delete loses to a greater record", [(R, 9), (T, 8)], 0),
-        ("typed delete wins a tie", [(R, 9), (T, 9)], 1),
-        ("record after a typed delete comes back whatever the delete's ordering", [(T, 9), (R, 1)], 1),
-        ("a delete that lost does not hide the record from the next comparison", [(R, 9), (T, 8), (R, 8)], 0),
-        ("after an effective delete the old record's ordering is forgotten", [(R, 9), (T, 9), (R, 1), (T, 1)], 3),
-        ("a flagged record competes by its ordering", [(R, 9), (F, 8)], 0),
-        ("a flagged record with the greater ordering stays", [(F, 9), (R, 8)], 0),
-        ("delete after delete", [(N, 0), (T, 1), (N, 0)], 2),
-    ],
-)
-def test_rules_of_one_key(what: str, events: list[tuple[Kind, int]], winner: int) -> None:
-    assert chosen([(0, kind, rank) for kind, rank in events]) == {0: winner}, what
+@given(EVENTS)
+def test_commit_time(found: list[tuple[int, Kind, int]]) -> None:
+    events = events_of(found)
+    assert last_events(events).tolist() == by_rounds(Rules.COMMIT_TIME, events).rows.tolist()
 
 
-def test_extreme_ranks_are_ranks() -> None:
-    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    assert chosen([(0, R, low), (1, R, high), (0, R, low), (1, R, low)]) == {0: 2, 1: 1}
-
-
-def test_many_events_of_one_key_with_typed_deletes() -> None:
-    events = [(0, R if index % 3 else T, index % 7) for index in range(3000)]
-    assert chosen(events) == expected(events)
+def test_ordering_values_at_the_edge_of_64_bits() -> None:
+    lowest = np.iinfo(np.int64).min
+    events = Events(
+        np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.uint8), np.array([lowest, lowest]), np.arange(2), np.zeros(2, dtype=np.bool_), 1
+    )
+    assert winners(events).tolist() == [1]
+    assert event_time_winners(events, deletes_win=False).tolist() == [1]

@@ -56,6 +56,32 @@ def test_scan_stops_at_the_first_newer_block_even_a_command() -> None:
     assert instants(scan([data("002", ROW), rollback("005", "002"), data("003", ROW)], latest="004")) == ["002"]
 
 
+def test_hudi_1_passes_over_newer_blocks_and_obeys_newer_commands() -> None:
+    files = [[data("002", ROW), data("005", ROW), data("003", ROW)], [rollback("008", "002"), data("004", ROW)]]
+    storage = MemoryStorage()
+    made = [put(storage, version, *blocks) for version, blocks in enumerate(files, 1)]
+    result = scan_log_files(storage, made, COMMITTED, latest_instant="004", stop_at_newer=False)
+    assert instants(result) == ["003", "004"]
+    assert result.counts == ScanCounts(files=2, blocks=5, rolled_back=1, newer=1)
+
+
+@pytest.mark.parametrize("order", ["002,003", "003,002"])
+def test_log_compaction_lists_its_inputs_in_either_order(order: str) -> None:
+    merged = data("005", ROW, {HeaderKey.COMPACTED_BLOCK_TIMES: order})
+    assert instants(scan([data("002", ROW)], [data("003", ROW), deletes("003", [("a", None)])], [data("004", ROW)], [merged])) == ["005", "004"]
+
+
+def test_uncommitted_log_compaction_leaves_its_inputs() -> None:
+    merged = data("006", ROW, {HeaderKey.COMPACTED_BLOCK_TIMES: "002,003"})
+    assert instants(scan([data("002", ROW), data("003", ROW), merged])) == ["002", "003"]
+
+
+def test_blocks_of_several_instants_in_one_file() -> None:
+    blocks = [data("002", ROW), deletes("003", [("a", None)]), data("004", ROW), deletes("004", [("b", None)]), data("006", ROW), data("005", ROW)]
+    assert instants(scan(blocks)) == ["002", "003", "004", "004", "005"]
+    assert instants(scan([*blocks, rollback("007", "004")])) == ["002", "003", "005"], "rolled back after the fact"
+
+
 def test_no_latest_instant_reads_nothing() -> None:
     assert instants(scan([data("002", ROW)], latest=None)) == []
 
@@ -110,12 +136,11 @@ def test_garbage_is_no_log_file() -> None:
     [
         (BlockType.CDC_DATA, {HeaderKey.INSTANT_TIME: "002"}, UnsupportedError),
         (BlockType.AVRO_DATA, {}, CorruptFileError),
-        (BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: "002", HeaderKey.IS_PARTIAL: "true"}, UnsupportedError),
         (BlockType.COMMAND, {HeaderKey.INSTANT_TIME: "002", HeaderKey.COMMAND_BLOCK_TYPE: "1"}, UnsupportedError),
         (BlockType.COMMAND, {HeaderKey.INSTANT_TIME: "002", HeaderKey.COMMAND_BLOCK_TYPE: "0"}, UnsupportedError),
     ],
 )
-def test_blocks_that_no_base_log_of_version_6_holds_are_refused(kind: BlockType, headers: dict[HeaderKey, str], error: type[Exception]) -> None:
+def test_blocks_that_no_log_of_rows_holds_are_refused(kind: BlockType, headers: dict[HeaderKey, str], error: type[Exception]) -> None:
     with pytest.raises(error, match=r"\.log\.1"):
         scan([encode_block(kind, headers, b"", table_version=9)])
 

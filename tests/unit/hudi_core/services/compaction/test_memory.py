@@ -110,7 +110,7 @@ def make_table(folder: Path) -> None:
         "max_instant": "20260131000000000",
         "committed": CommittedInstants(frozenset(), frozenset(), "20270101000000000").to_json(),
         "schema": SCHEMA,
-        "policy": MergePolicy("_hoodie_record_key", "ts", False).to_json(),
+        "policy": MergePolicy(("_hoodie_record_key",), ("ts",)).to_json(),
         "write": WriteConfig.of({"hoodie.parquet.block.size": str(ROW_GROUP), "airflow_hudi.batch.rows": "4096"}).to_json()
         | {"parquet_codec": "UNCOMPRESSED"},
         "operation": {"partition": "p", "file_id": FILE_ID, "base_instant": BASE, "base_file": base, "log_files": logs, "metrics": {}},

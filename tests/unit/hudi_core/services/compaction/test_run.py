@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_core.config.table_config import TableConfig
@@ -40,13 +41,23 @@ from hudi_core.transaction.claim import CLAIMS, claim
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_compacted, assert_readable, pending_instants, read_rows
 from tests.golden_data import GoldenCase, golden_cases, golden_root
+from tests.rows import assert_same_rows
 
 Golden = Callable[[str, str], GoldenCase]
 Hook = Callable[[], None]
 
-RUN = ("mor_compaction_requested", "compaction_inflight", "payload_default", "schema_evolution_mor_compaction_requested")
+RUN = (
+    "mor_compaction_requested",
+    "compaction_inflight",
+    "payload_default",
+    "payload_event_time",
+    "payload_overwrite_nondefaults",
+    "payload_partial_update",
+    "schema_evolution_mor_compaction_requested",
+)
 """Cases whose pending compaction real Hudi executed, and which this engine compacts."""
-REFUSED = ("payload_event_time", "payload_overwrite_nondefaults", "payload_partial_update")
+KEPT_BY_1_2 = ("mor_compaction_requested", "payload_default", "payload_partial_update")
+"""The same of version 6 tables that Hudi 1.2.0 keeps."""
 SMALL_BLOOM = {"hoodie.index.bloom.num_entries": "100"}
 
 
@@ -161,9 +172,24 @@ def test_input_that_proves_bad_only_when_it_is_read_leaves_the_instant_requested
     assert compact(table, options={"airflow_hudi.allow_corrupt_log_blocks": "true"}).state == "completed"
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_payloads_that_are_not_merged_are_refused(golden: Golden, case: str) -> None:
-    assert_refused(golden("6", case).table, UnsupportedError, "Payload")
+@pytest.mark.parametrize("case", KEPT_BY_1_2)
+def test_a_table_that_hudi_1_keeps_is_compacted_by_its_rules(golden: Golden, case: str) -> None:
+    found = golden("6-by-1.2.0", case)
+    instant, rows, pending = pending_instant(found.table), read_rows(found.table), pending_instants(found.table)
+    compact(found.table)
+    assert_compacted(found.table, instant, rows, pending)
+    result = HudiTable.open(str(found.table)).read(query="read_optimized")
+    theirs = HudiTable.open(str(found.after())).read(query="read_optimized")
+    assert_same_rows(
+        pa.Table.from_batches(result.batches, result.schema), pa.Table.from_batches(theirs.batches, theirs.schema), ignore=("_hoodie_file_name",)
+    )
+
+
+def test_payloads_that_are_not_known_are_refused(golden: Golden) -> None:
+    table = golden("6", "payload_default").table
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("org.apache.hudi.common.model.Default", "com.example.My"))
+    assert_refused(table, UnsupportedError, r"com\.example\.MyHoodieRecordPayload")
 
 
 def test_real_hudis_failed_attempt_is_rolled_back_as_real_hudi_does(golden: Golden) -> None:

@@ -1,0 +1,34 @@
+"""Golden tables opened down to the slice reader, for tests of reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.table_schema import schema_of
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.fs_view import load_view
+from hudi_core.view.listing import StorageListing
+
+
+def opened(table: Path, *, snapshot: bool = True, **more: Any) -> tuple[SliceReader, list[FileSlice]]:
+    """A reader of the table and the slices of a snapshot; `more` goes to ReaderSpec.for_query."""
+    storage = LocalStorage(str(table))
+    config = TableConfig.load(storage)
+    active = ActiveTimeline(storage, config)
+    timeline = active.load()
+    view = load_view(active, StorageListing(storage), timeline)
+    spec = ReaderSpec.for_query(config, schema_of(timeline, active.read_details), timeline, merge_logs=snapshot, **more)
+    return SliceReader(storage, spec), [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+
+
+def rows(reader: SliceReader, slices: list[FileSlice], columns: list[str] | None = None, **more: Any) -> pa.Table:
+    """All rows of the slices; `more` goes to SliceReader.read."""
+    return pa.Table.from_batches([batch for item in slices for batch in reader.read(item, columns, **more)], reader.output_schema(columns))
