@@ -60,15 +60,22 @@ class ParquetBaseFile:
             return None
         return str(self._metadata.row_group(0).column(0).compression)
 
-    def batches(self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows in file order, at most `batch_rows` each, with all columns or the top-level ones named.
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """What the footer says of the row groups and their columns."""
+        return self._metadata
+
+    def batches(
+        self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows in file order, at most `batch_rows` each, with all columns or the top-level ones named, of all row groups or those named.
 
         Columns keep the file's order and types (`codec.avro.arrow_conform` casts them); names that the file lacks are ignored. Runs on the
         calling thread alone: a task of an engine has one core.
         """
         wanted = None if columns is None else [name for name in self.schema.names if name in set(columns)]
         with _Naming(self.path, "read"):
-            for batch in self._file.iter_batches(batch_size=batch_rows, columns=wanted, use_threads=False):
+            for batch in self._file.iter_batches(batch_size=batch_rows, columns=wanted, row_groups=row_groups, use_threads=False):
                 yield batch.replace_schema_metadata(None)
 
 
@@ -168,6 +175,6 @@ class _Naming:
             raise UnsupportedError(f"cannot {self._verb} this Parquet file: {error}", path=self._path) from error
         if isinstance(error, OSError) and (self._verb == "write" or error.errno is not None):
             raise StorageError(f"cannot {self._verb} the file: {error}", path=self._path) from error
-        if isinstance(error, (pa.ArrowException, OSError)):
+        if isinstance(error, (pa.ArrowException, OSError, UnicodeDecodeError)):
             remedy = "the file is cut or damaged; restore it, or roll back the commit that wrote it"
             raise CorruptFileError(f"cannot {self._verb} this Parquet file: {error}", path=self._path, remedy=remedy) from error

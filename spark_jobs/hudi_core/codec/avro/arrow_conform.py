@@ -7,15 +7,17 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.avro.java_text import decimals, java_text
 from hudi_core.errors import CorruptFileError, FormatError
 
 
 def conform_table(table: pa.Table, schema: pa.Schema, *, path: str) -> pa.Table:
     """The table with exactly the columns of `schema`, in its order; columns of `table` that `schema` lacks are dropped.
 
-    An absent nullable column is null throughout. Widened: int32→int64→float→double, string↔binary, decimals to more digits, timestamps to
-    a finer unit, fixed to binary, large and view forms to the plain ones; inside structs, lists and maps too. Raises FormatError naming
-    `path` and the column when the data cannot take the type or a non-nullable column is absent; CorruptFileError when a value does not fit.
+    An absent nullable column is null throughout. Widened: int32→int64→float→double, numbers, dates and decimals to text as Java writes it,
+    numbers and text to decimals, text to dates, string↔binary, decimals to more digits, timestamps to a finer unit, fixed to binary, large
+    and view forms to the plain ones; inside structs, lists and maps too. Raises FormatError naming `path` and the column when the data
+    cannot take the type or a non-nullable column is absent; CorruptFileError when a value does not fit.
     """
     columns = [_column(table, field, path) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema) if columns else table.select([])
@@ -107,9 +109,16 @@ def _with_offsets(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.
 
 def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
     if not any(rule(array.type, target) for rule in _RULES):
-        remedy = "Avro allows int to widen to long, float and double, and string to change to bytes and back"
+        remedy = "Hudi widens int to long, float, double, decimal and string, and changes string to bytes and back"
         raise FormatError(f"column {at!r} is {array.type} in the data and cannot be read as {target}", path=path, remedy=remedy)
     try:
+        if _becomes_text(array.type, target):
+            return java_text(array).cast(target)
+        if _becomes_decimal(array.type, target):
+            return decimals(array, target)
+        if pa.types.is_float32(array.type) and pa.types.is_float64(target):
+            # Hudi goes by the float's text, so that 1.1 stays 1.1 (HoodieAvroUtils.rewritePrimaryType, HoodieParquetFileFormatHelper).
+            return pc.cast(pc.cast(array, pa.string()), target)
         # Java turns a long into the nearest float without asking, as an unsafe cast does; every other cast here is exact or fails.
         return pc.cast(array, target, safe=not pa.types.is_floating(target))
     except pa.ArrowException as error:
@@ -135,6 +144,20 @@ def _changes_text(have: pa.DataType, want: pa.DataType) -> bool:
     return fixed or (_is_text(have) and _is_text(want))
 
 
+def _becomes_text(have: pa.DataType, want: pa.DataType) -> bool:
+    number = pa.types.is_integer(have) or pa.types.is_floating(have) or pa.types.is_decimal(have)
+    return bool((number or pa.types.is_date(have)) and (pa.types.is_string(want) or pa.types.is_large_string(want)))
+
+
+def _becomes_decimal(have: pa.DataType, want: pa.DataType) -> bool:
+    number = pa.types.is_integer(have) or pa.types.is_floating(have) or pa.types.is_string(have)
+    return bool(number and pa.types.is_decimal(want))
+
+
+def _becomes_date(have: pa.DataType, want: pa.DataType) -> bool:
+    return bool(pa.types.is_string(have) and pa.types.is_date32(want))
+
+
 def _widens_decimal(have: pa.DataType, want: pa.DataType) -> bool:
     if not (pa.types.is_decimal(have) and pa.types.is_decimal(want)):
         return False
@@ -155,4 +178,13 @@ def _unpacks(have: pa.DataType, want: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(have) and have.value_type == want)
 
 
-_RULES: tuple[Callable[[pa.DataType, pa.DataType], bool], ...] = (_widens_number, _changes_text, _widens_decimal, _refines_time, _unpacks)
+_RULES: tuple[Callable[[pa.DataType, pa.DataType], bool], ...] = (
+    _widens_number,
+    _becomes_text,
+    _becomes_decimal,
+    _becomes_date,
+    _changes_text,
+    _widens_decimal,
+    _refines_time,
+    _unpacks,
+)

@@ -84,7 +84,7 @@ def _read_metadata(reader: Reader) -> dict[str, bytes]:
 def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str) -> list[Any]:
     if count > max(len(block), 1):
         raise CorruptFileError(f"Avro block of {len(block)} bytes claims {count} records", path=path)
-    codec, stream = codec_of(schema), io.BytesIO(block)
+    codec, stream = codec_of(schema, path=path), io.BytesIO(block)
     records = [codec.read(stream, path=path) for _ in range(count)]
     if stream.tell() != len(block):
         raise CorruptFileError(f"Avro block of {len(block)} bytes ends after {stream.tell()}", path=path)

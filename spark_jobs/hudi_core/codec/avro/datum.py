@@ -25,13 +25,13 @@ class DatumCodec:
 
     __slots__ = ("_parsed", "schema")
 
-    def __init__(self, schema: Any) -> None:
-        """`schema` is Avro JSON; raises FormatError when it is not a valid schema."""
+    def __init__(self, schema: Any, *, path: str | None = None) -> None:
+        """`schema` is Avro JSON; raises FormatError naming `path` when it is not a valid schema."""
         self.schema = schema
         try:
             self._parsed = _fastavro.parse_schema(_physical(schema))
         except (_fastavro.SchemaParseException, _fastavro.UnknownType, *_ENCODE_ERRORS) as error:
-            raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}") from error
+            raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
 
     def decode(self, data: bytes | memoryview, *, path: str | None = None) -> Any:
         """The value in `data`, which must be used up. Raises CorruptFileError naming `path`."""
@@ -62,14 +62,14 @@ _cache: OrderedDict[int, DatumCodec] = OrderedDict()
 _lock = threading.Lock()
 
 
-def codec_of(schema: Any) -> DatumCodec:
-    """The codec of a schema object, cached by identity: do not change a schema after its first use here. Raises FormatError."""
+def codec_of(schema: Any, *, path: str | None = None) -> DatumCodec:
+    """The codec of a schema object, cached by identity: do not change a schema after its first use here. Raises FormatError naming `path`."""
     key = id(schema)
     with _lock:
         found = _cache.get(key)
         # The cached codec holds its schema, so an id cannot be taken over by another object while the entry lives.
         if found is None:
-            found = _cache[key] = DatumCodec(schema)
+            found = _cache[key] = DatumCodec(schema, path=path)
             if len(_cache) > _CACHE_SIZE:
                 _cache.popitem(last=False)
         return found
@@ -77,7 +77,7 @@ def codec_of(schema: Any) -> DatumCodec:
 
 def decode_datum(schema: Any, data: bytes | memoryview, *, path: str | None = None) -> Any:
     """The value of one datum, which must use up `data`. `schema` is Avro JSON. Raises CorruptFileError naming `path`."""
-    return codec_of(schema).decode(data, path=path)
+    return codec_of(schema, path=path).decode(data, path=path)
 
 
 def encode_datum(schema: Any, value: Any) -> bytes:

@@ -40,9 +40,19 @@ def parse_schema(text: str, *, path: str) -> AvroSchema:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"Avro schema is not JSON: {error}", path=path) from error
+    if "\\ud" in text.lower():
+        _check_surrogates(schema, path)
     if not isinstance(schema, dict):
         raise CorruptFileError(f"Avro schema is a JSON {type(schema).__name__}, not an object", path=path)
     return schema
+
+
+def _check_surrogates(schema: Any, path: str) -> None:
+    """Refuses escapes that are half of a surrogate pair: no name of an Arrow column can hold them."""
+    try:
+        json.dumps(schema, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise CorruptFileError("Avro schema has a \\u escape that is half of a surrogate pair", path=path) from error
 
 
 def field_names(schema: AvroSchema) -> list[str]:

@@ -78,12 +78,17 @@ def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, 
     return count, reader.view(reader.remaining)
 
 
-def encode_avro_block(data: Sequence[bytes]) -> bytes:
-    """The content of an AVRO_DATA block of version 3 from its records' data."""
-    parts = [_HEAD.pack(3, len(data))]
+def encode_avro_records(data: Iterable[bytes]) -> bytes:
+    """Records as an AVRO_DATA block holds them, without the block's head: length and datum, one after the other."""
+    parts: list[bytes] = []
     for datum in data:
         parts += (_LENGTH.pack(len(datum)), datum)
     return b"".join(parts)
+
+
+def encode_avro_block(data: Sequence[bytes]) -> bytes:
+    """The content of an AVRO_DATA block of version 3 from its records' data."""
+    return _HEAD.pack(3, len(data)) + encode_avro_records(data)
 
 
 def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:

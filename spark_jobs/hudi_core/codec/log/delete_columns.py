@@ -17,7 +17,7 @@ from hudi_core.codec.avro.arrow_routes import fast_route_available, read_fast
 from hudi_core.codec.avro.resolve import AvroField, AvroType
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.codec.log.content import DECIMAL_SCALE, ORDERING_KINDS, decode_delete_block, delete_block_data
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import CorruptFileError
 
 _TEXT = AvroType("string", null_at=0)
 _VALUES = {
@@ -35,6 +35,7 @@ _VALUES = {
 }
 _ZERO_BYTES = {"float": 4, "double": 8, "decimal": 2}
 _LARGE_BYTES = 1 << 20
+MAX_ORDERING_FIELDS = 64
 _LAST = b"\x00end of the delete block"
 
 
@@ -42,8 +43,8 @@ def delete_columns(content: bytes | memoryview, *, path: str) -> pa.Table:
     """The entries in order: `key` and `partition` (string), `branch` (int8, index into ORDERING_KINDS, 0 = no value), and one nullable column
     per kind of ordering value in the block, named by the kind.
 
-    Values are raw (date: days; times: microseconds) but for decimals, which are decimal128(30, 15). Raises UnsupportedError for values of
-    several ordering fields (branch `array`, written from table version 9 on); otherwise errors as `decode_delete_block`.
+    Values are raw (date: days; times: microseconds) but for decimals, which are decimal128(30, 15). Values of several ordering fields (branch
+    `array`, written from table version 9 on) come in columns named `<position>.<kind>`. Errors as `decode_delete_block`.
     """
     # The import of polars pays for large blocks only; codec.avro.arrow_routes.Deferral says when for data blocks.
     large = len(content) >= _LARGE_BYTES or "polars" in sys.modules
@@ -85,19 +86,23 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
 
 def _by_entry(content: bytes | memoryview, path: str) -> pa.Table:
     entries = decode_delete_block(content, path=path)
-    if any(entry.ordering is not None and entry.ordering.kind == "array" for entry in entries):
-        raise UnsupportedError("deletes carry values of several ordering fields", path=path, remedy="use a Hudi 1.1 or later engine for this table")
-    kinds = [0 if entry.ordering is None else ORDERING_KINDS.index(entry.ordering.kind) for entry in entries]
+    orderings = [entry.ordering for entry in entries]
     columns = {
         "key": pa.array([entry.key for entry in entries], pa.string()),
         "partition": pa.array([entry.partition for entry in entries], pa.string()),
-        "branch": pa.array(kinds, pa.int8()),
+        "branch": pa.array([0 if ordering is None else ORDERING_KINDS.index(ordering.kind) for ordering in orderings], pa.int8()),
     }
-    for branch in sorted(set(kinds) - {0}):
-        kind = ORDERING_KINDS[branch]
-        avro = _VALUES[kind]
-        values = [None if entry.ordering is None or number != branch else entry.ordering.value for entry, number in zip(entries, kinds, strict=True)]
-        columns[kind] = to_logical(pa.array(values, pa.binary() if kind == "decimal" else _ARROW[avro.kind]), avro, path=path)
+    lists = [ordering.value or () if ordering is not None and ordering.kind == "array" else () for ordering in orderings]
+    longest = max(map(len, lists), default=0)
+    if longest > MAX_ORDERING_FIELDS:
+        raise CorruptFileError(f"a delete has {longest} ordering values; more than {MAX_ORDERING_FIELDS} ordering fields are refused", path=path)
+    parts = [("", [None if ordering is None or ordering.kind == "array" else ordering for ordering in orderings])]
+    parts += [(f"{position}.", [values[position] if position < len(values) else None for values in lists]) for position in range(longest)]
+    for prefix, values in parts:
+        for kind in sorted({value.kind for value in values if value is not None and value.kind in _VALUES}, key=ORDERING_KINDS.index):
+            avro = _VALUES[kind]
+            raw = [value.value if value is not None and value.kind == kind else None for value in values]
+            columns[prefix + kind] = to_logical(pa.array(raw, pa.binary() if kind == "decimal" else _ARROW[avro.kind]), avro, path=path)
     return pa.table(columns)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -30,7 +31,18 @@ POINT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
         ([1, None], pa.int32(), pa.float64(), [1.0, None]),
         ([(1 << 60) + 1], pa.int64(), pa.float32(), [float(1 << 60)]),
         ([1, 2], pa.int16(), pa.int32(), [1, 2]),
-        ([0.5, None], pa.float32(), pa.float64(), [0.5, None]),
+        ([0.5, 1.1, None], pa.float32(), pa.float64(), [0.5, 1.1, None]),
+        ([1, -7, None], pa.int32(), pa.string(), ["1", "-7", None]),
+        ([1 << 40], pa.int64(), pa.string(), ["1099511627776"]),
+        ([1.1, 1e10, None], pa.float32(), pa.string(), ["1.1", "1.0E10", None]),
+        ([0.1, 1e-5], pa.float64(), pa.string(), ["0.1", "1.0E-5"]),
+        ([date(2026, 1, 2), None], pa.date32(), pa.string(), ["2026-01-02", None]),
+        ([Decimal("1.50")], pa.decimal128(5, 2), pa.string(), ["1.50"]),
+        ([1, None], pa.int32(), pa.decimal128(5, 2), [Decimal("1.00"), None]),
+        ([1.005, -2.5], pa.float64(), pa.decimal128(5, 2), [Decimal("1.01"), Decimal("-2.50")]),
+        (["1.25", None], pa.string(), pa.decimal128(5, 1), [Decimal("1.3"), None]),
+        (["2026-01-02", None], pa.string(), pa.date32(), [date(2026, 1, 2), None]),
+        ([[1.1], None], pa.list_(pa.float32()), pa.list_(pa.string()), [["1.1"], None]),
         (["zü", None], pa.string(), pa.binary(), ["zü".encode(), None]),
         ([b"z\xc3\xbc", None], pa.binary(), pa.string(), ["zü", None]),
         (["a"], pa.large_string(), pa.string(), ["a"]),
@@ -93,6 +105,14 @@ def test_nested_columns_are_named_in_full() -> None:
 def test_bytes_that_are_no_text_are_corrupt() -> None:
     with pytest.raises(CorruptFileError, match="column 'c'"):
         conformed([b"\xff"], pa.binary(), pa.string())
+
+
+@pytest.mark.parametrize(
+    ("value", "want"), [("x", pa.decimal128(5, 2)), ("1000.00", pa.decimal128(5, 2)), ("NaN", pa.decimal128(5, 2)), ("x", pa.date32())]
+)
+def test_text_that_does_not_fit_is_corrupt(value: str, want: pa.DataType) -> None:
+    with pytest.raises(CorruptFileError, match="column 'c'"):
+        conformed([value], pa.string(), want)
 
 
 def test_nulls_in_a_column_without_nulls_are_refused() -> None:

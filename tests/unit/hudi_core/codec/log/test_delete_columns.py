@@ -73,9 +73,25 @@ def test_a_large_block_goes_by_columns() -> None:
     assert table.column("branch").unique().to_pylist() == [3]
 
 
-def test_several_ordering_fields_are_refused() -> None:
-    content = encode_delete_block([DeleteRecord("k", "p", OrderingValue("array", (OrderingValue("int", 1),)))])
-    with pytest.raises(UnsupportedError, match="several ordering fields"):
+def test_values_of_several_ordering_fields_have_a_column_each() -> None:
+    values = (OrderingValue("int", 1), OrderingValue("string", "b"), None)
+    entries = [
+        DeleteRecord("k", "p", OrderingValue("array", values)),
+        DeleteRecord("l", "p", OrderingValue("array", (OrderingValue("int", 2), OrderingValue("local_date", 3)))),
+        DeleteRecord("m", "p", OrderingValue("int", 0)),
+        DeleteRecord("n", "p", OrderingValue("array", None)),
+        DeleteRecord("o", "p", None),
+    ]
+    table = delete_columns(encode_delete_block(entries), path="log")
+    assert table.column_names == ["key", "partition", "branch", "int", "0.int", "1.string"]
+    assert table.column("int").to_pylist() == [None, None, 0, None, None]
+    assert table.column("0.int").to_pylist() == [1, 2, None, None, None]
+    assert table.column("1.string").to_pylist() == ["b", None, None, None, None]
+
+
+def test_too_many_ordering_values_are_refused() -> None:
+    content = encode_delete_block([DeleteRecord("k", "p", OrderingValue("array", (OrderingValue("int", 1),) * 65))])
+    with pytest.raises(CorruptFileError, match="65 ordering values"):
         delete_columns(content, path="log")
 
 
