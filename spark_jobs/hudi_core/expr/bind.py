@@ -1,0 +1,288 @@
+"""A predicate bound to an Arrow schema: columns found, literals typed, NOT pushed down to the leaves."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.errors import ConfigError
+from hudi_core.expr.evaluate import evaluate, needs_zone
+from hudi_core.expr.leaves import Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix, all_of, any_of
+from hudi_core.expr.like import like_tokens
+from hudi_core.expr.literals import fold, place
+from hudi_core.expr.temporal_text import zone_of
+from hudi_core.expr.tree import (
+    EQ,
+    FLIPPED,
+    NE,
+    NEGATED,
+    OPERATORS,
+    SAME,
+    And,
+    Call,
+    Column,
+    Compare,
+    Constant,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    StartsWith,
+    operand_columns,
+    operands,
+    walk,
+)
+
+DIFFERENT: Final = "<!>"
+"""The negation of <=>: not equal, and not both null."""
+_INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_MAX_PRECISION: Final = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A predicate that can be evaluated on rows of `schema` (`rows.row_mask`) and on ranges of values (`ranges.may_match`)."""
+
+    node: Node
+    schema: pa.Schema
+    zone: str
+    """Of wall time."""
+    zone_given: bool
+    """Whether the caller named the zone, rather than taking UTC for want of one."""
+    columns: tuple[str, ...]
+    """The top-level columns it needs, in the order of `schema`."""
+
+    @property
+    def always_false(self) -> bool:
+        """Whether no row of any table can match."""
+        return self.node == Known(False)
+
+
+def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
+    """Binds the predicate to the columns of `schema`.
+
+    Column names are matched as written, else without regard to case. `zone` is that of wall time: of timestamp literals without one, and
+    of functions of local time; UTC when it is None. Raises ConfigError naming a column that is unknown or ambiguous, a literal that its
+    column cannot be compared with, or a function that is not supported.
+    """
+    wall = "UTC" if zone is None or zone in ("Z", "GMT") else zone
+    zone_of(wall)
+    for node in walk(expr):
+        _check(node)
+    binder = _Binder(schema, wall)
+    used = {path[0] for node in walk(expr) for operand in operands(node) for path in operand_columns(binder.resolve(operand))}
+    return Bound(binder.node(expr, negated=False), schema, wall, zone is not None, tuple(name for name in schema.names if name in used))
+
+
+def resolve(operand: Operand, schema: pa.Schema) -> Operand:
+    """The operand with its columns spelled as in `schema`. Raises ConfigError naming one that is unknown or ambiguous."""
+    if isinstance(operand, Column):
+        return Column(_resolve_path(operand.path, schema))
+    if isinstance(operand, Call):
+        return Call(operand.name, tuple(resolve(argument, schema) for argument in operand.arguments))
+    return operand
+
+
+def kind_of(operand: Operand, bound: Bound) -> pa.DataType:
+    """The type of an operand of the bound predicate."""
+    return evaluate(operand, _empty(bound.schema), bound.zone).type
+
+
+def depends_on_zone(operand: Operand, bound: Bound) -> bool:
+    """Whether the operand's values depend on the zone that the predicate is bound with."""
+    return needs_zone(operand, _empty(bound.schema), bound.zone)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def _check(node: Expr) -> None:
+    if isinstance(node, Compare) and node.operator not in OPERATORS:
+        raise ConfigError(f"unknown operator {node.operator!r}", remedy=f"known are {', '.join(sorted(OPERATORS))}")
+
+
+class _Binder:
+    def __init__(self, schema: pa.Schema, zone: str) -> None:
+        self._schema = schema
+        self._zone = zone
+        self._empty = _empty(schema)
+
+    def resolve(self, operand: Operand) -> Operand:
+        return resolve(operand, self._schema)
+
+    def node(self, expr: Expr, *, negated: bool) -> Node:
+        if isinstance(expr, Not):
+            return self.node(expr.term, negated=not negated)
+        if isinstance(expr, (And, Or)):
+            nodes = tuple(self.node(term, negated=negated) for term in expr.terms)
+            return all_of(nodes) if isinstance(expr, And) is not negated else any_of(nodes)
+        if isinstance(expr, Constant):
+            return Known(expr.value is not None and expr.value is not negated)
+        if isinstance(expr, Compare):
+            return self._compare(expr, negated)
+        return self._of_operand(expr, negated)
+
+    def _of_operand(self, expr: In | IsNull | StartsWith | Like, negated: bool) -> Node:
+        operand = self.resolve(expr.operand)
+        if isinstance(operand, Literal):
+            return self._of_literal(expr, operand, negated)
+        kind = self._kind(operand)
+        if isinstance(expr, IsNull):
+            return NullCheck(operand, negated)
+        if isinstance(expr, In):
+            return self._membership(operand, kind, expr.values, negated)
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise ConfigError(f"{name_of(operand)!r} is {kind}, and LIKE is of text", remedy="compare it with a literal of its type")
+        return _text_match(expr, operand, negated)
+
+    def _of_literal(self, expr: In | IsNull | StartsWith | Like, literal: Literal, negated: bool) -> Node:
+        if isinstance(expr, IsNull):
+            return Known((literal.value is None) is not negated)
+        if isinstance(expr, In):
+            # Literal IN (literals) is rare; as alternatives it needs no rule of its own.
+            return self.node(Or(tuple(Compare(EQ, literal, value) for value in expr.values)), negated=negated)
+        raise ConfigError(f"LIKE of the literal {literal.value!r} compares nothing of the table", remedy="name a column")
+
+    def _compare(self, expr: Compare, negated: bool) -> Node:
+        left, operator, right = self.resolve(expr.left), expr.operator, self.resolve(expr.right)
+        if isinstance(left, Literal):
+            if isinstance(right, Literal):
+                return Known(_compare_literals(left, operator, right, negated))
+            left, operator, right = right, FLIPPED[operator], left
+        if not isinstance(right, Literal):
+            return self._pair(left, operator, right, negated)
+        kind = self._kind(left)
+        if right.value is None:
+            return NullCheck(left, negated) if operator == SAME else Known(False)
+        if operator == SAME:
+            same = self._with_literal(left, kind, NE if negated else EQ, right)
+            return any_of((same, NullCheck(left, False))) if negated else same
+        return self._with_literal(left, kind, NEGATED[operator] if negated else operator, right)
+
+    def _with_literal(self, operand: Operand, kind: pa.DataType, operator: str, literal: Literal) -> Node:
+        at = place(kind, literal, self._zone, where=name_of(operand))
+        folded = fold(operator, at)
+        if isinstance(folded, bool):
+            return NullCheck(operand, True) if folded else Known(False)
+        return Comparison(operand, folded[0], folded[1], at.kind)
+
+    def _membership(self, operand: Operand, kind: pa.DataType, literals: Sequence[Literal], negated: bool) -> Node:
+        if not literals:
+            return Known(negated)
+        if negated and any(literal.value is None for literal in literals):
+            return Known(False)  # NOT IN with a NULL is false or NULL
+        places = [place(kind, literal, self._zone, where=name_of(operand)) for literal in literals if literal.value is not None]
+        values: dict[pa.DataType, list[pa.Scalar]] = {}
+        for at in places:
+            if at.exact and not at.side:
+                values.setdefault(at.kind, []).append(at.value)
+        nodes = tuple(Membership(operand, _distinct(scalars, common), negated) for common, scalars in values.items())
+        if negated:
+            return all_of(nodes) if nodes else NullCheck(operand, True)
+        return any_of(nodes)
+
+    def _pair(self, left: Operand, operator: str, right: Operand, negated: bool) -> Node:
+        kinds = self._kind(left), self._kind(right)
+        kind = _common(*kinds)
+        if kind is None:
+            raise ConfigError(
+                f"{name_of(left)!r} is {kinds[0]} and {name_of(right)!r} is {kinds[1]}, which cannot be compared",
+                remedy="compare columns of one type, or of numeric types",
+            )
+        if negated:
+            operator = DIFFERENT if operator == SAME else NEGATED[operator]
+        return Pair(left, operator, right, kind)
+
+    def _kind(self, operand: Operand) -> pa.DataType:
+        return evaluate(operand, self._empty, self._zone).type
+
+
+def name_of(operand: Operand) -> str:
+    """The operand for people: `a.b`, `lower(name)`."""
+    if isinstance(operand, Column):
+        return ".".join(operand.path)
+    if isinstance(operand, Call):
+        return f"{operand.name}({', '.join(name_of(argument) for argument in operand.arguments)})"
+    return repr(operand.value)
+
+
+def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
+    found: list[str] = []
+    fields = list(schema)
+    for depth, name in enumerate(path):
+        at = ".".join(path[: depth + 1])
+        same = [field for field in fields if field.name == name] or [field for field in fields if field.name.lower() == name.lower()]
+        if not same:
+            known = ", ".join(field.name for field in fields) or "none"
+            raise ConfigError(f"no column {at!r}", remedy=f"the {'columns' if depth == 0 else 'fields'} are {known}")
+        if len(same) > 1:
+            raise ConfigError(f"column {at!r} is ambiguous", remedy=f"write one of {', '.join(field.name for field in same)}")
+        found.append(same[0].name)
+        kind = same[0].type
+        fields = [kind.field(index) for index in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    return tuple(found)
+
+
+def _distinct(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
+    values = pa.array([scalar.as_py() for scalar in scalars], kind) if not pa.types.is_timestamp(kind) else _timestamps(scalars, kind)
+    return values.unique()
+
+
+def _timestamps(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
+    # Python's datetime has no nanoseconds and no year beyond 9999.
+    return pa.array([scalar.cast(pa.int64()).as_py() for scalar in scalars], pa.int64()).cast(kind)
+
+
+def _compare_literals(left: Literal, operator: str, right: Literal, negated: bool) -> bool:
+    if left.value is None or right.value is None:
+        return ((left.value is None and right.value is None) is not negated) if operator == SAME else False
+    numbers = ("integer", "decimal", "double")
+    if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
+        raise ConfigError(f"the literals {left.value!r} and {right.value!r} cannot be compared", remedy="compare literals of one type")
+    a, b = left.value, right.value
+    result = {EQ: a == b, SAME: a == b, NE: a != b}.get(operator)
+    if result is None:
+        result = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]  # type: ignore[operator]
+    return bool(result) is not negated
+
+
+def _text_match(expr: StartsWith | Like, operand: Operand, negated: bool) -> Node:
+    if isinstance(expr, StartsWith):
+        return Prefix(operand, expr.prefix, negated)
+    tokens = like_tokens(expr.pattern)
+    parts = [re.escape(token) if literal else ".*" if token == "%" else "." for token, literal in tokens]
+    fixed = itertools.takewhile(lambda token: token[1], tokens)
+    return Pattern(operand, f"(?s)^{''.join(parts)}$", "".join(token for token, _ in fixed), negated)
+
+
+def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type that Spark compares two columns in; None where there is none."""
+    if left == right:
+        return None if pa.types.is_nested(left) else pa.int8() if pa.types.is_boolean(left) else left
+    if left in _INTEGERS and right in _INTEGERS:
+        return max(left, right, key=_INTEGERS.index)
+    kinds = (left, right)
+    if any(pa.types.is_floating(kind) for kind in kinds):
+        if not all(pa.types.is_floating(kind) or kind in _INTEGERS or pa.types.is_decimal(kind) for kind in kinds):
+            return None
+        wide = any(pa.types.is_float64(kind) or pa.types.is_decimal(kind) for kind in kinds)
+        return pa.float64() if wide else pa.float32()
+    shapes = [(19, 0) if kind in _INTEGERS else (kind.precision, kind.scale) if pa.types.is_decimal(kind) else None for kind in kinds]
+    if shapes[0] is not None and shapes[1] is not None:
+        scale = max(shapes[0][1], shapes[1][1])
+        digits = max(shapes[0][0] - shapes[0][1], shapes[1][0] - shapes[1][1])
+        return pa.decimal128(digits + scale, scale) if digits + scale <= _MAX_PRECISION else pa.decimal256(digits + scale, scale)
+    if all(pa.types.is_timestamp(kind) for kind in kinds) and (left.tz is None) == (right.tz is None):
+        units = ("s", "ms", "us", "ns")
+        return pa.timestamp(max(left.unit, right.unit, key=units.index), left.tz)
+    return None

@@ -1,0 +1,162 @@
+"""The functions that a predicate may call, evaluated on Arrow arrays as Spark evaluates them on rows.
+
+They are those that expression indexes are built with (facts 8.10; HoodieExpressionIndex) and that Arrow computes exactly. The first
+argument is an operand, the others are literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import ConfigError
+from hudi_core.expr.tree import Literal
+from hudi_core.expr.wall_time import WallTime
+
+Compute: TypeAlias = Callable[[pa.Array, Sequence[Literal], str], pa.Array]
+"""Of an array, the literals after it, and the name of the zone of local time; same length, null where the array is."""
+
+_FROM_UNIXTIME_FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """How many literals follow the operand, at least and at most, and how it is computed."""
+
+    least: int
+    most: int
+    compute: Compute
+
+
+def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+    """The function's values. Raises ConfigError for an unknown name, a wrong count or type of arguments."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise ConfigError(f"the function {name} is not supported in predicates", remedy=f"known are {', '.join(sorted(FUNCTIONS))}")
+    if not function.least <= len(literals) <= function.most:
+        raise ConfigError(f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}")
+    try:
+        return function.compute(array, literals, zone)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ConfigError(f"{name} cannot be computed of {array.type}: {error}") from error
+
+
+def uses_zone(name: str, kind: pa.DataType) -> bool:
+    """Whether the function's value for an argument of this type depends on the zone of local time."""
+    return name == "from_unixtime" or (name in _OF_TIME and pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _text_function(compute: Callable[[pa.Array], pa.Array]) -> Compute:
+    def apply(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+        return compute(_text(array))
+
+    return apply
+
+
+def _text(array: pa.Array) -> pa.Array:
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        raise ConfigError(f"a function of text cannot be computed of {array.type}")
+    return array
+
+
+def _cased(by_arrow: Callable[[pa.Array], pa.Array], by_python: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
+    """Java maps one character to several where Unicode says so (ß to SS), as Python does and Arrow does not."""
+
+    def apply(array: pa.Array) -> pa.Array:
+        if pc.all(pc.string_is_ascii(array)).as_py() is not False:
+            return by_arrow(array)
+        # Only texts beyond ASCII come here, each distinct one once.
+        encoded = array.dictionary_encode()
+        mapped = pa.array([None if value is None else by_python(value) for value in encoded.dictionary.to_pylist()], array.type)
+        return mapped.take(encoded.indices)
+
+    return apply
+
+
+def _part(compute: Callable[[pa.Array], pa.Array]) -> Compute:
+    """A part of a date or time that does not change from one cycle of the calendar to the next."""
+
+    def apply(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+        return pc.cast(compute(WallTime.of(array, zone).seconds), pa.int32())
+
+    return apply
+
+
+def _year(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+    return WallTime.of(array, zone).year()
+
+
+def _to_date(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+    return WallTime.of(array, zone).date()
+
+
+def _date_format(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+    return WallTime.of(array, zone).format(_text_of(literals[0], "date_format"))
+
+
+def _from_unixtime(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+    if not pa.types.is_integer(array.type):
+        raise ConfigError(f"from_unixtime takes seconds since 1970 as an integer, not {array.type}")
+    pattern = _text_of(literals[0], "from_unixtime") if literals else _FROM_UNIXTIME_FORMAT
+    return WallTime.of_unix_seconds(array, zone).format(pattern)
+
+
+def _substring(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+    start = _whole_of(literals[0], "substring")
+    length = _whole_of(literals[1], "substring") if len(literals) > 1 else None
+    if start < 0:
+        raise ConfigError("substring from the end of a text is not supported in predicates", remedy="count from the start, with 1")
+    first = max(0, start - 1)
+    # Spark counts the length from the start that was asked for, 0 being the same as 1.
+    return pc.utf8_slice_codeunits(_text(array), first, None if length is None else first + max(0, length))
+
+
+def _abs(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
+    return pc.abs(array)
+
+
+def _text_of(literal: Literal, name: str) -> str:
+    if not isinstance(literal.value, str):
+        raise ConfigError(f"{name} takes a text here, not {literal.value!r}")
+    return literal.value
+
+
+def _whole_of(literal: Literal, name: str) -> int:
+    if literal.kind != "integer" or not isinstance(literal.value, int):
+        raise ConfigError(f"{name} takes an integer here, not {literal.value!r}")
+    return literal.value
+
+
+def _trimmed(compute: Callable[..., pa.Array]) -> Callable[[pa.Array], pa.Array]:
+    """Spark trims blanks only, Arrow's other functions all white space."""
+
+    def apply(array: pa.Array) -> pa.Array:
+        return compute(array, characters=" ")
+
+    return apply
+
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "abs": Function(0, 0, _abs),
+    "lower": Function(0, 0, _text_function(_cased(pc.utf8_lower, str.lower))),
+    "upper": Function(0, 0, _text_function(_cased(pc.utf8_upper, str.upper))),
+    "trim": Function(0, 0, _text_function(_trimmed(pc.utf8_trim))),
+    "ltrim": Function(0, 0, _text_function(_trimmed(pc.utf8_ltrim))),
+    "rtrim": Function(0, 0, _text_function(_trimmed(pc.utf8_rtrim))),
+    "length": Function(0, 0, _text_function(pc.utf8_length)),
+    "substring": Function(1, 2, _substring),
+    "year": Function(0, 0, _year),
+    "month": Function(0, 0, _part(pc.month)),
+    "day": Function(0, 0, _part(pc.day)),
+    "hour": Function(0, 0, _part(pc.hour)),
+    "minute": Function(0, 0, _part(pc.minute)),
+    "second": Function(0, 0, _part(pc.second)),
+    "to_date": Function(0, 0, _to_date),
+    "date_format": Function(1, 1, _date_format),
+    "from_unixtime": Function(0, 1, _from_unixtime),
+}
+_OF_TIME: Final = frozenset({"year", "month", "day", "hour", "minute", "second", "to_date", "date_format"})

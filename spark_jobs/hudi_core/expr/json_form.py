@@ -1,0 +1,157 @@
+"""The expression tree as JSON, which is how a predicate travels to executors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hudi_core.errors import ConfigError
+from hudi_core.expr.tree import (
+    MAX_DEPTH,
+    NULL,
+    OPERATORS,
+    And,
+    Call,
+    Column,
+    Compare,
+    Constant,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    StartsWith,
+    Value,
+    too_deep,
+)
+from hudi_core.model.engine import Json
+
+
+def to_json(expr: Expr) -> Json:
+    """The tree as a JSON object with the key `op`; `from_json` gives an equal tree."""
+    if isinstance(expr, (And, Or)):
+        return {"op": "and" if isinstance(expr, And) else "or", "terms": [to_json(term) for term in expr.terms]}
+    if isinstance(expr, Not):
+        return {"op": "not", "term": to_json(expr.term)}
+    if isinstance(expr, Compare):
+        return {"op": expr.operator, "left": _operand(expr.left), "right": _operand(expr.right)}
+    if isinstance(expr, In):
+        return {"op": "in", "operand": _operand(expr.operand), "values": [_operand(value) for value in expr.values]}
+    if isinstance(expr, IsNull):
+        return {"op": "is_null", "operand": _operand(expr.operand)}
+    if isinstance(expr, StartsWith):
+        return {"op": "starts_with", "operand": _operand(expr.operand), "prefix": expr.prefix}
+    if isinstance(expr, Like):
+        return {"op": "like", "operand": _operand(expr.operand), "pattern": expr.pattern}
+    return {"op": "constant", "value": expr.value}
+
+
+def from_json(data: Any) -> Expr:
+    """The tree of a JSON object; raises ConfigError naming the part that is not one, or a tree deeper than MAX_DEPTH."""
+    return _expr(data, 1)
+
+
+def _operand(operand: Operand) -> Json:
+    if isinstance(operand, Column):
+        return {"column": list(operand.path)}
+    if isinstance(operand, Call):
+        return {"call": operand.name, "arguments": [_operand(argument) for argument in operand.arguments]}
+    return {"literal": operand.kind, "value": _WRITE.get(operand.kind, _as_is)(operand.value)}
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+_WRITE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "decimal": str,
+    "double": repr,
+    "integer": str,
+    "bytes": bytes.hex,
+    "date": dt.date.isoformat,
+    "timestamp": dt.datetime.isoformat,
+}
+"""How values are written by kind: numbers as text, so that no JSON reader rounds them."""
+_READ: Final[Mapping[str, Callable[[str], Value]]] = {
+    "decimal": decimal.Decimal,
+    "double": float,
+    "integer": int,
+    "bytes": bytes.fromhex,
+    "date": dt.date.fromisoformat,
+    "timestamp": dt.datetime.fromisoformat,
+    "text": str,
+}
+
+
+def _expr(data: Any, depth: int) -> Expr:
+    if depth > MAX_DEPTH:
+        raise too_deep()
+    op = _field(data, "op", str)
+    if op in ("and", "or"):
+        terms = tuple(_expr(term, depth + 1) for term in _field(data, "terms", list))
+        return And(terms) if op == "and" else Or(terms)
+    if op == "not":
+        return Not(_expr(_field(data, "term", dict), depth + 1))
+    if op in OPERATORS:
+        return Compare(op, _read_operand(_field(data, "left", dict), depth), _read_operand(_field(data, "right", dict), depth))
+    if op == "constant":
+        value = data.get("value")
+        if value is not None and not isinstance(value, bool):
+            raise _wrong(data)
+        return Constant(value)
+    operand = _read_operand(_field(data, "operand", dict), depth)
+    if op == "in":
+        return In(operand, tuple(_literal(value) for value in _field(data, "values", list)))
+    if op == "is_null":
+        return IsNull(operand)
+    if op == "starts_with":
+        return StartsWith(operand, _field(data, "prefix", str))
+    if op == "like":
+        return Like(operand, _field(data, "pattern", str))
+    raise _wrong(data)
+
+
+def _read_operand(data: Any, depth: int) -> Operand:
+    if depth > MAX_DEPTH:
+        raise too_deep()
+    if isinstance(data, dict) and "column" in data:
+        path = _field(data, "column", list)
+        if not path or not all(isinstance(name, str) and name for name in path):
+            raise _wrong(data)
+        return Column(tuple(path))
+    if isinstance(data, dict) and "call" in data:
+        arguments = _field(data, "arguments", list)
+        return Call(_field(data, "call", str), tuple(_read_operand(argument, depth + 1) for argument in arguments))
+    return _literal(data)
+
+
+def _literal(data: Any) -> Literal:
+    kind = _field(data, "literal", str)
+    if kind == "null":
+        return NULL
+    value = data.get("value")
+    if kind == "boolean" and isinstance(value, bool):
+        return Literal(kind, value)
+    if kind not in _READ or not isinstance(value, str):
+        raise _wrong(data)
+    try:
+        return Literal(kind, _READ[kind](value))
+    except (ValueError, decimal.InvalidOperation) as error:
+        raise _wrong(data) from error
+
+
+def _field(data: Any, name: str, kind: type) -> Any:
+    value = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(value, kind):
+        raise _wrong(data)
+    return value
+
+
+def _wrong(data: Any) -> ConfigError:
+    text = repr(data)
+    return ConfigError(f"not a predicate: {text if len(text) <= 200 else text[:200] + '…'}", remedy="write it with expr.json_form.to_json")

@@ -1,0 +1,229 @@
+"""Where a literal stands among the values of a column's type, so that the column itself need not be cast.
+
+`id < 2.5` becomes `id <= 2`, `day = TIMESTAMP '… 12:00'` is false of every day, and an integer beyond the type's range is above all of its
+values. What stays is what Spark casts to a common type itself: columns compared with doubles.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.errors import ConfigError
+from hudi_core.expr.temporal_text import parse_date, parse_timestamp, zone_of
+from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, Literal
+
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+_MICROS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
+"""By unit: how many of it are so many microseconds."""
+_EXACT: Final = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_INTEGER_BITS: Final = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
+_MAX_DIGITS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The largest value of `kind` at or below the literal; `exact` when it is equal.
+
+    `side` is 1 when the literal is above every value of the type and -1 when it is below; there is no value then.
+    """
+
+    kind: pa.DataType
+    value: pa.Scalar | None
+    exact: bool = True
+    side: int = 0
+
+
+def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Place:
+    """The literal's place in a column of type `kind`. `zone` is that of wall time, `where` names the column in errors.
+
+    Raises ConfigError for a literal that cannot be compared with such a column.
+    """
+    for fits, rule in _RULES:
+        if fits(kind):
+            found = rule(kind, literal, zone)
+            if found is not None:
+                return found
+            break
+    shown = literal.value if isinstance(literal.value, (int, float, decimal.Decimal)) else repr(str(literal.value))
+    raise ConfigError(f"column {where!r} is {kind} and cannot be compared with the {literal.kind} {shown}", remedy=_remedy(kind))
+
+
+def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
+    """`column operator literal` as a comparison with a value of the column's type, or what it is for every value that is not null."""
+    if at.side:
+        return operator == NE or operator in ((LT, LE) if at.side > 0 else (GT, GE))
+    if at.exact:
+        return operator, at.value
+    if operator in (EQ, NE):
+        return operator == NE
+    return (LE if operator in (LT, LE) else GT), at.value
+
+
+def _remedy(kind: pa.DataType) -> str:
+    if pa.types.is_nested(kind):
+        return "a struct, list or map can only be tested for NULL; name a field of a struct as column.field"
+    if _is_text(kind):
+        return "write the literal as text, in quotes"
+    return "write a literal of the column's type"
+
+
+def _integer(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    bits = _INTEGER_BITS[kind]
+    if literal.kind == "double":
+        return _double(pa.float64(), literal, zone)
+    number = _number(literal, fractions=False)
+    if number is None:
+        return None
+    floor = math.floor(number)
+    if not -(1 << bits - 1) <= floor < 1 << bits - 1:
+        return Place(kind, None, side=1 if floor > 0 else -1)
+    return Place(kind, pa.scalar(floor, kind), floor == number)
+
+
+def _decimal(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    if literal.kind == "double":
+        return _double(pa.float64(), literal, zone)
+    number = _number(literal)
+    if number is None:
+        return None
+    step = decimal.Decimal(1).scaleb(-kind.scale)
+    highest = _EXACT.subtract(decimal.Decimal(10) ** (kind.precision - kind.scale), step)
+    if abs(number) > highest:
+        return Place(kind, None, side=1 if number > 0 else -1)
+    floor = number.quantize(step, rounding=decimal.ROUND_FLOOR, context=_EXACT)
+    if floor < -highest:
+        return Place(kind, None, side=-1)
+    return Place(kind, pa.scalar(floor, kind), floor == number)
+
+
+def _double(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    if literal.kind == "text":
+        try:
+            return Place(kind, _float_scalar(float(str(literal.value)), kind))
+        except ValueError:
+            return None
+    if literal.kind == "integer":
+        return Place(kind, _float_scalar(_as_float(literal.value), kind))
+    if literal.kind in ("double", "decimal"):
+        # Spark compares a float column with a double or a decimal as doubles.
+        return Place(pa.float64(), pa.scalar(_as_float(literal.value), pa.float64()))
+    return None
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _float_scalar(value: float, kind: pa.DataType) -> pa.Scalar:
+    if not pa.types.is_float32(kind):
+        return pa.scalar(value, pa.float64())
+    with np.errstate(over="ignore"):
+        return pa.scalar(np.float32(value), kind)
+
+
+def _number(literal: Literal, *, fractions: bool = True) -> decimal.Decimal | None:
+    """An integer, a decimal, or a text of one; None for other literals."""
+    value = literal.value
+    if literal.kind == "text":
+        # Spark cuts '2.5' to 2 beside an integer column, which nobody means.
+        text = str(value).strip()
+        try:
+            value = decimal.Decimal(text) if fractions else int(text)
+        except (ValueError, decimal.InvalidOperation):
+            return None
+    elif literal.kind not in ("integer", "decimal"):
+        return None
+    number = decimal.Decimal(value) if isinstance(value, (int, decimal.Decimal)) else None
+    if number is None or not number.is_finite() or abs(number.adjusted()) > _MAX_DIGITS:
+        return None
+    return number
+
+
+def _text(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    return Place(kind, pa.scalar(literal.value, kind)) if literal.kind == "text" else None
+
+
+def _binary(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    if literal.kind == "text":
+        return Place(pa.binary(), pa.scalar(str(literal.value).encode(), pa.binary()))
+    return Place(pa.binary(), pa.scalar(literal.value, pa.binary())) if literal.kind == "bytes" else None
+
+
+def _boolean(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    value = literal.value
+    if literal.kind == "text":
+        value = {"true": True, "false": False}.get(str(value).strip().lower())
+    # Arrow does not order booleans; as integers false stands before true.
+    return Place(pa.int8(), pa.scalar(int(value), pa.int8())) if isinstance(value, bool) else None
+
+
+def _date(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    if literal.kind == "text":
+        return Place(kind, pa.scalar(parse_date(str(literal.value)), kind))
+    if isinstance(literal.value, dt.datetime):
+        # Spark takes the day for its first moment in the zone.
+        wall = _in_zone(literal.value, zone)
+        day = wall.date()
+        return Place(kind, pa.scalar(day, kind), _instant(wall, zone) == _instant(dt.datetime.combine(day, dt.time()), zone))
+    return Place(kind, pa.scalar(literal.value, kind)) if isinstance(literal.value, dt.date) else None
+
+
+def _timestamp(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
+    value = parse_timestamp(str(literal.value)) if literal.kind == "text" else literal.value
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = dt.datetime.combine(value, dt.time())
+    if not isinstance(value, dt.datetime):
+        return None
+    micros = _micros_of(_in_zone(value, zone).replace(tzinfo=None)) if kind.tz is None else _instant(value, zone)
+    times, per = _MICROS[kind.unit]
+    floor, rest = divmod(micros * times, per)
+    if not -(1 << 63) <= floor < 1 << 63:
+        return Place(kind, None, side=1 if floor > 0 else -1)
+    return Place(kind, pa.scalar(floor, pa.int64()).cast(kind), rest == 0)
+
+
+def _in_zone(value: dt.datetime, zone: str) -> dt.datetime:
+    """As wall time of the zone; without a zone of its own it is that already."""
+    return value if value.tzinfo is None else value.astimezone(zone_of(zone))
+
+
+def _instant(value: dt.datetime, zone: str) -> int:
+    """Microseconds since 1970 in UTC."""
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=zone_of(zone))
+    offset = aware.utcoffset() or dt.timedelta()
+    return _micros_of(aware.replace(tzinfo=None)) - offset // dt.timedelta(microseconds=1)
+
+
+def _micros_of(wall: dt.datetime) -> int:
+    return (wall - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+_RULES: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, Literal, str], Place | None]], ...]] = (
+    (_INTEGER_BITS.__contains__, _integer),
+    (pa.types.is_decimal, _decimal),
+    (lambda kind: bool(pa.types.is_float32(kind) or pa.types.is_float64(kind)), _double),
+    (_is_text, _text),
+    (_is_binary, _binary),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_date32, _date),
+    (pa.types.is_timestamp, _timestamp),
+)

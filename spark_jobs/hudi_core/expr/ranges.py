@@ -1,0 +1,174 @@
+"""Which of many files, partitions or row groups may hold a row that matches, by the ranges of their values (RFC-27; DataSkippingUtils).
+
+Vectorised: a range is one element of Arrow arrays, so one pass over the predicate decides for all of them. The answer errs one way only:
+whatever is not known may match. Bounds need not be tight, just bounds; counts of nulls must be exact, or be left out.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any as Anything
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.expr.bind import Bound
+from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix
+from hudi_core.expr.rows import as_kind, compare
+from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
+
+Mask: TypeAlias = NDArray[np.bool_]
+_FEW_VALUES: Final = 16
+"""Up to so many members of a list are compared one by one, each with all ranges at once; more are searched for in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """Bounds of one operand's values in n files: arrays of length n, null where not known.
+
+    `minimum` and `maximum` have the operand's type (or one that casts to it in order); NaN counts as the greatest value. `null_count` and
+    `value_count` (rows, nulls included) are int64, or None when no count is known.
+    """
+
+    minimum: pa.Array
+    maximum: pa.Array
+    null_count: pa.Array | None = None
+    value_count: pa.Array | None = None
+
+    def take(self, indices: pa.Array) -> ColumnRange:
+        """The elements at `indices`; where an index is null, nothing is known."""
+        counts = (None if array is None else array.take(indices) for array in (self.null_count, self.value_count))
+        return ColumnRange(self.minimum.take(indices), self.maximum.take(indices), *counts)
+
+    def only_nulls(self) -> Mask:
+        """Where every value is known to be null."""
+        if self.null_count is None or self.value_count is None:
+            return np.zeros(len(self.minimum), dtype=np.bool_)
+        # A count of no values at all is what writers put down that do not count.
+        return _mask(pc.and_(pc.greater(self.value_count, 0), pc.greater_equal(self.null_count, self.value_count)), unknown=False)
+
+
+def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
+    """For each of `count` files, whether it may hold a row that the predicate is true for.
+
+    `ranges` are by the operands of the bound predicate (`Column` with the schema's spelling, or `Call`); an operand that is not there is
+    not known of any file.
+    """
+    return _Ranges(ranges, count).mask(bound.node)
+
+
+def operands_of(node: Node) -> frozenset[Operand]:
+    """The operands whose ranges can decide something."""
+    if isinstance(node, (All, Any)):
+        return frozenset(operand for inner in node.nodes for operand in operands_of(inner))
+    return frozenset() if isinstance(node, (Known, Pair)) else frozenset((node.operand,))
+
+
+class _Ranges:
+    def __init__(self, ranges: Mapping[Operand, ColumnRange], count: int) -> None:
+        self._ranges = ranges
+        self._count = count
+
+    def mask(self, node: Node) -> Mask:
+        if isinstance(node, Known):
+            return np.full(self._count, node.value)
+        if isinstance(node, All):
+            return _fold(np.logical_and, [self.mask(inner) for inner in node.nodes])
+        if isinstance(node, Any):
+            return _fold(np.logical_or, [self.mask(inner) for inner in node.nodes])
+        known = None if isinstance(node, Pair) else self._ranges.get(node.operand)
+        if known is None or isinstance(node, Pair):
+            return np.ones(self._count, dtype=np.bool_)
+        if isinstance(node, NullCheck) and not node.negated:
+            return _maybe_null(known)
+        return _leaf(node, known) & ~known.only_nulls()
+
+
+def _leaf(leaf: Comparison | Membership | NullCheck | Prefix | Pattern, known: ColumnRange) -> Mask:
+    """Whether a value that is not null may match."""
+    if isinstance(leaf, NullCheck):
+        return np.ones(len(known.minimum), dtype=np.bool_)
+    if isinstance(leaf, Comparison):
+        low, high = _bounds(known, leaf.kind)
+        return _comparison(low, leaf.operator, leaf.value, high)
+    if isinstance(leaf, Membership):
+        return _not_member(known, leaf.values) if leaf.negated else _member(known, leaf.values)
+    prefix = leaf.prefix
+    if leaf.negated:
+        # Only texts that all start with the prefix are ruled out, and of a pattern that says nothing.
+        return ~_all_start_with(known, prefix) if isinstance(leaf, Prefix) else np.ones(len(known.minimum), dtype=np.bool_)
+    return _starts_with(known, prefix)
+
+
+def _maybe_null(known: ColumnRange) -> Mask:
+    if known.null_count is None:
+        return np.ones(len(known.minimum), dtype=np.bool_)
+    return _mask(pc.greater(known.null_count, 0))
+
+
+def _comparison(low: pa.Array, operator: str, value: pa.Scalar, high: pa.Array) -> Mask:
+    if operator == EQ:
+        return _mask(compare(low, LE, value)) & _mask(compare(high, GE, value))
+    if operator == NE:
+        return ~(_mask(compare(low, EQ, value), unknown=False) & _mask(compare(high, EQ, value), unknown=False))
+    return _mask(compare(low if operator in (LT, LE) else high, operator, value))
+
+
+def _member(known: ColumnRange, values: pa.Array) -> Mask:
+    low, high = _bounds(known, values.type)
+    if len(values) <= _FEW_VALUES:
+        return _fold(np.logical_or, [_comparison(low, EQ, value, high) for value in values])
+    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+        # NaN has no place in Python's order.
+        numbers = pc.drop_null(values.filter(pc.invert(pc.is_nan(values))))
+        return _member(replace(known, minimum=low, maximum=high), numbers) | _comparison(low, EQ, pa.scalar(float("nan"), values.type), high)
+    ordered: list[Anything] = _sortable(values.sort()).to_pylist()
+    result = np.ones(len(low), dtype=np.bool_)
+    for index, (least, most) in enumerate(zip(_sortable(low).to_pylist(), _sortable(high).to_pylist(), strict=True)):
+        first = 0 if least is None else bisect.bisect_left(ordered, least)
+        result[index] = first < len(ordered) and (most is None or most != most or ordered[first] <= most)
+    return result
+
+
+def _not_member(known: ColumnRange, values: pa.Array) -> Mask:
+    """Ruled out where all values are one of the list: of which ranges tell when their ends are the same."""
+    low, high = _bounds(known, values.type)
+    inside = np.zeros(len(low), dtype=np.bool_)
+    for value in values:
+        inside |= ~_comparison(low, NE, value, high)
+    return ~inside
+
+
+def _sortable(array: pa.Array) -> pa.Array:
+    """Timestamps as integers: Python's datetime has no nanoseconds."""
+    return array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array
+
+
+def _starts_with(known: ColumnRange, prefix: str) -> Mask:
+    heads = pc.utf8_slice_codeunits(known.minimum, 0, len(prefix)) if prefix else known.minimum
+    return (_mask(pc.less_equal(heads, prefix)) if prefix else np.ones(len(heads), dtype=np.bool_)) & _mask(pc.greater_equal(known.maximum, prefix))
+
+
+def _all_start_with(known: ColumnRange, prefix: str) -> Mask:
+    ends = (known.minimum, known.maximum)
+    return _fold(np.logical_and, [_mask(pc.starts_with(end, prefix), unknown=False) for end in ends])
+
+
+def _bounds(known: ColumnRange, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    return as_kind(known.minimum, kind), as_kind(known.maximum, kind)
+
+
+def _fold(by: np.ufunc, masks: list[Mask]) -> Mask:
+    result: Mask = by.reduce(masks)
+    return result
+
+
+def _mask(array: pa.Array, *, unknown: bool = True) -> Mask:
+    """As NumPy, with `unknown` for null."""
+    result: Mask = pc.fill_null(array, unknown).to_numpy(zero_copy_only=False)
+    return result

@@ -1,0 +1,112 @@
+"""Which rows of a batch a predicate holds for, with the semantics of Spark SQL.
+
+NaN equals NaN and is greater than every other number, -0.0 equals 0.0, texts and bytes compare byte by byte, false is less than true.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.expr.bind import DIFFERENT, Bound
+from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix
+from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, SAME
+
+COMPARE: Final[dict[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]]] = {
+    EQ: pc.equal,
+    NE: pc.not_equal,
+    LT: pc.less,
+    LE: pc.less_equal,
+    GT: pc.greater,
+    GE: pc.greater_equal,
+}
+
+
+def row_mask(bound: Bound, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """For each row whether the predicate is true; false where it is false or NULL, so the mask has no nulls.
+
+    `batch` holds at least `bound.columns`, in the types of `bound.schema`.
+    """
+    return _Rows(batch, bound.zone).mask(bound.node)
+
+
+def filter_batch(bound: Bound, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that the predicate is true for."""
+    mask = row_mask(bound, batch)
+    return batch if mask.true_count == batch.num_rows else batch.filter(mask)
+
+
+class _Rows:
+    def __init__(self, batch: pa.RecordBatch, zone: str) -> None:
+        self._batch = batch
+        self._zone = zone
+
+    def mask(self, node: Node) -> pa.BooleanArray:
+        if isinstance(node, Known):
+            return pa.repeat(pa.scalar(node.value), self._batch.num_rows)
+        if isinstance(node, All):
+            return functools.reduce(pc.and_, (self.mask(inner) for inner in node.nodes))
+        if isinstance(node, Any):
+            return functools.reduce(pc.or_, (self.mask(inner) for inner in node.nodes))
+        return pc.fill_null(self._leaf(node), False)
+
+    def _leaf(self, leaf: Comparison | Pair | Membership | NullCheck | Prefix | Pattern) -> pa.BooleanArray:
+        if isinstance(leaf, Pair):
+            left, right = (evaluate(side, self._batch, self._zone) for side in (leaf.left, leaf.right))
+            return _compare_pair(as_kind(left, leaf.kind), leaf.operator, as_kind(right, leaf.kind))
+        array = evaluate(leaf.operand, self._batch, self._zone)
+        if isinstance(leaf, NullCheck):
+            return pc.is_valid(array) if leaf.negated else pc.is_null(array)
+        if isinstance(leaf, Comparison):
+            return compare(as_kind(array, leaf.kind), leaf.operator, leaf.value)
+        if isinstance(leaf, Membership):
+            values = as_kind(array, leaf.values.type)
+            found = pc.is_in(_one_zero(values), value_set=_one_zero(leaf.values))
+            return pc.and_(pc.invert(found), pc.is_valid(array)) if leaf.negated else found
+        matched = pc.starts_with(array, leaf.prefix) if isinstance(leaf, Prefix) else pc.match_substring_regex(array, leaf.expression)
+        return pc.invert(matched) if leaf.negated else matched
+
+
+def as_kind(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array as the type that it is compared in. Integers turn into the nearest double, as in Java."""
+    return array if array.type == kind else pc.cast(array, kind, safe=not pa.types.is_floating(kind))
+
+
+def compare(array: pa.Array, operator: str, value: pa.Scalar) -> pa.BooleanArray:
+    """`array operator value`, null where the array is; NaN is equal to itself and greater than all else."""
+    result = COMPARE[operator](array, value)
+    if not pa.types.is_floating(array.type):
+        return result
+    if pc.is_nan(value).as_py():
+        nan = pc.is_nan(array)
+        if operator in (EQ, GE):
+            return nan
+        if operator in (NE, LT):
+            return pc.invert(nan)
+        return pc.or_(nan, pc.invert(nan)) if operator == LE else pc.and_(nan, pc.invert(nan))
+    return pc.or_(result, pc.is_nan(array)) if operator in (GT, GE) else result
+
+
+def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanArray:
+    if operator in (SAME, DIFFERENT):
+        nulls = pc.and_(pc.is_null(left), pc.is_null(right))
+        same = pc.or_(pc.fill_null(_compare_pair(left, EQ, right), False), nulls)
+        return pc.invert(same) if operator == DIFFERENT else same
+    result = COMPARE[operator](left, right)
+    if not pa.types.is_floating(left.type):
+        return result
+    left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
+    ordered = pc.invert(pc.or_(left_nan, right_nan))
+    above, below, both = pc.and_not(left_nan, right_nan), pc.and_not(right_nan, left_nan), pc.and_(left_nan, right_nan)
+    of_nan = {EQ: both, NE: pc.or_(above, below), LT: below, LE: pc.or_(below, both), GT: above, GE: pc.or_(above, both)}[operator]
+    return pc.or_(pc.and_(result, ordered), of_nan)
+
+
+def _one_zero(array: pa.Array) -> pa.Array:
+    """-0.0 as 0.0: membership goes by bits."""
+    return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(array.type) else array

@@ -1,0 +1,211 @@
+"""The expression tree that every engine's predicate is turned into (RFC-27, HudiExpression): values only, no evaluation.
+
+A predicate is an `Expr`; what it compares are operands: columns, literals, and calls of the functions that `functions.py` knows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from hudi_core.errors import ConfigError
+
+Value: TypeAlias = bool | int | decimal.Decimal | float | str | bytes | dt.date | dt.datetime | None
+Operand: TypeAlias = "Column | Literal | Call"
+Expr: TypeAlias = "And | Or | Not | Compare | In | IsNull | StartsWith | Like | Constant"
+
+EQ, NE, LT, LE, GT, GE, SAME = "=", "<>", "<", "<=", ">", ">=", "<=>"
+OPERATORS: Final = frozenset({EQ, NE, LT, LE, GT, GE, SAME})
+"""`<=>` is equality that takes two NULLs for equal (IS NOT DISTINCT FROM)."""
+FLIPPED: Final = {EQ: EQ, NE: NE, LT: GT, LE: GE, GT: LT, GE: LE, SAME: SAME}
+"""The operator when the two sides change places."""
+NEGATED: Final = {EQ: NE, NE: EQ, LT: GE, LE: GT, GT: LE, GE: LT}
+"""The operator that holds where the other one is false; where it is NULL, both are."""
+MAX_DEPTH: Final = 200
+"""Levels of a tree; deeper ones are refused, so that recursion over a tree is bounded."""
+
+_KINDS: Final[tuple[tuple[str, type], ...]] = (
+    ("boolean", bool),
+    ("integer", int),
+    ("decimal", decimal.Decimal),
+    ("double", float),
+    ("text", str),
+    ("bytes", bytes),
+    ("timestamp", dt.datetime),
+    ("date", dt.date),
+)
+"""Kinds of literals by Python type; a subclass stands before its base (bool and int, datetime and date)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, or a field of a struct column: the names from the top down."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. `kind` is one of null, boolean, integer, decimal, double, text, bytes, timestamp, date, and tells 1 from 1.0 and from true.
+
+    A timestamp without a zone is wall time in the zone that the expression is bound with.
+    """
+
+    kind: str
+    value: Value
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and math.isnan(self.value):
+            # Python compares the members of equal trees by identity first, so one NaN makes trees with NaN equal.
+            object.__setattr__(self, "value", math.nan)
+
+    @staticmethod
+    def of(value: Value) -> Literal:
+        """The literal of a Python value; raises ConfigError for a type that is none of Value."""
+        if value is None:
+            return NULL
+        for kind, python_type in _KINDS:
+            if isinstance(value, python_type):
+                return Literal(kind, value)
+        raise ConfigError(f"{value!r} is no literal of a predicate", remedy="use a boolean, number, text, bytes, date or timestamp")
+
+
+NULL: Final = Literal("null", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of operands, by the name it has in Spark, in lower case."""
+
+    name: str
+    arguments: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """True when all terms are."""
+
+    terms: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """True when one term is."""
+
+    terms: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """True when the term is false; NULL when it is NULL."""
+
+    term: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left operator right`, with one of OPERATORS."""
+
+    operator: str
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Whether the operand equals one of the literals; NULL instead of false when one of them is NULL."""
+
+    operand: Operand
+    values: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether the operand is NULL; never NULL itself."""
+
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """Whether a text begins with `prefix`."""
+
+    operand: Operand
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """SQL's LIKE: `%` is any text, `_` any character, and a backslash takes the next character literally."""
+
+    operand: Operand
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """True, false, or NULL (None) for every row."""
+
+    value: bool | None
+
+
+def conjunction(terms: tuple[Expr, ...]) -> Expr:
+    """All of the terms: the only one, an And of them, or true when there is none. Terms that are And themselves are merged in."""
+    flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, And) else (term,)))
+    return flat[0] if len(flat) == 1 else And(flat) if flat else Constant(True)
+
+
+def disjunction(terms: tuple[Expr, ...]) -> Expr:
+    """One of the terms: the only one, an Or of them, or false when there is none. Terms that are Or themselves are merged in."""
+    flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, Or) else (term,)))
+    return flat[0] if len(flat) == 1 else Or(flat) if flat else Constant(False)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The predicates directly below."""
+    if isinstance(expr, (And, Or)):
+        return expr.terms
+    return (expr.term,) if isinstance(expr, Not) else ()
+
+
+def operands(expr: Expr) -> tuple[Operand, ...]:
+    """The operands directly below; literals of an In are not among them."""
+    if isinstance(expr, Compare):
+        return (expr.left, expr.right)
+    if isinstance(expr, (In, IsNull, StartsWith, Like)):
+        return (expr.operand,)
+    return ()
+
+
+def columns_of(expr: Expr) -> frozenset[tuple[str, ...]]:
+    """The paths of all columns in the tree, as they are spelled there."""
+    return frozenset(path for node in walk(expr) for operand in operands(node) for path in operand_columns(operand))
+
+
+def operand_columns(operand: Operand) -> Iterator[tuple[str, ...]]:
+    """The paths of the columns in an operand."""
+    if isinstance(operand, Column):
+        yield operand.path
+    elif isinstance(operand, Call):
+        for argument in operand.arguments:
+            yield from operand_columns(argument)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """All predicates of the tree, parents first. Raises ConfigError for a tree deeper than MAX_DEPTH."""
+    pending: list[tuple[Expr, int]] = [(expr, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise too_deep()
+        yield node
+        pending.extend((child, depth + 1) for child in reversed(children(node)))
+
+
+def too_deep() -> ConfigError:
+    """The error for a tree deeper than MAX_DEPTH."""
+    return ConfigError(f"the predicate nests deeper than {MAX_DEPTH} levels", remedy="write long alternatives as IN lists")

@@ -1,0 +1,132 @@
+"""Wall time of timestamps and dates, in any year.
+
+Arrow's calendar keeps years in 16 bits, and milliseconds taken for seconds, which expression indexes are built over too, lie beyond them. So
+times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days, weekdays and the rules of zones recur.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.errors import ConfigError
+
+_DAY: Final = 86_400
+_CYCLE_YEARS: Final = 400
+_CYCLE_DAYS: Final = 146_097
+_FIRST: Final = -62_135_596_800 + 2 * _DAY
+_END: Final = 253_402_300_800 - 2 * _DAY
+"""Seconds since 1970 in which no zone leaves the years 1 to 9999."""
+_BASE: Final = 946_684_800
+"""2000-01-01, where a cycle begins."""
+_JAVA_FORMAT: Final = re.compile(r"yyyy|MM|dd|HH|mm|ss|'((?:[^']|'')*)'|[^A-Za-z']")
+_STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "%": "%%"}
+_UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class WallTime:
+    """Whole seconds of wall time as `timestamp[s]`, and how many cycles of 400 years each was moved back; None when none was."""
+
+    seconds: pa.Array
+    cycles: pa.Array | None
+
+    @staticmethod
+    def of(array: pa.Array, zone: str) -> WallTime:
+        """Of dates, of timestamps with a zone as wall time of `zone`, and of timestamps without one as they are.
+
+        Raises ConfigError for another type.
+        """
+        if pa.types.is_date32(array.type):
+            return WallTime._of_seconds(_multiplied(array.cast(pa.int32()), _DAY), None)
+        if not pa.types.is_timestamp(array.type):
+            raise ConfigError(f"a function of dates cannot be computed of {array.type}")
+        seconds = _floor_divided(array.cast(pa.int64()), _UNITS[array.type.unit])
+        return WallTime._of_seconds(seconds, None if array.type.tz is None else zone)
+
+    @staticmethod
+    def of_unix_seconds(array: pa.Array, zone: str) -> WallTime:
+        """Of integers: seconds since 1970 in UTC, as wall time of `zone`."""
+        return WallTime._of_seconds(array.cast(pa.int64()), zone)
+
+    @staticmethod
+    def _of_seconds(seconds: pa.Array, zone: str | None) -> WallTime:
+        values: NDArray[np.int64] = seconds.fill_null(0).to_numpy(zero_copy_only=False)
+        outside = (values < _FIRST) | (values >= _END)
+        cycles = None
+        if outside.any():
+            moved = np.where(outside, (values - _BASE) // (_CYCLE_DAYS * _DAY), 0)
+            cycles = pa.array(moved, pa.int64())
+            seconds = pc.if_else(seconds.is_valid(), pa.array(values - moved * (_CYCLE_DAYS * _DAY)), pa.scalar(None, pa.int64()))
+        if zone is None:
+            return WallTime(seconds.cast(pa.timestamp("s")), cycles)
+        return WallTime(pc.local_timestamp(seconds.cast(pa.timestamp("s", zone))), cycles)
+
+    def year(self) -> pa.Array:
+        """The year as int32, 0 and below before our era."""
+        return pc.cast(self._years(), pa.int32(), safe=False)
+
+    def date(self) -> pa.Array:
+        """The day as date32."""
+        days = _floor_divided(self.seconds.cast(pa.int64()), _DAY)
+        days = days if self.cycles is None else pc.add(days, pc.multiply(self.cycles, _CYCLE_DAYS))
+        return pc.cast(days, pa.int32(), safe=False).cast(pa.date32())
+
+    def format(self, pattern: str) -> pa.Array:
+        """As text by a Java date pattern, of the letters yyyy MM dd HH mm ss and quoted text. Raises ConfigError for others."""
+        parts = strftime_parts(pattern)
+        if self.cycles is None:
+            return pc.strftime(self.seconds, format="".join(parts))
+        texts = [self._year_text() if part == "%Y" else pc.strftime(self.seconds, format=part) for part in parts]
+        return pc.binary_join_element_wise(*texts, "") if texts else pc.strftime(self.seconds, format="")
+
+    def _years(self) -> pa.Array:
+        years = pc.year(self.seconds)
+        return years if self.cycles is None else pc.add(years, pc.multiply(self.cycles, _CYCLE_YEARS))
+
+    def _year_text(self) -> pa.Array:
+        """Java's year of era: a sign where there are more than four digits, and 1 is the year before 1."""
+        years: NDArray[np.int64] = self._years().fill_null(0).to_numpy(zero_copy_only=False)
+        era = pa.array(np.where(years > 0, years, 1 - years))
+        text = pc.utf8_lpad(era.cast(pa.string()), 4, "0")
+        signed = pc.binary_join_element_wise("+", text, "")
+        return pc.if_else(self.seconds.is_valid(), pc.if_else(pc.greater(era, 9999), signed, text), pa.scalar(None, pa.string()))
+
+
+def strftime_parts(pattern: str) -> list[str]:
+    """A Java date pattern as pieces of Arrow's, the year on its own; raises ConfigError for letters that are not supported."""
+    parts: list[str] = []
+    position = 0
+    while position < len(pattern):
+        found = _JAVA_FORMAT.match(pattern, position)
+        if found is None:
+            raise ConfigError(
+                f"the date pattern {pattern!r} is not supported from {pattern[position:]!r} on", remedy="supported are yyyy MM dd HH mm ss and 'text'"
+            )
+        quoted = found[1]
+        text = found[0] if quoted is None else quoted.replace("''", "'") or "'"
+        piece = _STRFTIME.get(text, text) if quoted is None else text.replace("%", "%%")
+        if parts and "%Y" not in (piece, parts[-1]):
+            parts[-1] += piece
+        else:
+            parts.append(piece)
+        position = found.end()
+    return parts
+
+
+def _floor_divided(array: pa.Array, divisor: int) -> pa.Array:
+    """Towards the past, where Arrow's division goes towards zero."""
+    if divisor == 1:
+        return array
+    values: NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False)
+    return pc.if_else(array.is_valid(), pa.array(values // divisor), pa.scalar(None, pa.int64()))
+
+
+def _multiplied(array: pa.Array, factor: int) -> pa.Array:
+    return pc.multiply(array.cast(pa.int64()), factor)

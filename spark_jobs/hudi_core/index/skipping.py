@@ -1,0 +1,272 @@
+"""Data skipping: which partitions and file slices a predicate rules out before a file is opened (HoodieFileIndex.filterFileSlices; RFC-27).
+
+Every index is asked only where its answer holds. Statistics and bloom filters are of files, which do not change, so they serve every query.
+The record index, the secondary indexes and the statistics of whole partitions are of the table as it is now, so they serve a snapshot of it
+alone. What is not known stays, and rows are checked again when they are read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hudi_core.codec.bloom import BloomFilter
+from hudi_core.config.service_config import DATA_SKIPPING, FOOTER_SKIPPING, MERGE_FUNCTION
+from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
+from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
+from hudi_core.expr.tree import Call, Column, Operand
+from hudi_core.filegroup.reading_rules import partition_columns
+from hudi_core.index import report
+from hudi_core.index.equalities import equal_texts
+from hudi_core.index.expression_indexes import indexes_over
+from hudi_core.index.footers import any_may_be_in, footer_may_match
+from hudi_core.index.key_candidates import key_candidates
+from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
+from hudi_core.index.partition_ranges import partition_ranges
+from hudi_core.index.report import PruneReport
+from hudi_core.index.row_groups import row_group_chooser
+from hudi_core.index.slice_ranges import files_of, slice_ranges
+from hudi_core.index.value_order import indexed_in_order_of
+from hudi_core.metadata_table.reader import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.meta_fields import FILE_NAME
+from hudi_core.view.file_group import FileSlice
+
+if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
+    from hudi_core.metadata_table.reader import MetadataTable
+    from hudi_core.storage.base import Storage
+
+Mask: TypeAlias = NDArray[np.bool_]
+Slices: TypeAlias = Sequence[FileSlice]
+Blooms: TypeAlias = Callable[[str, list[str]], Mapping[str, BloomFilter]]
+"""Of a partition and names of base files: the filters of those that have one."""
+_PARQUET = "PARQUET"
+
+
+class SkippingPlan:
+    """What a predicate rules out of one query. One value is one query: it counts what it was asked."""
+
+    def __init__(
+        self,
+        bound: Bound,
+        config: TableConfig,
+        *,
+        merged: bool,
+        current: bool,
+        incremental: bool = False,
+        metadata: MetadataTable | None = None,
+        storage: Storage | None = None,
+        options: Mapping[str, str] | None = None,
+        by_other_name: Collection[str] = (),
+    ) -> None:
+        """`bound` is bound to all columns that the query's reader yields.
+
+        `merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the newest snapshot, not of
+        an earlier one or of a range of commits (`incremental`). `metadata` is asked for indexes, None asks none. `storage` is the data path,
+        for the footers of base files when the option asks for them. `by_other_name` are columns that older files may hold under another
+        name (schema-on-read), of which no statistics are used. Raises ConfigError for an option that is not valid.
+        """
+        chosen = options or {}
+        self._bound = bound
+        self._config = config
+        self._merged = merged
+        self._incremental = incremental
+        self._storage = storage if FOOTER_SKIPPING.read(chosen) and config.base_file_format == _PARQUET else None
+        self._metadata = metadata if DATA_SKIPPING.read(chosen) else None
+        self._free_merge = MERGE_FUNCTION.read(chosen) is not None and config.is_merge_on_read and merged
+        self._current = current and merged and not incremental
+        self._rule = partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental)
+        self._other = frozenset(by_other_name)
+        self._hidden = {*self._rule.from_path, *by_other_name, FILE_NAME}
+        self._keys = key_candidates(bound, config, self._hidden)
+        self._columns = {
+            operand: kind
+            for operand in sorted(operands_of(bound.node), key=repr)
+            if isinstance(operand, Column) and operand.path[0] not in self._hidden and not any("." in name for name in operand.path)
+            for kind in [kind_of(operand, bound)]
+            if not pa.types.is_nested(kind)
+        }
+        self._verdicts: dict[str, str | None] = {}
+
+    def partitions(self, partitions: Sequence[str]) -> list[str]:
+        """Those of the partitions that may hold a row that matches: the others need not be listed."""
+        self._judge(partitions)
+        return [partition for partition in partitions if self._verdicts[partition] is None]
+
+    def prune(self, slices: Slices) -> tuple[list[FileSlice], PruneReport]:
+        """The slices that may hold a row that matches, in their order, and what ruled out the others.
+
+        The slices are as they will be read: without log files where those are not merged. Raises CorruptFileError for an index that is
+        damaged, StorageError when it cannot be read.
+        """
+        self._judge([item.file_group.partition for item in slices])
+        by_kind: Counter[str] = Counter()
+        kept: list[FileSlice] = []
+        for item in slices:
+            verdict = self._verdicts[item.file_group.partition]
+            if verdict is None:
+                kept.append(item)
+            else:
+                by_kind[verdict] += len(files_of(item))
+        for kind, stage in self._stages():
+            if not kept:
+                break
+            mask = stage(kept)
+            if mask is not None:
+                by_kind[kind] += sum(len(files_of(item)) for item, keep in zip(kept, mask, strict=True) if not keep)
+                kept = [item for item, keep in zip(kept, mask, strict=True) if keep]
+        ruled_out = sum(verdict is not None for verdict in self._verdicts.values())
+        files = sum(len(files_of(item)) for item in slices)
+        counts = {kind: count for kind, count in by_kind.items() if count}
+        return kept, PruneReport(len(self._verdicts), ruled_out, files, sum(counts.values()), counts)
+
+    def _judge(self, partitions: Sequence[str]) -> None:
+        """Settles for each partition what rules it out, if anything does."""
+        new = sorted({partition for partition in partitions if partition not in self._verdicts})
+        if not new:
+            return
+        ranges = partition_ranges(new, self._bound, self._config, self._rule)
+        by_path = may_match(self._bound, ranges, len(new))
+        by_stats = by_path
+        if self._current and not self._free_merge and self._metadata is not None and PARTITION_STATS in self._metadata.kinds and by_path.any():
+            by_stats = by_path & may_match(self._bound, {**ranges, **self._partition_statistics(new)}, len(new))
+        for partition, path, stats in zip(new, by_path, by_stats, strict=True):
+            self._verdicts[partition] = report.PARTITION_PATH if not path else report.PARTITION_STATS if not stats else None
+
+    def _stages(self) -> list[tuple[str, Callable[[Slices], Mask | None]]]:
+        return [
+            (report.RECORD_INDEX, self._by_record_index),
+            (report.SECONDARY_INDEX, self._by_secondary_index),
+            (report.COLUMN_STATS, self._by_column_stats),
+            (report.EXPRESSION_INDEX, self._by_expression_indexes),
+            (report.BLOOM_FILTERS, self._by_bloom_filters),
+            (report.FOOTERS, self._by_footers),
+        ]
+
+    def _by_record_index(self, slices: Slices) -> Mask | None:
+        if self._metadata is None or not self._current or self._keys is None:
+            return None
+        return _of_groups(slices, groups_of_keys(self._metadata, self._keys))
+
+    def _by_secondary_index(self, slices: Slices) -> Mask | None:
+        if self._metadata is None or not self._current or self._free_merge:
+            return None
+        return _of_groups(slices, groups_of_values(self._metadata, self._bound, self._hidden))
+
+    def _by_column_stats(self, slices: Slices) -> Mask | None:
+        if self._metadata is None or COLUMN_STATS not in self._metadata.kinds:
+            return None
+        definition = self._metadata.index_definitions().get(COLUMN_STATS)
+        names = {".".join(column.path): (column, kind) for column, kind in self._columns.items()}
+        asked = [name for name in names if definition is None or name in definition.source_fields]
+        if not asked:
+            return None
+        files: dict[str, list[str]] = defaultdict(list)
+        for item in slices:
+            files[item.file_group.partition].extend(file.name for file in files_of(item))
+        tables = self._metadata.column_stats(asked, files=files)
+        ranges = self._partition_values([item.file_group.partition for item in slices])
+        for name in asked:
+            known = slice_ranges(slices, tables[name], names[name][1])
+            if known is not None:
+                ranges[names[name][0]] = known
+        return self._match(slices, ranges)
+
+    def _by_expression_indexes(self, slices: Slices) -> Mask | None:
+        if self._metadata is None or self._free_merge:
+            return None
+        definitions = {name: found for name, found in self._metadata.index_definitions().items() if name in self._metadata.kinds}
+        wanted = {operand for operand in operands_of(self._bound.node) if isinstance(operand, Call) and self._indexable(operand)}
+        ranges: dict[Operand, ColumnRange] = {}
+        for name, operand in indexes_over(definitions, COLUMN_STATS):
+            if operand in wanted:
+                known = slice_ranges(slices, self._metadata.expression_stats(name), kind_of(operand, self._bound))
+                if known is not None:
+                    ranges[operand] = known
+        mask = self._match(slices, ranges) if ranges else np.ones(len(slices), dtype=np.bool_)
+        for name, operand in indexes_over(definitions, BLOOM_FILTERS):
+            values = equal_texts(self._bound.node, operand) if operand in wanted else None
+            if values is not None:
+                mask &= _of_filters(slices, values, self._expression_filters(name))
+        return mask
+
+    def _by_bloom_filters(self, slices: Slices) -> Mask | None:
+        if self._metadata is None or self._keys is None or BLOOM_FILTERS not in self._metadata.kinds:
+            return None
+        return _of_filters(slices, self._keys, self._metadata.bloom_filters)
+
+    def _by_footers(self, slices: Slices) -> Mask | None:
+        if self._storage is None:
+            return None
+        choose = row_group_chooser(self._bound, self._config, merged=self._merged, incremental=self._incremental, by_other_name=self._other)
+        mask = np.ones(len(slices), dtype=np.bool_)
+        if choose is None and self._keys is None:
+            return mask
+        for number, item in enumerate(slices):
+            if item.base_file is not None and not item.log_files:
+                mask[number] = footer_may_match(self._storage, item.base_file, choose, self._keys)
+        return mask
+
+    def _match(self, slices: Slices, ranges: Mapping[Operand, ColumnRange]) -> Mask:
+        """By ranges of values; of a merge that may make up values only where there is nothing to merge."""
+        mask = may_match(self._bound, ranges, len(slices))
+        return mask | np.array([bool(item.log_files) for item in slices], dtype=np.bool_) if self._free_merge else mask
+
+    def _indexable(self, operand: Call) -> bool:
+        """Whether an index of the expression answers as this query would: in the same zone, of the columns that it reads."""
+        column = operand.arguments[0]
+        return (
+            isinstance(column, Column)
+            and column.path[0] not in self._hidden
+            and (self._bound.zone_given or not depends_on_zone(operand, self._bound))
+        )
+
+    def _expression_filters(self, index: str) -> Blooms:
+        def filters(partition: str, names: list[str]) -> Mapping[str, BloomFilter]:
+            return {} if self._metadata is None else self._metadata.expression_blooms(index, partition, names)
+
+        return filters
+
+    def _partition_statistics(self, partitions: Sequence[str]) -> dict[Operand, ColumnRange]:
+        """Bounds only: counts of whole partitions add up what merging took away."""
+        ranges: dict[Operand, ColumnRange] = {}
+        if self._metadata is None or not self._columns:
+            return ranges
+        names = {".".join(column.path): column for column in self._columns}
+        for name, table in self._metadata.partition_stats(list(names)).items():
+            rows = {partition: row for row, partition in enumerate(table.column("partition").to_pylist())}
+            at = pa.array([rows.get(partition) for partition in partitions], pa.int64())
+            lower, upper = (indexed_in_order_of(table.column(end).combine_chunks(), self._columns[names[name]]) for end in ("min", "max"))
+            if lower is not None and upper is not None:
+                ranges[names[name]] = ColumnRange(lower, upper).take(at)
+        return ranges
+
+    def _partition_values(self, partitions: Sequence[str]) -> dict[Operand, ColumnRange]:
+        """What the paths tell, each of them looked at once."""
+        distinct = sorted(set(partitions))
+        number = {partition: at for at, partition in enumerate(distinct)}
+        at = pa.array([number[partition] for partition in partitions], pa.int64())
+        return {operand: known.take(at) for operand, known in partition_ranges(distinct, self._bound, self._config, self._rule).items()}
+
+
+def _of_groups(slices: Slices, groups: Collection[FileGroupId] | None) -> Mask | None:
+    return None if groups is None else np.array([item.file_group in groups for item in slices], dtype=np.bool_)
+
+
+def _of_filters(slices: Slices, values: Collection[str], filters: Blooms) -> Mask:
+    """By filters over base files: where there are log files, those may hold the value, and a file without a filter may too."""
+    mask = np.ones(len(slices), dtype=np.bool_)
+    by_partition: dict[str, dict[str, int]] = defaultdict(dict)
+    for number, item in enumerate(slices):
+        if item.base_file is not None and not item.log_files:
+            by_partition[item.file_group.partition][item.base_file.name] = number
+    for partition, names in by_partition.items():
+        for name, found in filters(partition, list(names)).items():
+            mask[names[name]] = any_may_be_in(found, values)
+    return mask

@@ -1,0 +1,95 @@
+"""Ranges of values per file slice, from statistics per file.
+
+A merged row takes each of its values from one of the slice's files, not all of them from the same one: an update may bring some columns
+only. So the range of a column in a slice is that of all its files together, and the predicate is asked of these ranges. That is never
+narrower than asking it of each file alone, as Hudi does, which loses rows that two files only make match together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.expr.ranges import ColumnRange
+from hudi_core.index.value_order import indexed_in_order_of
+from hudi_core.view.file_group import DataFile, FileSlice
+
+
+def files_of(file_slice: FileSlice) -> tuple[DataFile, ...]:
+    """The files that hold the slice's rows: base file first, then log files."""
+    return (() if file_slice.base_file is None else (file_slice.base_file,)) + file_slice.log_files
+
+
+def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.DataType) -> ColumnRange | None:
+    """The ranges of an operand of type `kind` in each slice; None when its statistics do not order as its values do.
+
+    `statistics` has `partition`, `file`, `min`, `max`, `null_count` and `value_count` per file (metadata_table.reader). A slice with a file
+    that has no row there, or no bounds, has no bounds. Counts are of slices that are one base file: those of log files are not of its rows.
+    """
+    lower, upper = (indexed_in_order_of(_ordered(statistics.column(name)), _as_number(kind)) for name in ("min", "max"))
+    if lower is None or upper is None:
+        return None
+    names = zip(statistics.column("partition").to_pylist(), statistics.column("file").to_pylist(), strict=True)
+    rows = {place: row for row, place in enumerate(names)}
+    files = [files_of(item) for item in slices]
+    minimum, maximum = _folded(lower, files, rows, _least), _folded(upper, files, rows, _greatest)
+    alone = [_only_base(item) for item in slices]
+    base_rows = pa.array([None if base is None else rows.get((base.partition, base.name)) for base in alone], pa.int64())
+    nulls = statistics.column("null_count").combine_chunks().take(base_rows)
+    values = statistics.column("value_count").combine_chunks().take(base_rows)
+    counted = pc.and_(pc.greater(values, 0), pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, values)))
+    return ColumnRange(minimum, maximum, _where(counted, nulls), _where(counted, values))
+
+
+def _only_base(file_slice: FileSlice) -> DataFile | None:
+    return None if file_slice.log_files else file_slice.base_file
+
+
+def _where(mask: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.if_else(mask, values, pa.scalar(None, values.type))
+
+
+def _as_number(kind: pa.DataType) -> pa.DataType:
+    return pa.int8() if pa.types.is_boolean(kind) else kind
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.Array:
+    """As one array; booleans, which Arrow does not order, as 0 and 1."""
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    return array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array
+
+
+def _folded(
+    bounds: pa.Array,
+    files: Sequence[tuple[DataFile, ...]],
+    rows: Mapping[tuple[str, str], int],
+    fold: Callable[[pa.Array, pa.Array], pa.Array],
+) -> pa.Array:
+    """The bound over all files of each slice, null when one is not known: the first files of all slices, then the second ones, and so on."""
+    if pa.types.is_timestamp(bounds.type):
+        # Arrow takes the lesser of two timestamps only without a zone.
+        return _folded(bounds.cast(pa.int64()), files, rows, fold).cast(bounds.type)
+    result = pa.nulls(len(files), bounds.type)
+    for turn in range(max((len(item) for item in files), default=0)):
+        there = [len(item) > turn for item in files]
+        at = [rows.get((item[turn].partition, item[turn].name)) if len(item) > turn else None for item in files]
+        found = bounds.take(pa.array(at, pa.int64()))
+        result = found if turn == 0 else pc.if_else(pa.array(there), fold(result, found), result)
+    return result
+
+
+def _least(first: pa.Array, second: pa.Array) -> pa.Array:
+    return pc.min_element_wise(first, second, skip_nulls=False)
+
+
+def _greatest(first: pa.Array, second: pa.Array) -> pa.Array:
+    result = pc.max_element_wise(first, second, skip_nulls=False)
+    if not pa.types.is_floating(first.type):
+        return result
+    # Arrow passes over NaN, which is the greatest value here.
+    nan = pc.or_(pc.is_nan(first), pc.is_nan(second))
+    return pc.if_else(nan, pa.scalar(float("nan"), first.type), result)

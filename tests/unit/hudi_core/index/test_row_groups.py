@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.expr.bind import bind
+from hudi_core.expr.rows import filter_batch
+from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.tree import Expr
+from hudi_core.index.row_groups import row_group_chooser
+from tests.unit.hudi_core.expr.random_predicates import SCHEMA, predicates, rows
+from tests.unit.hudi_core.index.configs import config_of
+
+
+def footer(table: pa.Table, rows_per_group: int) -> tuple[pq.FileMetaData, pq.ParquetFile]:
+    file = io.BytesIO()
+    pq.write_table(table, file, row_group_size=rows_per_group, store_schema=False)
+    opened = pq.ParquetFile(file)
+    return opened.metadata, opened
+
+
+@settings(max_examples=80, deadline=None)
+@given(batch=rows(1, 20), expr=predicates())
+def test_the_row_groups_left_have_all_rows_that_match(batch: pa.RecordBatch, expr: Expr) -> None:
+    bound = bind(expr, SCHEMA)
+    choose = row_group_chooser(bound, config_of(), merged=True)
+    metadata, file = footer(pa.Table.from_batches([batch]), 3)
+    chosen = None if choose is None else choose(metadata)
+    read = file.read() if chosen is None else file.read_row_groups(chosen)
+    left = [row for part in read.cast(SCHEMA).to_batches() for row in filter_batch(bound, part).to_pylist()]
+    assert repr(left) == repr(filter_batch(bound, batch).to_pylist())
+
+
+TABLE = pa.table({"a": pa.array(range(9), pa.int32()), "dt": ["x"] * 9, "u": [{"b": value} for value in range(9)]})
+
+
+def chosen(text: str, schema: pa.Schema = TABLE.schema, config: TableConfig | None = None, **options: Any) -> list[int] | None:
+    choose = row_group_chooser(bind(parse_predicate(text), schema), config or config_of(), merged=False, **options)
+    return None if choose is None else choose(footer(TABLE, 3)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("a = 4", [1]),
+        ("a > 4", [1, 2]),
+        ("a = 4 OR u.b = 8", [1, 2]),
+        ("a > 100", []),
+        ("a >= 0", None),
+        ("a = 4 AND lower(dt) = 'y'", [1]),
+        ("lower(dt) = 'y'", None),
+        ("u IS NULL", None),
+    ],
+)
+def test_row_groups_by_their_statistics(text: str, groups: list[int] | None) -> None:
+    assert chosen(text) == groups
+
+
+def test_a_widened_column_keeps_its_order_and_one_that_became_text_does_not() -> None:
+    assert chosen("a = 4", pa.schema([pa.field("a", pa.int64())])) == [1]
+    assert chosen("a = 4.0", pa.schema([pa.field("a", pa.float64())])) == [1]
+    assert chosen("a = '4'", pa.schema([pa.field("a", pa.string())])) is None
+
+
+def test_columns_that_the_file_lacks_or_names_otherwise_say_nothing() -> None:
+    schema = TABLE.schema.append(pa.field("new", pa.int64()))
+    assert chosen("new = 1", schema) is None
+    assert chosen("a = 4", by_other_name={"a"}) is None
+
+
+def test_a_column_that_is_read_from_the_path_is_not_asked_of_the_file() -> None:
+    """The path of these rows says z, whatever the file holds."""
+    config = config_of({"hoodie.table.partition.fields": "dt"})
+    assert chosen("dt = 'z'", config=config) is None
+    assert chosen("dt = 'z'") == []
+
+
+def test_an_empty_file_has_no_row_groups_to_read() -> None:
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, TABLE.schema):
+        pass
+    choose = row_group_chooser(bind(parse_predicate("a = 1"), TABLE.schema), config_of(), merged=False)
+    assert choose is not None
+    assert choose(pq.ParquetFile(file).metadata) == []
