@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from hudi_cli.options import common, metadata_option, open_table, refuse
+from hudi_cli.options import common, metadata_option, open_table
 from hudi_cli.output import Output
 from hudi_cli.tables import file_table, instant_table, print_details
 from hudi_core.errors import ConfigError
 from hudi_core.model.engine import Json
-from hudi_core.table import MetadataMode
+from hudi_core.query.request import MetadataMode
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Instant, State
 from hudi_core.view.file_group import FileSlice
 
@@ -18,7 +18,7 @@ from hudi_core.view.file_group import FileSlice
 @common
 @click.option("--action", help="Only instants of this action, as shown (a completed compaction is a commit).")
 @click.option("--state", type=click.Choice([state.value for state in State]), help="Only instants in this state.")
-@click.option("--archived", is_flag=True, help="Also archived instants; not in this release.")
+@click.option("--archived", is_flag=True, help="Also the instants of the archived timeline.")
 @click.pass_obj
 def timeline(
     output: Output,
@@ -29,10 +29,9 @@ def timeline(
     state: str | None,
     archived: bool,
 ) -> None:
-    """List the instants of the active timeline."""
-    refuse(archived=archived)
+    """List the instants of the timeline."""
     opened = open_table(table, storage_option, storage_options_file)
-    instants = list(opened.timeline())
+    instants = list(opened.timeline(archived=archived))
     known = KNOWN_ACTIONS | {instant.action for instant in instants}
     if action is not None and action not in known:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(known))}")
@@ -47,7 +46,7 @@ def timeline(
 @click.argument("instant")
 @click.pass_obj
 def show(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, instant: str) -> None:
-    """Show the decoded plan and metadata of INSTANT."""
+    """Show the decoded plan and metadata of INSTANT, of the timeline or of its archive."""
     shown = open_table(table, storage_option, storage_options_file).show(instant)
     document = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata}
     output.result({**document, "action": shown.instant.action, "state": shown.instant.state.value})
@@ -58,7 +57,7 @@ def show(output: Output, table: str, storage_option: tuple[str, ...], storage_op
 @click.command()
 @common
 @click.option("--partition", help="Only this partition path; an empty text is the whole of a table without partitions.")
-@click.option("--as-of", help="Not in this release.")
+@click.option("--as-of", metavar="T", help="As of an instant, or a date such as 2026-11-20 or '2026-11-20 22:33:44.123'.")
 @metadata_option
 @click.pass_obj
 def files(
@@ -70,10 +69,9 @@ def files(
     as_of: str | None,
     metadata: MetadataMode,
 ) -> None:
-    """List the latest file slice of every file group."""
-    refuse(as_of=as_of)
+    """List the latest file slice of every file group, now or as of a time."""
     opened = open_table(table, storage_option, storage_options_file)
-    slices = [_slice(item) for item in opened.files(partition=partition, metadata=metadata)]
+    slices = [_slice(item) for item in opened.files(partition, metadata, as_of=as_of)]
     output.result({"slices": slices})
     if not output.json_mode:
         output.people.print(file_table(opened.config.name, slices))

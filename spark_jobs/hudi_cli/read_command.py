@@ -5,26 +5,29 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import get_args
 
 import click
 import pyarrow.parquet as pq
 
-from hudi_cli.options import common, metadata_option, open_table, refuse
+from hudi_cli.options import common, metadata_option, open_table, parse_pairs
 from hudi_cli.output import Output
-from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.table import MetadataMode, Query, ReadResult
-
-_SERVED = ("snapshot", "read_optimized")
+from hudi_core.errors import ConfigError
+from hudi_core.expr.sql import DIALECTS
+from hudi_core.query.request import MetadataMode, Query
+from hudi_core.table import ReadResult
 
 
 @click.command()
 @common
-@click.option("--query", type=click.Choice([*_SERVED, "incremental", "cdc"]), default="snapshot", show_default=True, help="What is read.")
+@click.option("--query", type=click.Choice(get_args(Query)), default="snapshot", show_default=True, help="What is read.")
 @click.option("--columns", help="Comma-separated columns; all when not given.")
-@click.option("--as-of", help="Not in this release.")
-@click.option("--begin", help="Not in this release.")
-@click.option("--end", help="Not in this release.")
-@click.option("--where", help="Not in this release.")
+@click.option("--as-of", metavar="T", help="Time travel: an instant, or a date such as 2026-11-20 or '2026-11-20 22:33:44.123'.")
+@click.option("--begin", metavar="T", help="For incremental and cdc, exclusive: instant (version 6) or completion time; 000 is the start.")
+@click.option("--end", metavar="T", help="For incremental and cdc, inclusive; the latest when not given.")
+@click.option("--where", metavar="EXPR", help="Predicate in SQL; files and row groups that it rules out are not read.")
+@click.option("--dialect", type=click.Choice(DIALECTS), default="spark", show_default=True, help="The SQL dialect of --where.")
+@click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
 @metadata_option
 @click.option("--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Parquet file to write or replace.")
 @click.pass_obj
@@ -33,26 +36,28 @@ def read(
     table: str,
     storage_option: tuple[str, ...],
     storage_options_file: str | None,
-    query: str,
+    query: Query,
     columns: str | None,
     as_of: str | None,
     begin: str | None,
     end: str | None,
     where: str | None,
+    dialect: str,
+    option: tuple[str, ...],
     metadata: MetadataMode,
     target: Path,
 ) -> None:
     """Write the rows of a query to a Parquet file.
 
-    The file holds the _hoodie_* columns first, then the table's columns in schema order.
+    The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms, before and after.
     """
-    refuse(as_of=as_of, begin=begin, end=end, where=where)
-    opened = open_table(table, storage_option, storage_options_file)
-    result = opened.read(_served(query), columns=_names(columns), metadata=metadata)
+    opened = open_table(table, storage_option, storage_options_file, parse_pairs(option, option="--option"))
+    result = opened.read(query, _names(columns), metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
     rows = write_parquet(result, target)
-    output.result({"rows": rows, "files_read": result.files_read, "files_pruned": 0})
+    output.result({"rows": rows, "files_read": result.files_read, "files_pruned": result.files_pruned})
     if not output.json_mode:
-        output.people.print(f"{rows:,} rows from {result.files_read} files into {target}", markup=False, highlight=False)
+        pruned = f" ({result.files_pruned} pruned)" if where else ""
+        output.people.print(f"{rows:,} rows from {result.files_read} files{pruned} into {target}", markup=False, highlight=False)
 
 
 def write_parquet(result: ReadResult, target: Path) -> int:
@@ -74,13 +79,6 @@ def write_parquet(result: ReadResult, target: Path) -> int:
     finally:
         temporary.unlink(missing_ok=True)
     return rows
-
-
-def _served(query: str) -> Query:
-    for served in _SERVED:
-        if query == served:
-            return served  # type: ignore[return-value]
-    raise UnsupportedError(f"the query {query} is not in this release", remedy=f"use --query {' or '.join(_SERVED)}")
 
 
 def _names(columns: str | None) -> list[str] | None:

@@ -17,9 +17,12 @@ _STATE_STYLE = {"requested": "yellow", "inflight": "cyan", "completed": "green",
 
 def instant_table(name: str, rows: Sequence[Json]) -> Table:
     """The instants of a timeline, in its order."""
-    table = Table("requested", "action", "state", title=escape(f"{name}: {len(rows)} instants"), title_justify="left")
+    completed = any(row["completion_time"] for row in rows)
+    headings = ("requested", *(("completed",) if completed else ()), "action", "state")
+    table = Table(*headings, title=escape(f"{name}: {len(rows)} instants"), title_justify="left")
     for row in rows:
-        table.add_row(row["requested_time"], escape(row["action"]), _state(row["state"]))
+        times = (row["requested_time"], *((row["completion_time"] or "",) if completed else ()))
+        table.add_row(*times, escape(row["action"]), _state(row["state"]))
     return table
 
 

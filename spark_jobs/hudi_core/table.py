@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import ALLOW_CORRUPT, check_options
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, MetadataUnavailableError, StorageNotFoundError
-from hudi_core.filegroup.reader import SliceReader
-from hudi_core.metadata_table.listing import MetadataTableListing
-from hudi_core.metadata_table.reader import MetadataTableReader
+from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.versions import require_serviced
+from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.model.engine import Engine
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_base_file
+from hudi_core.query.context import ReadContext
+from hudi_core.query.plan import plan_read
+from hudi_core.query.read_plan import ReadPlan
+from hudi_core.query.request import MetadataMode, Query, ReadRequest
+from hudi_core.query.slices_plan import table_schema
+from hudi_core.query.time_travel import as_of_instant
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import Progress, ServiceRunner
@@ -26,29 +28,25 @@ from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.table_schema import schema_of
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView, load_view
-from hudi_core.view.listing import FileListing, StorageListing
+from hudi_core.view.fs_view import FileSystemView
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-log = logging.getLogger(__name__)
-
-MetadataMode = Literal["auto", "on", "off"]
-"""Whether files are listed by the metadata table: where the table has one, always, or never."""
-Query = Literal["snapshot", "read_optimized"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What a query returns: `batches` is read once, while the files are; `files_read` counts base and log files of the slices read."""
+    """What a query returns: `batches` is read once, while the files are.
+
+    `files_read` counts base and log files of the slices read, `files_pruned` those that the predicate ruled out.
+    """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     files_read: int
+    files_pruned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,8 @@ class HudiTable:
         check_options(options or {})
         storage = open_storage(uri, storage_options)
         config = TableConfig.load(storage)
-        context = TableContext(uri, storage, config, ActiveTimeline(storage, config), dict(options or {}), dict(storage_options or {}))
+        zone = timeline_zone(config, options or {})
+        context = TableContext(uri, storage, config, ActiveTimeline(storage, config, zone=zone), dict(options or {}), dict(storage_options or {}))
         return HudiTable(context, open_data_storage(uri, storage_options))
 
     @property
@@ -90,52 +89,94 @@ class HudiTable:
         """The table's properties."""
         return self._context.config
 
-    def timeline(self) -> Timeline:
-        """The active timeline now."""
-        return self._context.active.load()
+    def timeline(self, *, archived: bool = False) -> Timeline:
+        """The active timeline now, or with `archived` that and every archived instant."""
+        active = self._context.active.load()
+        if not archived:
+            return active
+        # Archival copies instants before it removes them, so one may be in both.
+        older = (item for item in self._reading().history().timeline() if active.find(item.requested_time, item.action) is None)
+        return Timeline([*older, *active])
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
         """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property records one."""
-        created = self.config.raw.get("hoodie.table.create.schema")
-        return schema_of(timeline or self.timeline(), self._context.active.read_details, create_schema=created)
+        return table_schema(self._reading(), timeline or self.timeline())
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
         """The file slices now. Raises MetadataUnavailableError for `on` when there is no metadata table to read."""
-        timeline = self.timeline()
-        return load_view(self._context.active, self._listing(metadata, timeline), timeline)
+        timeline, reading = self.timeline(), self._reading()
+        return reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)
 
-    def read(self, query: Query = "snapshot", columns: Sequence[str] | None = None, metadata: MetadataMode = "auto") -> ReadResult:
+    def plan(
+        self,
+        query: Query = "snapshot",
+        columns: Sequence[str] | None = None,
+        metadata: MetadataMode = "auto",
+        *,
+        as_of: str | None = None,
+        begin: str | None = None,
+        end: str | None = None,
+        where: str | None = None,
+        dialect: str = "spark",
+    ) -> ReadPlan:
+        """A query planned over the table as it is now: splits that any process with the table's storage may read.
+
+        `as_of` (an instant or a date) is for snapshot and read_optimized; `begin` (exclusive, `000` is from the start) and `end` (inclusive)
+        for incremental and cdc: instants in table version 6, completion times from 8 on. `where` is a predicate in SQL of `dialect`.
+        Raises ConfigError for an unknown column or query, for a predicate that cannot be read, and for times that the table does not hold.
+        """
+        request = ReadRequest.of(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
+        return plan_read(self._reading(), request)
+
+    def read(
+        self,
+        query: Query = "snapshot",
+        columns: Sequence[str] | None = None,
+        metadata: MetadataMode = "auto",
+        *,
+        as_of: str | None = None,
+        begin: str | None = None,
+        end: str | None = None,
+        where: str | None = None,
+        dialect: str = "spark",
+    ) -> ReadResult:
         """The rows: `_hoodie_*` columns first, then the table's in schema order, or just `columns`, in the types that Spark reports.
 
-        Raises ConfigError for an unknown column or query; the batches raise FormatError and StorageError as files are read.
+        Arguments and errors are those of `plan`; the batches raise FormatError and StorageError as files are read.
         """
-        if query not in ("snapshot", "read_optimized"):
-            raise ConfigError(f"unknown query {query!r}", remedy="snapshot and read_optimized are known")
-        view = self.view(metadata)
-        reader = SliceReader.for_query(
-            self._data, self.config, self.schema(view.timeline), view.timeline, snapshot=query == "snapshot", options=self._context.options
-        )
-        slices = [item for partition in view.partitions() for item in _slices(view, partition, query)]
-        files = sum(len(item.log_files) + (item.base_file is not None) for item in slices)
-        batches = (batch for item in slices for batch in reader.read(item, columns))
-        return ReadResult(reader.output_schema(columns), batches, files)
+        plan = self.plan(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
+        return ReadResult(plan.schema, plan.batches(self._data), plan.files_read, plan.files_pruned)
 
-    def files(self, partition: str | None = None, metadata: MetadataMode = "auto") -> list[FileSlice]:
-        """The slices that a snapshot query reads, of one partition or all."""
-        view = self.view(metadata)
+    def files(self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None) -> list[FileSlice]:
+        """The slices that a snapshot query reads, now or as of an instant or a date, of one partition or all. Errors as for `plan`."""
+        reading, timeline = self._reading(), self.timeline()
+        instant = None if as_of is None else as_of_instant(reading, timeline, as_of)
+        view = reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)
         partitions = view.partitions() if partition is None else [partition]
-        return [item for name in partitions for item in view.latest_merged_slices(name)]
+        return [item for name in partitions for item in view.latest_merged_slices(name, instant)]
 
     def show(self, instant: str) -> ShownInstant:
-        """An instant's plan and metadata, decoded. Raises ConfigError when the timeline does not hold it."""
+        """An instant's plan and metadata, decoded; of the active timeline, else of the archive. Raises ConfigError when neither holds it."""
         active = self._context.active
         found = [item for item in self.timeline() if item.requested_time == instant]
         if not found:
-            raise ConfigError(f"the timeline holds no instant {instant}", path=active.folder, remedy="list the instants with `hudictl timeline`")
+            return self._show_archived(instant)
         # A savepoint shares the instant of the commit that it holds; the commit is the one that was meant.
         chosen = min(found, key=lambda item: item.action == Action.SAVEPOINT)
-        completed = active.read_any(instant, chosen.action, State.COMPLETED) if chosen.is_completed else {}
+        completed = active.read_of(chosen) if chosen.is_completed else {}
         return ShownInstant(chosen, self._plan(chosen) or None, completed or None)
+
+    def _show_archived(self, instant: str) -> ShownInstant:
+        history = self._reading().history()
+        found = [item for item in history.instants(None, instant) if item.requested_time == instant]
+        if not found:
+            raise ConfigError(
+                f"neither the timeline nor its archive holds an instant {instant}",
+                path=self._context.active.folder,
+                remedy="list the instants with `hudictl timeline --archived`",
+            )
+        chosen = min(found, key=lambda item: item.action == Action.SAVEPOINT)
+        return ShownInstant(chosen, history.plan(chosen) or None, history.content(chosen) or None)
 
     def run(self, request: RunRequest, engine: Engine, progress: Progress | None = None) -> RunResult:
         """Runs a service on this table. The request's options go before those of `open`; its table and storage options are those of `open`.
@@ -147,37 +188,16 @@ class HudiTable:
             options[ALLOW_CORRUPT.name] = "true"
         check_options(options)
         config = TableConfig.load(self._context.storage)
+        require_serviced(config.features, config.path)
         context = replace(self._context, config=config, options=options)
         return ServiceRunner(context, engine, Owner.current(request.owner), progress).run(request)
 
-    def _listing(self, metadata: MetadataMode, timeline: Timeline) -> FileListing:
-        if metadata not in ("auto", "on", "off"):
-            raise ConfigError(f"unknown metadata mode {metadata!r}", remedy="auto, on and off are known")
-        if metadata == "off" or (metadata == "auto" and not self._context.has_metadata_table):
-            return StorageListing(self._context.storage)
-        reader = MetadataTableReader(self._context.storage, self.config, timeline)
-        if metadata == "on":
-            reader.check_available()
-            return MetadataTableListing(reader)
-        try:
-            reader.check_available()
-        except MetadataUnavailableError as error:
-            log.warning("%s; the files are listed in storage", error)
-            return StorageListing(self._context.storage)
-        return MetadataTableListing(reader)
+    def _reading(self) -> ReadContext:
+        context = self._context
+        return ReadContext(context.uri, context.storage, context.config, context.active, context.options, context.storage_options)
 
     def _plan(self, instant: Instant) -> dict[str, Any]:
         try:
             return self._context.active.read_any(instant.requested_time, instant.pending_action, State.REQUESTED)
         except StorageNotFoundError:
             return {}  # a savepoint has no requested file, and archival may be removing it
-
-
-def _slices(view: FileSystemView, partition: str, query: Query) -> list[FileSlice]:
-    if query == "snapshot":
-        return view.latest_merged_slices(partition)
-    return [
-        FileSlice(FileGroupId(partition, name.file_id), name.instant, base)
-        for base in view.latest_base_files(partition)
-        for name in [parse_base_file(base.name)]
-    ]

@@ -69,9 +69,27 @@ def test_an_unknown_action_is_refused_with_the_known_ones(golden: Golden) -> Non
     assert "compaction" in done.error["remedy"]
 
 
-def test_archived_is_refused_in_words(golden: Golden) -> None:
-    done = hudictl("timeline", golden("6", "mor_compaction_requested").table, "--json", "--archived")
-    assert (done.code, done.error["type"], done.error["message"]) == (2, "UnsupportedError", "--archived is not in this release")
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_archived_instants_stand_among_the_active_ones(golden: Golden, version: str) -> None:
+    case = golden(version, "archived_timeline_mor")
+    active = hudictl("timeline", case.table, "--json").document["instants"]
+    whole = hudictl("timeline", case.table, "--json", "--archived").document["instants"]
+    written = [word for step in case.info["operations"] for word in step["new_instants"]]
+    assert len(active) < len(whole) == len(written)
+    assert [instant for instant in whole if instant in active] == active
+    assert [instant["requested_time"] for instant in whole] == sorted(instant["requested_time"] for instant in whole)
+    shown = {(instant["requested_time"], instant["action"]) for instant in whole}
+    assert shown == {(parts[0], parts[1].partition("(")[0]) for text in written for parts in [text.split()]}
+    assert all(instant["state"] == "completed" for instant in whole)
+    assert all((instant["completion_time"] is None) == (version == "6") for instant in whole)
+
+
+def test_archived_instants_are_filtered_and_shown_to_people(golden: Golden) -> None:
+    table = golden("9", "archived_timeline_mor").table
+    instants = hudictl("timeline", table, "--json", "--archived", "--action", "replacecommit").document["instants"]
+    assert [instant["action"] for instant in instants] == ["replacecommit"]
+    people = hudictl("timeline", table, "--archived")
+    assert (people.code, instants[0]["completion_time"] in people.out) == (0, True)
 
 
 def test_show_decodes_a_pending_plan(golden: Golden) -> None:
@@ -117,6 +135,37 @@ def test_files_of_one_partition(golden: Golden) -> None:
     assert item["file_id"] in people.out
 
 
-def test_files_as_of_is_refused_in_words(golden: Golden) -> None:
-    done = hudictl("files", golden("6", "mor_compaction_requested").table, "--as-of", "2024", "--json")
-    assert (done.code, done.error["message"]) == (2, "--as-of is not in this release")
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_show_finds_archived_instants(golden: Golden, version: str) -> None:
+    table = golden(version, "archived_timeline_mor").table
+    active = {instant["requested_time"] for instant in hudictl("timeline", table, "--json").document["instants"]}
+    whole = hudictl("timeline", table, "--json", "--archived").document["instants"]
+    archived = [instant for instant in whole if instant["requested_time"] not in active]
+    compaction = next(instant for instant in archived if instant["action"] == "commit")
+    document = hudictl("show", table, compaction["requested_time"], "--json").document
+    assert (document["action"], document["state"]) == ("commit", "completed")
+    assert document["metadata"]["operationType"] == "COMPACT"
+    assert len(document["plan"]["operations"]) == 3
+    delta = next(instant for instant in archived if instant["action"] == "deltacommit")
+    document = hudictl("show", table, delta["requested_time"], "--json").document
+    assert document["metadata"]["operationType"] == "INSERT"
+    assert document["plan"] is None
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_files_as_of(golden: Golden, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    instants = [instant["requested_time"] for instant in hudictl("timeline", table, "--json").document["instants"]]
+    now = hudictl("files", table, "--json").document["slices"]
+    first = hudictl("files", table, "--json", "--as-of", instants[0]).document["slices"]
+    assert {item["base_instant"] for item in first} == {instants[0]}
+    assert {item["file_id"] for item in first} == {item["file_id"] for item in now}
+    assert max(item["base_instant"] for item in now) > instants[0]
+    second = f"{instants[0][:4]}-{instants[0][4:6]}-{instants[0][6:8]} {instants[0][8:10]}:{instants[0][10:12]}:{instants[0][12:14]}"
+    assert hudictl("files", table, "--json", "--as-of", second).document["slices"] == first
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2024", "", "2026-13-40"])
+def test_files_as_of_what_is_no_time(golden: Golden, text: str) -> None:
+    done = hudictl("files", golden("6", "mor_compaction_requested").table, "--as-of", text, "--json")
+    assert (done.code, done.error["type"]) == (2, "ConfigError")

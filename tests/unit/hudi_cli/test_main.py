@@ -33,10 +33,19 @@ def test_a_folder_that_is_no_table_is_bad_input(tmp_path: Path, command: list[st
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_another_table_version_is_refused_by_number(golden: Golden, tmp_path: Path, command: list[str], version: str) -> None:
-    done = hudictl(*arguments_of(command, golden(version, "mor_basic").table, tmp_path / "out.parquet"), "--json")
+def test_another_table_version_is_refused_by_number(golden: Golden, tmp_path: Path, command: list[str]) -> None:
+    table = golden("6", "mor_basic").table
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_bytes(properties.read_bytes().replace(b"hoodie.table.version=6", b"hoodie.table.version=5"))
+    done = hudictl(*arguments_of(command, table, tmp_path / "out.parquet"), "--json")
+    assert (done.code, done.error["type"]) == (2, "UnsupportedVersionError")
+    assert "5" in done.error["message"]
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_services_of_newer_versions_are_refused(golden: Golden, version: str) -> None:
+    done = hudictl("run", "compaction", golden(version, "mor_basic").table, "--engine", "local", "--json")
     assert (done.code, done.error["type"]) == (2, "UnsupportedVersionError")
     assert version in done.error["message"]
 

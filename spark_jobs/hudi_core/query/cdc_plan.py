@@ -1,0 +1,201 @@
+"""Change-data queries, planned: for each commit of the range and each file group it touched, where its changes can be read
+(HoodieCDCExtractor).
+
+Change-data logs are used where the commit wrote them; else the slices before and after it are compared, so that tables without change-data
+logs, and commits that wrote none, are answered too. Hudi asks for `hoodie.table.cdc.enabled`; this does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import BaseFileName, LogFileName, parse_base_file, parse_data_file, parse_log_file
+from hudi_core.model.partition import check_relative_path
+from hudi_core.model.stats import WriteStat
+from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
+from hudi_core.query.commit_range import commits_in_range
+from hudi_core.query.context import ReadContext
+from hudi_core.query.predicate import Predicate
+from hudi_core.query.read_plan import ReadPlan
+from hudi_core.query.replaced_slices import slice_before_replacement
+from hudi_core.query.request import ReadRequest
+from hudi_core.query.slices_plan import chosen_columns, reader_spec, table_schema
+from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.query import Timeline
+from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.fs_view import FileSystemView
+
+MODE_KEY: Final = "hoodie.table.cdc.supplemental.logging.mode"
+_WHOLE_IMAGES: Final = "DATA_BEFORE_AFTER"
+_KEYS_ONLY: Final = "OP_KEY_ONLY"
+_NO_CHANGE: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER, Operation.INDEX})
+"""Operations that rewrite rows without changing any (WriteOperationType.yieldChanges)."""
+_NEW_GROUP: Final = "null"
+
+
+def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
+    """The plan of a change-data query: one split for each commit and file group.
+
+    Raises StorageNotFoundError naming a file that was cleaned since, and UnsupportedError where changes must be computed and rows carry no
+    record key; otherwise see plan.plan_read.
+    """
+    timeline = context.active.load()
+    commits = commits_in_range(context, timeline, request)
+    output = chosen_columns(CDC_SCHEMA, request.columns)
+    predicate = Predicate.of(request, CDC_SCHEMA)
+    metadata = context.metadata_table(request.metadata, timeline)
+    view = context.view(context.listing(metadata), timeline)
+    finder = _ChangeFinder(context, timeline, view)
+    changes = [change for instant, commit in commits.metadata.items() for change in finder.changes(instant, commit)]
+    if request.partitions is not None:
+        changes = [change for change in changes if change.partition in request.partitions]
+    finder.check(changes)
+    common = {
+        "uri": context.uri,
+        "storage_options": dict(context.storage_options),
+        "reader": reader_spec(context, table_schema(context, timeline), timeline, merge_logs=True).to_json(),
+        "changes": {"columns": output.names, "predicate": None if predicate is None else predicate.json},
+    }
+    return ReadPlan(output, common, tuple(change.to_json() for change in changes), sum(len(change.files()) for change in changes))
+
+
+@dataclass(frozen=True)
+class _ChangeFinder:
+    context: ReadContext
+    timeline: Timeline
+    view: FileSystemView
+
+    def changes(self, instant: Instant, commit: CommitMetadata) -> Iterator[Change]:
+        """What one commit changed, file group by file group."""
+        if commit.operation_type in _NO_CHANGE or commit.compacted:
+            return
+        for partition, stats in commit.partition_to_write_stats.items():
+            logs: dict[str, list[str]] = {}
+            for stat in stats:
+                name = parse_data_file(stat.path.rsplit("/", 1)[-1])
+                if isinstance(name, LogFileName):
+                    logs.setdefault(name.file_id, []).append(stat.path.rsplit("/", 1)[-1])
+                elif isinstance(name, BaseFileName):
+                    yield self._of_base_file(instant, commit, partition, stat, name)
+            for file_id, names in logs.items():
+                yield self._of_logs(instant, FileGroupId(partition, file_id), frozenset(names))
+        for group in commit.replaced_file_groups():
+            item = slice_before_replacement(self.view, group, instant)
+            if item is None:
+                raise self._gone(f"{group.partition}/{group.file_id}".lstrip("/"))
+            yield Change(instant.requested_time, group.partition, before=Image(item))
+
+    def check(self, changes: list[Change]) -> None:
+        """Raises StorageNotFoundError for a file that the table no longer has, UnsupportedError for changes that cannot be computed."""
+        for change in changes:
+            for file in change.files():
+                if file.name not in self._present(file.partition):
+                    raise self._gone(file.path)
+            if not self.context.config.populate_meta_fields and not (change.logs and change.before is None and change.after is None):
+                raise UnsupportedError(
+                    f"the changes of commit {change.instant} in {change.partition or 'the table'} must be computed, and rows lack _hoodie_ columns",
+                    path=self.context.config.path,
+                    remedy=f"write the table with {MODE_KEY}={_WHOLE_IMAGES}",
+                )
+
+    def _of_base_file(self, instant: Instant, commit: CommitMetadata, partition: str, stat: WriteStat, name: BaseFileName) -> Change:
+        after = self._image(partition, DataFile(partition, str(name), stat.file_size_in_bytes))
+        requested = instant.requested_time
+        if stat.cdc_stats:
+            logs = tuple(self._cdc_log(partition, path) for path, _ in stat.cdc_stats)
+            mode = self.context.config.raw.get(MODE_KEY, _WHOLE_IMAGES).upper()
+            if mode == _WHOLE_IMAGES:
+                return Change(requested, partition, logs)
+            return Change(requested, partition, logs, self._previous(partition, stat) if mode == _KEYS_ONLY else None, after)
+        if stat.prev_commit == _NEW_GROUP or (stat.num_update_writes == 0 and stat.num_writes == stat.num_inserts):
+            return Change(requested, partition, after=after)
+        if stat.num_writes == 0 and stat.num_deletes:
+            return Change(requested, partition, before=self._previous(partition, stat))
+        return Change(requested, partition, before=self._previous(partition, stat), after=after)
+
+    def _cdc_log(self, partition: str, path: str) -> DataFile:
+        source = f"{self.context.active.folder}: cdcStats"
+        name = check_relative_path(path, source=source).rsplit("/", 1)[-1]
+        parse_log_file(name)
+        if name not in self._present(partition):
+            raise self._gone(f"{partition}/{name}".lstrip("/"))
+        return DataFile(partition, name, self._present(partition)[name])
+
+    def _previous(self, partition: str, stat: WriteStat) -> Image:
+        """The base file that the commit rewrote."""
+        names = self._present(partition)
+        found = [name for name in names if _is_base_of(name, stat.file_id, stat.prev_commit)]
+        if not found:
+            raise self._gone(f"{partition}/{stat.file_id}_*_{stat.prev_commit}".lstrip("/"))
+        # Of several, which only a retried task leaves, the longest is the whole one.
+        name = max(found, key=lambda item: (names[item], item))
+        return self._image(partition, DataFile(partition, name, names[name]))
+
+    @staticmethod
+    def _image(partition: str, base: DataFile) -> Image:
+        name = parse_base_file(base.name)
+        return Image(FileSlice(FileGroupId(partition, name.file_id), name.instant, base))
+
+    def _of_logs(self, instant: Instant, group: FileGroupId, names: frozenset[str]) -> Change:
+        """A deltacommit's logs: the slice without them and with them."""
+        item = self._slice_with(group, names)
+        own = tuple(log for log in item.log_files if log.name in names)
+        if self.context.config.features.log_name_has_own_instant:
+            older = tuple(log for log in item.log_files if log.name not in names and self._completed_before(log, instant))
+            before, after = Image(_with_logs(item, older)), Image(_with_logs(item, older + own))
+        else:
+            # A file may hold blocks of several instants, so the scan is ended by their times.
+            logs = item.log_files[: max(place for place, log in enumerate(item.log_files) if log.name in names) + 1]
+            previous = self.timeline.commits().before(instant.requested_time).last()
+            kept = _with_logs(item, logs if previous is not None else ())
+            before = Image(kept, None if previous is None else previous.requested_time)
+            after = Image(_with_logs(item, logs), instant.requested_time)
+        return Change(instant.requested_time, group.partition, before=None if before.file_slice.is_empty else before, after=after)
+
+    def _slice_with(self, group: FileGroupId, names: frozenset[str]) -> FileSlice:
+        """The slice that the logs are in, with the one before it while its own base file is being compacted."""
+        found = self.view.file_group(group)
+        slices = () if found is None else found.slices
+        for place, item in enumerate(slices):
+            if any(log.name in names for log in item.log_files):
+                compacting = item.base_file is None and self.view.pending_compaction(group) == item.base_instant
+                return slices[place + 1].merged_with(item) if compacting and place + 1 < len(slices) else item
+        raise self._gone(f"{group.partition}/{min(names)}".lstrip("/"))
+
+    def _completed_before(self, log: DataFile, instant: Instant) -> bool:
+        """Whether the log's instant completed first; one that the timeline no longer shows was archived, so it did."""
+        completed = self._completions.get(parse_log_file(log.name).instant)
+        return completed is None or completed < instant.completed_at
+
+    @cached_property
+    def _completions(self) -> Mapping[str, str]:
+        return {instant.requested_time: instant.completed_at for instant in self.timeline.commits()}
+
+    def _present(self, partition: str) -> Mapping[str, int]:
+        if partition not in self._names:
+            self._names[partition] = {info.name: info.size for info in self.view.files(partition)}
+        return self._names[partition]
+
+    @cached_property
+    def _names(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def _gone(self, path: str) -> StorageNotFoundError:
+        return StorageNotFoundError(
+            "a file that tells what changed is gone: it was cleaned since", path=path, remedy="begin later, or read a snapshot instead"
+        )
+
+
+def _is_base_of(name: str, file_id: str, instant: str) -> bool:
+    parsed = parse_data_file(name)
+    return isinstance(parsed, BaseFileName) and (parsed.file_id, parsed.instant) == (file_id, instant)
+
+
+def _with_logs(item: FileSlice, logs: tuple[DataFile, ...]) -> FileSlice:
+    return FileSlice(item.file_group, item.base_instant, item.base_file, logs)

@@ -1,0 +1,137 @@
+"""Change-data queries, read: one commit's changes of one file group as rows (CDCFileGroupIterator).
+
+Memory: entries of the change-data logs where these keep keys only; else, of a comparison, the rows that the commit wrote and the keys of
+the slice. Rows of images that are all new or all gone are streamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.filegroup.cdc_records import cdc_batches
+from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.row_filter import of_commit_times
+from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
+from hudi_core.query.json_text import AVRO, COMPACT, json_rows
+
+if TYPE_CHECKING:
+    from hudi_core.storage.base import Storage
+
+INSERT, UPDATE, DELETE = "i", "u", "d"
+_NULL_RECORD = "null"
+"""How Avro prints an image that a change-data log leaves empty, and so how Hudi returns it."""
+
+
+@dataclass(frozen=True)
+class ChangeReader:
+    """Reads changes. `spec` is the table's reader with all columns and without conditions; batches have op, ts_ms, before and after."""
+
+    storage: Storage
+    spec: ReaderSpec
+
+    def read(self, change: Change) -> Iterator[pa.RecordBatch]:
+        """The change's rows. Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its slices."""
+        if change.logs:
+            yield from self._logged(change)
+        elif change.after is None and change.before is not None:
+            for batch in self._rows(change.before):
+                yield _changes(DELETE, change, before=json_rows(batch, COMPACT))
+        elif change.before is None and change.after is not None:
+            for batch in self._rows(change.after):
+                yield _changes(INSERT, change, after=json_rows(batch, COMPACT))
+        elif change.before is not None and change.after is not None:
+            yield from self._compared(change, change.before, change.after)
+
+    def _reader(self, image: Image) -> SliceReader:
+        if image.up_to is None:
+            return SliceReader(self.storage, self.spec)
+        # Not by the spec's latest instant: Hudi 0.15 ends a scan at the first newer block, and the command block of a rollback may be newer
+        # than the commit whose blocks follow it.
+        committed = self.spec.committed
+        older = frozenset(instant for instant in committed.completed if instant <= image.up_to)
+        return SliceReader(self.storage, replace(self.spec, committed=replace(committed, completed=older)))
+
+    def _rows(self, image: Image) -> Iterator[pa.RecordBatch]:
+        return self._reader(image).read(image.file_slice)
+
+    def _logged(self, change: Change) -> Iterator[pa.RecordBatch]:
+        for file in change.logs:
+            for batch in cdc_batches(self.storage, file):
+                names = batch.schema.names
+                ops = batch.column("op")
+                if "after" in names:
+                    images = [json_rows(batch.column(name), AVRO).fill_null(_NULL_RECORD) for name in ("before", "after")]
+                    yield _changes(ops, change, *images)
+                    continue
+                keys = batch.column("record_key").cast(pa.string())
+                after = self._looked_up(change.after, keys, pc.not_equal(ops, DELETE), file.path)
+                if "before" in names:
+                    before = json_rows(batch.column("before"), AVRO).fill_null(_NULL_RECORD)
+                else:
+                    before = self._looked_up(change.before, keys, pc.not_equal(ops, INSERT), file.path)
+                yield _changes(ops, change, before, after)
+
+    def _looked_up(self, image: Image | None, keys: pa.StringArray, wanted: pa.BooleanArray, path: str) -> pa.StringArray:
+        """The rows of `keys` in an image as JSON, null where not `wanted`."""
+        places = np.full(len(keys), -1, dtype=np.int64)
+        texts: list[pa.StringArray] = []
+        count = 0
+        sought = keys.filter(wanted)
+        if image is not None and len(sought):
+            for batch in self._rows(image):
+                found = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=sought))
+                at = pc.index_in(keys, value_set=found.column(RECORD_KEY)).fill_null(-1).to_numpy()
+                places = np.where(at >= 0, at + count, places)
+                texts.append(json_rows(found, COMPACT))
+                count += found.num_rows
+        needed = wanted.to_numpy(zero_copy_only=False)
+        if (places[needed] < 0).any():
+            raise CorruptFileError(f"{int((places[needed] < 0).sum())} keys of the change-data log are not in the file group's rows", path=path)
+        found_texts = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
+        return found_texts.take(pa.array(places, mask=~needed))
+
+    def _compared(self, change: Change, before: Image, after: Image) -> Iterator[pa.RecordBatch]:
+        """Rows that the commit wrote are new or changed; keys that are there no more were deleted."""
+        reader = self._reader(after)
+        written = list(reader.read(after.file_slice, row_filter=of_commit_times(frozenset({change.instant}))))
+        new = pa.Table.from_batches(written, reader.output_schema()).combine_chunks()
+        new_keys = new.column(RECORD_KEY).combine_chunks()
+        keys = [batch.column(0) for batch in reader.read(after.file_slice, [RECORD_KEY])]
+        all_keys = pa.concat_arrays(keys) if keys else pa.array([], pa.string())
+        updated = np.zeros(len(new_keys), dtype=np.bool_)
+        for batch in self._rows(before):
+            old_keys = batch.column(RECORD_KEY)
+            places = pc.index_in(old_keys, value_set=new_keys)
+            hits = places.is_valid()
+            if hits.true_count:
+                taken = places.drop_null()
+                updated[taken.to_numpy()] = True
+                images = (json_rows(batch.filter(hits), COMPACT), json_rows(_batch(new.take(taken)), COMPACT))
+                yield _changes(UPDATE, change, *images)
+            gone = pc.invert(pc.is_in(old_keys, value_set=all_keys))
+            if gone.true_count:
+                yield _changes(DELETE, change, before=json_rows(batch.filter(gone), COMPACT))
+        inserted = _batch(new.filter(pa.array(~updated)))
+        if inserted.num_rows:
+            yield _changes(INSERT, change, after=json_rows(inserted, COMPACT))
+
+
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _changes(op: str | pa.StringArray, change: Change, before: pa.StringArray | None = None, after: pa.StringArray | None = None) -> pa.RecordBatch:
+    count = next(len(item) for item in (before, after) if item is not None)
+    ops = pa.array([op] * count, pa.string()) if isinstance(op, str) else op.cast(pa.string())
+    images = [pa.nulls(count, pa.string()) if item is None else item for item in (before, after)]
+    return pa.RecordBatch.from_arrays([ops, pa.array([change.instant] * count, pa.string()), *images], schema=CDC_SCHEMA)

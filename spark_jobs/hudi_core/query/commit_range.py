@@ -1,0 +1,118 @@
+"""The commits of a range of time: what incremental and change-data queries read (IncrementalQueryAnalyzer of 1.x, findInstantsInRange of 0.15).
+
+Instants are chosen by `Instant.completed_at`: completion times where the layout records them, requested times where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from hudi_core.config.read_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
+from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.model.partition import check_partition
+from hudi_core.query.context import ReadContext
+from hudi_core.query.incomplete import first_incomplete_write
+from hudi_core.query.request import START, ReadRequest
+from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant_time import format_instant, parse_instant
+from hudi_core.timeline.query import Timeline
+
+_LONGEST_WRITE: Final = timedelta(days=1)
+"""No write is taken to last longer (CompletionTimeQueryViewV2): how far before the begin of a range instants are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRange:
+    """The completed commits after `begin` and up to `end`, in timeline order, with their metadata, whose paths are checked.
+
+    `archived` are those of `metadata` that the archive holds. `end` None is the latest.
+    """
+
+    begin: str
+    end: str | None
+    metadata: Mapping[Instant, CommitMetadata]
+    archived: frozenset[Instant]
+
+    @property
+    def instants(self) -> tuple[Instant, ...]:
+        """In timeline order."""
+        return tuple(self.metadata)
+
+    @property
+    def requested_times(self) -> frozenset[str]:
+        """What `_hoodie_commit_time` holds in rows that these commits wrote."""
+        return frozenset(instant.requested_time for instant in self.metadata)
+
+    @property
+    def last(self) -> str | None:
+        """The newest requested time."""
+        return max((instant.requested_time for instant in self.metadata), default=None)
+
+    def partitions(self) -> list[str]:
+        """The partitions that the commits wrote to, sorted."""
+        return sorted({partition for commit in self.metadata.values() for partition in commit.partition_to_write_stats})
+
+
+def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequest) -> CommitRange:
+    """The commits of the request's range. The archive is read only when the range may reach into it.
+
+    Raises ConfigError for a range that ends before it begins and, in layout 1, for one with a commit behind an incomplete one, whose rows
+    would be passed over for good; FormatError and StorageError as commit files are read.
+    """
+    begin, end = request.begin or START, request.end
+    if end is not None and end < begin:
+        raise ConfigError(f"the range ends at {end}, before it begins at {begin}", remedy="begin is exclusive, end inclusive")
+    chosen = [item for item in _commits(context, timeline) if begin < item.completed_at and (end is None or item.completed_at <= end)]
+    metadata = {instant: context.active.read_commit(instant) for instant in chosen}
+    archived: dict[Instant, CommitMetadata] = {}
+    first = timeline.first()
+    if first is not None and _earliest_requested(begin, context) < first.requested_time:
+        history = context.history()
+        old = [item for item in history.completed_in(begin, end) if item not in metadata]
+        archived = {instant: commit for instant, commit in history.commits(old) if not timeline.find(instant.requested_time, instant.action)}
+    kept = {instant: commit for instant, commit in {**archived, **metadata}.items() if _wanted(context, instant, commit)}
+    for instant, commit in kept.items():
+        source = f"{context.active.folder}/{instant.requested_time}.{instant.action}"
+        commit.check_paths(source=source)
+        for partition in commit.replaced_file_ids or {}:
+            check_partition(partition, source=source)
+    ordered = sorted(kept, key=lambda instant: instant.sort_key)
+    return CommitRange(begin, end, {instant: kept[instant] for instant in ordered}, frozenset(archived) & frozenset(kept))
+
+
+def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
+    """The completed commits, in layout 1 only as far as the option on incomplete ones lets a query go (handleHollowCommitIfNeeded)."""
+    commits = list(timeline.commits())
+    if context.config.features.completion_time_in_name:
+        return commits
+    hollow = first_incomplete_write(context.active, timeline)
+    if hollow is None or not any(item.requested_time > hollow.requested_time for item in commits):
+        return commits
+    policy = HOLLOW_COMMITS.read(context.options)
+    if policy == "BLOCK":
+        return [item for item in commits if item.requested_time < hollow.requested_time]
+    raise ConfigError(
+        f"the {hollow.action} {hollow.requested_time} is not complete, and later ones are: an incremental query would pass over its rows",
+        path=context.active.folder,
+        remedy=f"complete it or roll it back, or set {HOLLOW_COMMITS.name}=BLOCK to read only what is older",
+    )
+
+
+def _earliest_requested(begin: str, context: ReadContext) -> str:
+    """The earliest requested time that a commit completed after `begin` may have."""
+    if not context.config.features.completion_time_in_name:
+        return begin
+    try:
+        return format_instant(parse_instant(begin, context.zone) - _LONGEST_WRITE)
+    except (TimelineError, OverflowError):
+        return begin
+
+
+def _wanted(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
+    if SKIP_COMPACTION.read(context.options) and context.config.is_merge_on_read and instant.action == Action.COMMIT:
+        return False
+    return not (SKIP_CLUSTERING.read(context.options) and commit.operation_type == Operation.CLUSTER)

@@ -1,0 +1,70 @@
+"""What planning a read needs of an opened table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.table_config import TableConfig
+from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.errors import MetadataUnavailableError
+from hudi_core.history.archived import ArchivedTimeline
+from hudi_core.history.load import load_history
+from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.query.request import MetadataMode
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.query import Timeline
+from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.listing import FileListing, StorageListing
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """An opened table as a query sees it. `storage` is the control side; tasks open the data path anew from `uri` and `storage_options`."""
+
+    uri: str
+    storage: Storage
+    config: TableConfig
+    active: ActiveTimeline
+    options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def zone(self) -> str:
+        """The zone of the timeline's instants, for timeline.instant_time."""
+        return timeline_zone(self.config, self.options)
+
+    def metadata_table(self, mode: MetadataMode, timeline: Timeline, schema: AvroSchema | None = None) -> MetadataTable | None:
+        """The metadata table at `timeline`, None where it is not to be used. `auto` goes without one, with a warning, that cannot be read.
+
+        `schema` is the query's, by which statistics are typed; the timeline's when None.
+        Raises MetadataUnavailableError for `on` when there is no metadata table to read.
+        """
+        if mode == "off" or (mode == "auto" and "files" not in self.config.metadata_partitions):
+            return None
+        metadata = MetadataTable(self.storage, self.config, timeline, schema)
+        try:
+            metadata.check_available()
+        except MetadataUnavailableError as error:
+            if mode == "on":
+                raise
+            log.warning("%s; the files are listed in storage", error)
+            return None
+        return metadata
+
+    def listing(self, metadata: MetadataTable | None) -> FileListing:
+        """How the files are found: by the metadata table where there is one, else in storage."""
+        return StorageListing(self.storage) if metadata is None else metadata.listing()
+
+    def history(self) -> ArchivedTimeline:
+        """The archived timeline; nothing is read before the first question."""
+        return load_history(self.storage, self.config)
+
+    def view(self, listing: FileListing, timeline: Timeline) -> FileSystemView:
+        """The file slices of the whole table."""
+        return load_view(self.active, listing, timeline, self.history)

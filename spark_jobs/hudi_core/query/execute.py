@@ -1,0 +1,76 @@
+"""Reads one split of a planned query. Runs wherever an engine puts it, on what its two arguments say alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.errors import ConfigError
+from hudi_core.expr.bind import bind
+from hudi_core.expr.json_form import from_json
+from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.row_filter import of_predicate
+from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.index.row_groups import RowGroups, row_group_chooser
+from hudi_core.query.cdc_change import CDC_SCHEMA, Change
+from hudi_core.query.cdc_read import ChangeReader
+from hudi_core.query.replaced_report import REPLACED_BY, flagged
+from hudi_core.query.split import slice_from_json
+from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.timeline.schema_history import renamed_columns
+
+if TYPE_CHECKING:
+    from hudi_core.model.engine import Json
+    from hudi_core.storage.base import Storage
+
+
+def read_split(common: Json, split: Json, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
+
+    Raises ConfigError for JSON that this version did not write, StorageNotFoundError for a file that is gone, FormatError for one that is
+    broken or not supported.
+    """
+    try:
+        uri, options, spec = common["uri"], common["storage_options"], ReaderSpec.from_json(common["reader"])
+        changes = common.get("changes")
+    except (KeyError, TypeError) as error:
+        raise ConfigError(f"a read's splits are not what this version writes: {error!r}") from error
+    opened = open_data_storage(uri, options) if storage is None else storage
+    if changes is not None:
+        yield from _changes(ChangeReader(opened, spec), changes, split)
+    elif REPLACED_BY in common:
+        schema = SliceReader(opened, spec).output_schema()
+        kept = spec if split.get(REPLACED_BY) is None else replace(spec, commit_times=None)
+        yield from flagged(_rows(opened, kept, split), split, schema)
+    else:
+        yield from _rows(opened, spec, split)
+
+
+def _rows(storage: Storage, spec: ReaderSpec, split: Json) -> Iterator[pa.RecordBatch]:
+    return SliceReader(storage, spec).read(slice_from_json(split), row_groups=_row_groups(storage, spec))
+
+
+def _row_groups(storage: Storage, spec: ReaderSpec) -> RowGroups | None:
+    """What rules out row groups of base files that are read alone."""
+    if spec.predicate is None:
+        return None
+    every = SliceReader(storage, replace(spec, columns=None)).output_schema()
+    incremental, renamed = spec.commit_times is not None, renamed_columns(spec.history)
+    bound = bind(from_json(spec.predicate), every, zone=spec.zone)
+    return row_group_chooser(bound, spec.config, merged=spec.merge_logs, incremental=incremental, by_other_name=renamed)
+
+
+def _changes(reader: ChangeReader, wanted: Json, split: Json) -> Iterator[pa.RecordBatch]:
+    """The rows of a change-data query, filtered and projected."""
+    try:
+        columns, predicate = [str(name) for name in wanted["columns"]], wanted["predicate"]
+    except (KeyError, TypeError) as error:
+        raise ConfigError(f"a change-data read is not what this version writes: {error!r}") from error
+    row_filter = None if predicate is None else of_predicate(predicate, CDC_SCHEMA)
+    for batch in reader.read(Change.from_json(split)):
+        kept = batch if row_filter is None else row_filter.apply(batch)
+        if kept.num_rows:
+            yield kept.select(columns)

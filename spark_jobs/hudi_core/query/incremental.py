@@ -1,0 +1,163 @@
+"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each (IncrementalRelation and
+MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x).
+
+Read are the file groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range. In Hudi 0.15 a slice
+is made of the files that the commits name; in 1.x, whose logs may hold parts of rows, of all its files.
+File groups that a commit of the range replaced are left out. Where a file is gone, the option of Hudi decides between an error and a scan
+of the latest snapshot, which shows each row only if nothing wrote it again after the range.
+"""
+
+from __future__ import annotations
+
+from hudi_core.config.read_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
+from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.filegroup.reader import SliceReader
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import join
+from hudi_core.query.commit_range import CommitRange, commits_in_range
+from hudi_core.query.context import ReadContext
+from hudi_core.query.read_plan import ReadPlan
+from hudi_core.query.replaced_plan import combined, with_flag_column
+from hudi_core.query.replaced_slices import replaced_groups, slice_before_replacement
+from hudi_core.query.request import ReadRequest
+from hudi_core.query.slices_plan import SlicesPlanner, reader_spec, table_schema
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.replaced import replaced_file_groups
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.listing import FileListing
+from hudi_core.view.pending import PendingWork
+from hudi_core.view.slicing import slicing_for
+
+
+class CommitListing:
+    """The files that commits say they wrote, as a view.listing.FileListing; sizes are the commits', modification times 0."""
+
+    def __init__(self, commits: CommitRange) -> None:
+        self._files: dict[str, dict[str, FileInfo]] = {}
+        for commit in commits.metadata.values():
+            for partition, stats in commit.partition_to_write_stats.items():
+                files = self._files.setdefault(partition, {})
+                for stat in stats:
+                    name = stat.path.rsplit("/", 1)[-1]
+                    if parse_data_file(name) is not None:
+                        files[name] = FileInfo(join(partition, name), stat.file_size_in_bytes, 0.0)
+
+    def partitions(self) -> list[str]:
+        """The partitions that the commits wrote to, sorted."""
+        return sorted(self._files)
+
+    def files(self, partition: str) -> list[FileInfo]:
+        """The files that they wrote there, sorted by path."""
+        return sorted(self._files.get(partition, {}).values(), key=lambda info: info.path)
+
+
+def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
+    """The plan of an incremental query. See plan.plan_read for errors."""
+    if not context.config.populate_meta_fields:
+        raise ConfigError(
+            "an incremental query needs the _hoodie_ columns, which this table's rows lack", path=context.config.path, remedy="read a snapshot"
+        )
+    timeline = context.active.load()
+    commits = commits_in_range(context, timeline, request)
+    last = commits.last
+    schema = table_schema(context, timeline, last if END_SCHEMA.read(context.options) else None)
+    metadata = context.metadata_table(request.metadata, timeline, schema)
+    listing = context.listing(metadata)
+    seen, slices = _slices(context, timeline, commits, listing)
+    spec = reader_spec(context, schema, seen, merge_logs=True, commit_times=commits.requested_times)
+    if not REPORT_REPLACED.read(context.options):
+        return _of_partitions(SlicesPlanner(context, request, spec, metadata, current=False), request, slices)
+    asked = with_flag_column(request, SliceReader(context.storage, spec).output_schema())
+    planner = SlicesPlanner(context, asked, spec, metadata, current=False)
+    before, instants = _replaced(context, timeline, commits, listing)
+    return combined(_of_partitions(planner, request, slices), _of_partitions(planner, request, before), instants)
+
+
+def _of_partitions(planner: SlicesPlanner, request: ReadRequest, slices: list[FileSlice]) -> ReadPlan:
+    wanted = frozenset(planner.partitions(request.partitions or sorted({item.file_group.partition for item in slices})))
+    return planner.plan([item for item in slices if item.file_group.partition in wanted])
+
+
+def _replaced(context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
+    """The slices that commits of the range replaced, and by which instant."""
+    view = context.view(listing, timeline)
+    slices, instants = [], {}
+    for group, instant in replaced_groups(commits):
+        item = slice_before_replacement(view, group, instant)
+        if item is None:
+            raise StorageNotFoundError(
+                f"the file group that the replacecommit {instant.requested_time} replaced was cleaned since",
+                path=join(group.partition, group.file_id),
+                remedy=f"begin later, or leave out {REPORT_REPLACED.name}",
+            )
+        slices.append(item)
+        instants[group] = instant.requested_time
+    return slices, instants
+
+
+def _slices(context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing) -> tuple[Timeline, list[FileSlice]]:
+    """The slices to read and the timeline by which their log blocks count."""
+    of_range = Timeline([*commits.instants, *timeline.pending_compactions()])
+    if commits.last is None:
+        return of_range, []
+    full_scan = FULL_SCAN.read(context.options)
+    if full_scan is None:
+        full_scan = context.config.features.incremental_full_scan
+    written = _written_slices(context, of_range, commits)
+    missing = _missing(written, listing)
+    if full_scan and (commits.archived or missing is not None):
+        return timeline, _latest(context, timeline, listing)
+    if missing is not None:
+        raise StorageNotFoundError(
+            f"the range {commits.begin} to {commits.end or 'now'} needs a file that was cleaned since",
+            path=missing,
+            remedy=f"begin later, or set {FULL_SCAN.name}=true to read what the latest snapshot still has of it",
+        )
+    if context.config.features.unified_reader:
+        return _whole_slices(context, timeline, commits, listing, written)
+    return of_range, written
+
+
+def _written_slices(context: ReadContext, of_range: Timeline, commits: CommitRange) -> list[FileSlice]:
+    """The newest slices of the file groups that the commits wrote, made of the files that they wrote alone."""
+    replaced = replaced_file_groups(of_range, lambda instant: commits.metadata[instant])
+    completions = {instant.requested_time: instant.completed_at for instant in commits.instants}
+    slicing = slicing_for(context.config.layout_version, of_range, completions.get)
+    pending = PendingWork(context.active.read_plans(of_range))
+    view = FileSystemView(CommitListing(commits), of_range, pending, replaced, slicing)
+    return [item for partition in view.partitions() for item in view.latest_merged_slices(partition, commits.last)]
+
+
+def _whole_slices(
+    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing, written: list[FileSlice]
+) -> tuple[Timeline, list[FileSlice]]:
+    """The same file groups as they were when the last commit of the range completed: logs may hold parts of rows only (Hudi 1.x)."""
+    end = max(instant.completed_at for instant in commits.instants)
+    then = timeline.filter(lambda instant: instant.completed_at <= end if instant.is_completed else instant.action == Action.COMPACTION)
+    view = context.view(listing, then)
+    groups = {item.file_group for item in written}
+    partitions = sorted({group.partition for group in groups})
+    slices = [item for partition in partitions for item in view.latest_merged_slices(partition) if item.file_group in groups]
+    return then, slices
+
+
+def _latest(context: ReadContext, timeline: Timeline, listing: FileListing) -> list[FileSlice]:
+    view = context.view(listing, timeline)
+    return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+
+
+def _missing(slices: list[FileSlice], listing: FileListing) -> str | None:
+    """The path of a file of `slices` that the table no longer has."""
+    present: dict[str, set[str]] = {}
+    for item in slices:
+        partition = item.file_group.partition
+        if partition not in present:
+            present[partition] = {info.name for info in listing.files(partition)}
+        for file in ([item.base_file] if item.base_file else []) + list(item.log_files):
+            if file.name not in present[partition]:
+                return file.path
+    return None

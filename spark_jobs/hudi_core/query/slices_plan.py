@@ -1,0 +1,131 @@
+"""The plan of a query that reads file slices: predicate bound, slices pruned, the rest as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.service_config import READ_ZONE
+from hudi_core.errors import ConfigError
+from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.filegroup.stored_schema import stored_schema
+from hudi_core.history.load import latest_commits
+from hudi_core.index.report import PruneReport
+from hudi_core.index.skipping import SkippingPlan
+from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.model.engine import Json
+from hudi_core.query.context import ReadContext
+from hudi_core.query.predicate import Predicate
+from hudi_core.query.read_plan import ReadPlan
+from hudi_core.query.request import ReadRequest
+from hudi_core.query.split import files_of, slice_to_json
+from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.schema_history import internal_schema_history, renamed_columns
+from hudi_core.timeline.table_schema import schema_of
+from hudi_core.view.file_group import FileSlice
+
+COUNTED_PARTITIONS: Final = 1000
+"""Of a table with more partitions, those that the predicate rules out by their paths are not listed, and their files not counted."""
+
+
+def table_schema(context: ReadContext, timeline: Timeline, up_to: str | None = None) -> AvroSchema:
+    """The table's Avro schema as the newest commit of `timeline` has it, or the newest requested at or before `up_to`.
+
+    Before the first commit, when there were no rows, the table's schema is the one that it has now.
+    """
+    created = context.config.raw.get("hoodie.table.create.schema")
+    seen = timeline if up_to is None else timeline.up_to(up_to)
+    if up_to is not None and not len(seen.commits()) and not context.history().instants(None, up_to):
+        return table_schema(context, timeline)
+    older = (item for item in latest_commits(context.history()) if up_to is None or item[0].requested_time <= up_to)
+    written = ((instant, context.active.read_commit(instant)) for instant in reversed(seen.commits().instants))
+    return schema_of(
+        seen,
+        context.active.read_details,
+        create_schema=created,
+        stored=lambda: stored_schema(context.storage, written),
+        archived=lambda: older,
+    )
+
+
+def reader_spec(
+    context: ReadContext,
+    schema: AvroSchema,
+    timeline: Timeline,
+    *,
+    merge_logs: bool,
+    commit_times: frozenset[str] | None = None,
+    up_to: str | None = None,
+) -> ReaderSpec:
+    """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel."""
+    history = internal_schema_history(context.storage, timeline)
+    spec = ReaderSpec.for_query(
+        context.config,
+        schema,
+        timeline,
+        merge_logs=merge_logs,
+        commit_times=commit_times,
+        zone=READ_ZONE.read(context.options),
+        history=history if history is None or up_to is None else history.up_to(up_to),
+        options=context.options,
+    )
+    return spec if up_to is None else spec.up_to(up_to)
+
+
+def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """The columns of `schema` that were asked for, in that order; raises ConfigError for one that it lacks."""
+    missing = [name for name in columns or () if name not in schema.names]
+    if missing:
+        raise ConfigError(f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(schema.names)}")
+    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+
+class SlicesPlanner:
+    """Plans one query over slices that its caller chooses.
+
+    `spec` is the query's reader without predicate. `current`: the slices are the latest of the table, which alone some indexes describe.
+    """
+
+    def __init__(self, context: ReadContext, request: ReadRequest, spec: ReaderSpec, metadata: MetadataTable | None, *, current: bool) -> None:
+        """Raises ConfigError for a column or a predicate that the table has no use for."""
+        reader = SliceReader(context.storage, spec)
+        self._context = context
+        self.schema = reader.output_schema(request.columns)
+        predicate = Predicate.of(request, reader.output_schema(), spec.zone)
+        columns = None if request.columns is None else tuple(request.columns)
+        self.spec = replace(spec, columns=columns, predicate=None if predicate is None else predicate.json)
+        self._skipping = None
+        if predicate is not None:
+            self._skipping = SkippingPlan(
+                predicate.bound,
+                context.config,
+                merged=spec.merge_logs,
+                current=current,
+                incremental=spec.commit_times is not None,
+                metadata=metadata,
+                storage=context.storage,
+                options=context.options,
+                by_other_name=renamed_columns(spec.history),
+            )
+
+    def partitions(self, names: Sequence[str]) -> list[str]:
+        """The partitions to list: of many, those that may hold rows of the query."""
+        if self._skipping is None or len(names) <= COUNTED_PARTITIONS:
+            return list(names)
+        return self._skipping.partitions(names)
+
+    def plan(self, slices: Sequence[FileSlice]) -> ReadPlan:
+        """The plan that reads `slices`, without those that the predicate rules out."""
+        kept, report = (list(slices), PruneReport()) if self._skipping is None else self._skipping.prune(slices)
+        splits = tuple(map(slice_to_json, kept))
+        return ReadPlan(self.schema, self.common(), splits, sum(map(files_of, kept)), report.files_pruned, report.to_json())
+
+    def common(self) -> Json:
+        """What all splits share."""
+        context = self._context
+        return {"uri": context.uri, "storage_options": dict(context.storage_options), "reader": self.spec.to_json()}

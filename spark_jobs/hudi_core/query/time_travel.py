@@ -1,0 +1,53 @@
+"""Which instant a query as of a time reads, and whether the table still holds it (TimelineUtils.validateTimestampAsOf)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_core.errors import ConfigError
+from hudi_core.query.context import ReadContext
+from hudi_core.query.incomplete import first_incomplete_write
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant_time import resolve_as_of
+from hudi_core.timeline.query import Timeline
+
+
+def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
+    """The requested time up to which commits are read, for an instant or a date in the table's zone.
+
+    Raises ConfigError for text that is neither, for a time at or after the first write that is not complete, and for one that the cleaner
+    or the archival has passed.
+    """
+    instant = resolve_as_of(text, context.zone)
+    pending = first_incomplete_write(context.active, timeline)
+    if pending is not None and instant >= pending.requested_time:
+        raise ConfigError(
+            f"the table as of {instant} may still change: the {pending.action} {pending.requested_time} is not complete",
+            path=context.active.folder,
+            remedy=f"read as of a time before {pending.requested_time}, or the table as it is now",
+        )
+    _check_kept(context, timeline, instant)
+    return instant
+
+
+def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
+    clean = timeline.completed().of_actions(Action.CLEAN).last()
+    if clean is None:
+        return
+    metadata: dict[str, Any] = context.active.read_of(clean)
+    retained = metadata.get("earliestCommitToRetain")
+    if isinstance(retained, str) and retained:
+        if instant < retained:
+            raise ConfigError(
+                f"the clean {clean.requested_time} may have removed what the table held as of {instant}: it keeps {retained} and later",
+                path=context.active.path_of(clean),
+                remedy=f"read as of {retained} or later; a savepoint or a longer retention of the cleaner keeps more",
+            )
+        return
+    first = timeline.commits().first()
+    if first is not None and instant < first.requested_time:
+        raise ConfigError(
+            f"the table as of {instant} is older than its timeline, which begins at {first.requested_time}, and the table is cleaned",
+            path=context.active.folder,
+            remedy=f"read as of {first.requested_time} or later",
+        )

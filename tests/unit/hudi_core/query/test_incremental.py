@@ -1,0 +1,201 @@
+"""Incremental queries at their edges: cleaned files, archived commits, incomplete ones, overwrites. Rows of whole ranges: tests/golden."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.table import HudiTable
+from tests.golden_data import GoldenCase
+from tests.rows import assert_same_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+OVERWRITES = ["insert_overwrite_partition_cow", "insert_overwrite_partition_mor", "insert_overwrite_table", "delete_partition_cow"]
+FULL_SCAN = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+REPORT = "airflow_hudi.incremental.report_replaced"
+
+
+def read(table: HudiTable, **asked: Any) -> pa.Table:
+    result = table.read("incremental", **{"begin": "000", **asked})
+    return pa.Table.from_batches(result.batches, result.schema)
+
+
+def open_with(base: Path, options: Mapping[str, str] | None = None) -> HudiTable:
+    return HudiTable.open(str(base), options=options)
+
+
+def by_commit(table: pa.Table) -> Counter[str]:
+    return Counter(table["_hoodie_commit_time"].to_pylist())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["cow_basic", "mor_compacted", "clustered_cow"])
+def test_from_the_start_to_now_is_the_snapshot(golden: Golden, version: str, case: str) -> None:
+    table = open_with(golden(version, case).table)
+    snapshot = table.read()
+    expected = pa.Table.from_batches(snapshot.batches, snapshot.schema)
+    assert_same_rows(read(table), expected, ignore=())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_begin_is_exclusive_and_end_inclusive(golden: Golden, version: str) -> None:
+    table = open_with(golden(version, "cow_basic").table)
+    first, second, *_ = table.timeline().commits()
+    assert set(by_commit(read(table, begin="000", end=first.completed_at))) == {first.requested_time}
+    assert set(by_commit(read(table, begin=first.completed_at, end=second.completed_at))) == {second.requested_time}
+    assert read(table, begin=first.completed_at, end=first.completed_at).num_rows == 0
+    last = table.timeline().commits().last_by_completion()
+    assert last is not None
+    empty = read(table, begin=last.completed_at)
+    assert (empty.num_rows, empty.schema.names) == (0, table.plan().schema.names)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_range_that_ends_before_it_begins(golden: Golden, version: str) -> None:
+    with pytest.raises(ConfigError, match="before it begins"):
+        read(open_with(golden(version, "cow_basic").table), begin="2", end="1")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_that_was_cleaned(golden: Golden, version: str) -> None:
+    """Version 6: an error that names the file. From 8 on Hudi scans the latest snapshot, which lacks rows that were written again."""
+    base = golden(version, "cow_basic").table
+    table = open_with(base)
+    first = table.timeline().commits().first()
+    assert first is not None
+    whole = read(table, end=first.completed_at)
+    written = table.plan(as_of=first.requested_time).splits[0]
+    victim = f"{written['partition']}/{written['base_file']['name']}"
+    (base / victim).unlink()
+    with pytest.raises(StorageNotFoundError, match="cleaned") as caught:
+        read(open_with(base, {FULL_SCAN: "false"}), end=first.completed_at, metadata="off")
+    assert (caught.value.path, FULL_SCAN in (caught.value.remedy or "")) == (victim, True)
+    scanned = read(open_with(base, {FULL_SCAN: "true"}), end=first.completed_at, metadata="off")
+    assert 0 < scanned.num_rows < whole.num_rows
+    assert set(by_commit(scanned)) == {first.requested_time}
+    if version == "6":
+        with pytest.raises(StorageNotFoundError):
+            read(table, end=first.completed_at, metadata="off")
+    else:
+        assert_same_rows(read(table, end=first.completed_at, metadata="off"), scanned, ignore=())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["archived_timeline_cow", "archived_timeline_mor"])
+def test_archived_commits_are_not_passed_over(golden: Golden, version: str, case: str) -> None:
+    """Hudi 0.15 would leave them out without a word. Of the files that they wrote only those are needed that nothing wrote again."""
+    base = golden(version, case).table
+    snapshot = open_with(base).read()
+    expected = pa.Table.from_batches(snapshot.batches, snapshot.schema)
+    active = {commit.requested_time for commit in open_with(base).timeline().commits()}
+    for options in ({}, {FULL_SCAN: "true"}, {FULL_SCAN: "false"}):
+        found = read(open_with(base, options))
+        assert_same_rows(found, expected, ignore=())
+        assert set(by_commit(found)) - active
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_range_of_archived_commits_alone(golden: Golden, version: str) -> None:
+    """Their files are cleaned: an error, or what the latest snapshot still has of them."""
+    base = golden(version, "archived_timeline_cow").table
+    whole, active = open_with(base).timeline(archived=True), open_with(base).timeline()
+    archived = [commit for commit in whole.commits() if active.find(commit.requested_time, commit.action) is None]
+    begin, end = archived[0].completed_at, archived[2].completed_at
+    with pytest.raises(StorageNotFoundError, match="cleaned since"):
+        read(open_with(base, {FULL_SCAN: "false"}), begin=begin, end=end)
+    scanned = by_commit(read(open_with(base, {FULL_SCAN: "true"}), begin=begin, end=end))
+    assert set(scanned) <= {commit.requested_time for commit in archived[1:3]}
+
+
+def test_a_commit_that_is_not_complete_before_others_that_are(golden: Golden) -> None:
+    base = golden("6", "cow_basic").table
+    commits = list(open_with(base).timeline().commits())
+    (base / ".hoodie" / f"{commits[1].requested_time}.commit").unlink()
+    with pytest.raises(ConfigError, match=f"{commits[1].requested_time} is not complete"):
+        read(open_with(base), metadata="off")
+    policy = "hoodie.read.timeline.holes.resolution.policy"
+    blocked = read(open_with(base, {policy: "BLOCK"}), metadata="off")
+    assert set(by_commit(blocked)) == {commits[0].requested_time}
+    with pytest.raises(ConfigError, match=policy):
+        open_with(base, {policy: "USE_TRANSITION_TIME"})
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_completion_times_need_no_such_rule(golden: Golden, version: str) -> None:
+    """In layout 2 a commit that completes later is found by its completion time, so nothing is passed over."""
+    base = golden(version, "cow_basic").table
+    commits = list(open_with(base).timeline().commits())
+    (base / ".hoodie" / "timeline" / f"{commits[1].requested_time}_{commits[1].completion_time}.commit").unlink()
+    assert set(by_commit(read(open_with(base), metadata="off"))) == {commits[0].requested_time}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "case", ["insert_overwrite_partition_cow", "insert_overwrite_partition_mor", "insert_overwrite_table", "delete_partition_cow"]
+)
+def test_replaced_rows_are_reported_when_asked_for(golden: Golden, version: str, case: str) -> None:
+    base = golden(version, case).table
+    replaces = [commit for commit in open_with(base).timeline().commits() if commit.action == "replacecommit"]
+    (replace,) = replaces
+    earlier = open_with(base).timeline().commits().before(replace.requested_time).last()
+    assert earlier is not None
+    table = open_with(base, {REPORT: "true"})
+    reported = read(table, begin=earlier.completed_at, end=replace.completed_at)
+    assert reported.schema.names == [*open_with(base).plan().schema.names, "_hoodie_is_deleted"]
+    deleted = reported.filter(reported["_hoodie_is_deleted"])
+    written = reported.filter(pa.compute.invert(reported["_hoodie_is_deleted"])).drop_columns(["_hoodie_is_deleted"])
+    assert_same_rows(written, read(open_with(base), begin=earlier.completed_at, end=replace.completed_at), ignore=())
+    assert set(by_commit(deleted)) == {replace.requested_time}
+    before = open_with(base).read(as_of=earlier.requested_time)
+    rows = pa.Table.from_batches(before.batches, before.schema)
+    partitions = set(deleted["_hoodie_partition_path"].to_pylist())
+    gone = rows.filter(pa.compute.is_in(rows["_hoodie_partition_path"], pa.array(sorted(partitions))))
+    assert sorted(deleted["_hoodie_record_key"].to_pylist()) == sorted(gone["_hoodie_record_key"].to_pylist())
+    some = read(table, begin=earlier.completed_at, end=replace.completed_at, columns=["id"], where="id = 'k00000'")
+    assert some.schema.names == ["id", "_hoodie_is_deleted"]
+    assert set(some["id"].to_pylist()) <= {"k00000"}
+
+
+def test_clusterings_replace_no_rows(golden: Golden) -> None:
+    for version in VERSIONS:
+        table = open_with(golden(version, "clustered_cow").table, {REPORT: "true"})
+        reported = read(table)
+        assert reported.num_rows > 0
+        assert not any(reported["_hoodie_is_deleted"].to_pylist())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_services_may_be_skipped(golden: Golden, version: str) -> None:
+    """What a clustering rewrote is then read from where it was first written, if anything still is."""
+    base = golden(version, "clustered_cow").table
+    (clustering,) = [commit for commit in open_with(base).timeline().commits() if commit.action == "replacecommit"]
+    option = "hoodie.datasource.read.incr.skip_cluster"
+    assert open_with(base).plan("incremental", begin="000").files_read > 0
+    skipped = open_with(base, {option: "true"}).plan("incremental", begin="000", end=clustering.completed_at)
+    assert all(split["base_instant"] != clustering.requested_time for split in skipped.splits)
+    assert (
+        read(open_with(base, {option: "true"}), end=clustering.completed_at).num_rows == read(open_with(base), end=clustering.completed_at).num_rows
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_schema_of_the_range_s_end_when_asked_for(golden: Golden, version: str) -> None:
+    base = golden(version, "schema_evolution_cow").table
+    first = open_with(base).timeline().commits().first()
+    assert first is not None
+    latest = open_with(base).plan("incremental", begin="000", end=first.completed_at).schema.names
+    then = open_with(base, {"hoodie.datasource.read.schema.use.end.instanttime": "true"}).plan("incremental", begin="000", end=first.completed_at)
+    assert len(then.schema.names) < len(latest) == len(open_with(base).plan().schema.names)
+
+
+def test_rows_without_meta_columns_cannot_be_told_apart(golden: Golden) -> None:
+    for version in VERSIONS:
+        with pytest.raises(ConfigError, match="_hoodie_ columns"):
+            read(open_with(golden(version, "no_meta_fields_cow").table))

@@ -1,0 +1,46 @@
+"""What may be asked, and what is refused before anything is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.query.request import ReadRequest
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"query": "read_optimized", "as_of": "20240101000000000"},
+        {"query": "incremental", "begin": "000"},
+        {"query": "cdc", "begin": "000", "end": "20240101000000000", "columns": ["op"]},
+    ],
+)
+def test_what_makes_a_query(asked: dict[str, Any]) -> None:
+    request = ReadRequest.of(**asked)
+    assert request.query == asked.get("query", "snapshot")
+    assert request.columns == (tuple(asked["columns"]) if "columns" in asked else None)
+    assert (request.as_of, request.begin, request.end) == (asked.get("as_of"), asked.get("begin"), asked.get("end"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        ({"query": "everything"}, "unknown query"),
+        ({"metadata": "maybe"}, "metadata mode"),
+        ({"columns": ["a", "a"]}, "twice"),
+        ({"query": "incremental"}, "begin"),
+        ({"query": "cdc"}, "begin"),
+        ({"begin": "000"}, "begin means nothing"),
+        ({"end": "000"}, "end means nothing"),
+        ({"query": "cdc", "begin": "000", "as_of": "1"}, "as_of means nothing"),
+        ({"as_of": " "}, "as_of is empty"),
+        ({"query": "incremental", "begin": ""}, "begin is empty"),
+    ],
+)
+def test_what_makes_none(asked: dict[str, Any], word: str) -> None:
+    with pytest.raises(ConfigError, match=word):
+        ReadRequest.of(**asked)

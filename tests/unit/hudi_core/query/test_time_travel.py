@@ -1,0 +1,98 @@
+"""Time travel: which times are answered and which are refused. The rows are compared in tests/golden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.table import HudiTable
+from tests.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+
+
+def count(table: HudiTable, **asked: Any) -> int:
+    return sum(batch.num_rows for batch in table.read(**asked).batches)
+
+
+def date_text(instant: str) -> str:
+    return f"{instant[:4]}-{instant[4:6]}-{instant[6:8]} {instant[8:10]}:{instant[10:12]}:{instant[12:14]}.{instant[14:17]}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_instant_and_its_date_are_one_time(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "mor_basic").table))
+    counts = []
+    for commit in table.timeline().commits():
+        counts.append(count(table, as_of=commit.requested_time))
+        assert count(table, as_of=date_text(commit.requested_time)) == counts[-1]
+        assert count(table, as_of=str(int(commit.requested_time) + 1)) == counts[-1]
+    assert counts[-1] == count(table)
+    assert len(set(counts)) > 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_before_the_first_commit_there_are_no_rows(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "mor_basic").table))
+    before = table.plan(as_of="2020-01-01")
+    assert before.splits == ()
+    assert before.schema == table.plan().schema
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["cleaned_commits_cow", "cleaned_commits_mor"])
+def test_what_the_cleaner_passed_is_refused(golden: Golden, version: str, case: str) -> None:
+    table = HudiTable.open(str(golden(version, case).table))
+    first = table.timeline().commits().first()
+    assert first is not None
+    with pytest.raises(ConfigError, match="may have removed what the table held") as caught:
+        table.read(as_of=first.requested_time)
+    kept = caught.value.message.split(" keeps ")[1].split(" ")[0]
+    assert kept > first.requested_time
+    assert count(table, as_of=kept) > 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_table_cleaned_by_versions_is_read_back_to_its_timeline_s_start(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "cleaned_versions_cow").table))
+    first = table.timeline().commits().first()
+    assert first is not None
+    with pytest.raises(ConfigError, match="older than its timeline"):
+        table.read(as_of=str(int(first.requested_time) - 1))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_time_that_may_still_change_is_refused(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "failed_inflight_cow").table))
+    pending = table.timeline().pending().last()
+    assert pending is not None
+    with pytest.raises(ConfigError, match=f"{pending.requested_time} is not complete"):
+        table.read(as_of=pending.requested_time)
+    assert count(table, as_of=str(int(pending.requested_time) - 1)) == count(table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["clustering_requested_cow", "mor_compaction_requested"])
+def test_pending_services_do_not_stand_in_the_way(golden: Golden, version: str, case: str) -> None:
+    table = HudiTable.open(str(golden(version, case).table))
+    assert len(table.timeline().pending()) == 1
+    assert count(table, as_of="2099-01-01") == count(table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_schema_is_that_of_the_time(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "schema_evolution_cow").table))
+    commits = list(table.timeline().commits())
+    names = [table.plan(as_of=commit.requested_time).schema.names for commit in commits]
+    assert len(names[0]) < len(names[-1])
+    assert names[-1] == table.plan().schema.names
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2024", "2024-13-01", "99999999999999999"])
+def test_what_is_no_time(golden: Golden, text: str) -> None:
+    with pytest.raises(ConfigError):
+        HudiTable.open(str(golden("6", "mor_basic").table)).read(as_of=text)
