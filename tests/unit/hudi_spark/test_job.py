@@ -70,7 +70,10 @@ def test_what_is_no_table_is_refused_before_a_session_is_opened(tmp_path: Path, 
 def test_an_unsupported_version_is_refused_before_a_session_is_opened(
     golden: Callable[[str, str], GoldenCase], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--request", RunRequest(table=str(golden("9", "mor_basic").table)).to_json()]) == 2
+    table = golden("9", "mor_basic").table
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("hoodie.table.version=9", "hoodie.table.version=99"))
+    assert main(["--request", RunRequest(table=str(table)).to_json()]) == 2
     assert result_of(capsys.readouterr().out)["error"]["type"] == "UnsupportedVersionError"
 
 

@@ -1,0 +1,82 @@
+"""What Spark's tasks run of a planned read: the splits of one bin, as Arrow batches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hudi_core.errors import HudiError
+from hudi_core.query.execute import read_split
+from hudi_core.storage.data_registry import open_data_storage
+from hudi_spark.transport import PackedUnits, TaskFailure, pack_units
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_core.model.engine import Json
+
+
+log = logging.getLogger(__name__)
+
+
+def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
+    """The splits in bins of about `bytes_per_task` bytes, the largest first; only a split that is larger by itself exceeds it.
+
+    First fit in descending order, which fills all bins but one at least half; the largest work starts first.
+    """
+    bins: list[list[Json]] = []
+    room: list[int] = []
+    first_open = 0
+    for split in sorted(splits, key=lambda split: int(split["bytes"]), reverse=True):
+        size = int(split["bytes"])
+        # Splits come by falling size, so a bin that is full stays full; looking at 64 open bins is enough and keeps this linear.
+        for index in range(first_open, min(first_open + _LOOK_AT, len(bins))):
+            if size <= room[index]:
+                bins[index].append(split)
+                room[index] -= size
+                break
+        else:
+            bins.append([split])
+            room.append(bytes_per_task - size)
+        while first_open < len(bins) and room[first_open] <= 0:
+            first_open += 1
+    return bins
+
+
+_LOOK_AT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReader:
+    """Reads the bins whose numbers it is given. Pickled by reference: the executor needs hudi_spark (--py-files, addArtifacts).
+
+    Holds one batch at a time, and of a slice what hudi_core's reader holds. Not shown in a plan or a log: `bins` has the storage options.
+    """
+
+    bins: PackedUnits = field(repr=False)
+
+    @staticmethod
+    def of(common: Json, bins: Sequence[Sequence[Json]]) -> SplitReader:
+        """The reader of a plan's `common` part and its splits."""
+        return SplitReader(pack_units([{"common": common, "splits": list(splits)} for splits in bins]))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Takes rows of one column, the numbers of bins, and yields the rows of their splits."""
+        for batch in batches:
+            # One row per task, so there is nothing to vectorise.
+            for index in batch.column(0).to_pylist():
+                unit = self.bins.unit(index)
+                try:
+                    yield from self._read(unit["common"], unit["splits"])
+                except HudiError as error:
+                    # A lazy read has no other way back to the driver than the text of the task's failure, of which Spark Connect keeps
+                    # 2 KiB: the error's own traceback stays in the executor's log.
+                    log.error("%s", error, exc_info=error)
+                    raise TaskFailure(error) from None
+
+    def _read(self, common: Json, splits: Sequence[Json]) -> Iterator[pa.RecordBatch]:
+        storage = open_data_storage(common["uri"], common["storage_options"])
+        for split in splits:
+            yield from read_split(common, split, storage)
