@@ -1,4 +1,4 @@
-"""Brings the Spark bundle jars of real Apache Hudi from Maven Central into the project's cache, and checks their hashes."""
+"""Brings jars for the tests from Maven Central into the project's cache, and checks their hashes: real Apache Hudi's Spark bundles, Spark Connect."""
 
 from __future__ import annotations
 
@@ -8,15 +8,39 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from hudi_core.request.java import find_java
+
+
+@dataclass(frozen=True)
+class Jar:
+    """An artifact of Maven Central, and the hash that its jar must have."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def coordinate(self) -> str:
+        """As Maven and Spark write it."""
+        return f"{self.group}:{self.artifact}:{self.version}"
+
 
 SHA256 = {
     "0.15.0": "aab6ecdb5c65fcd20406b980b31ccec294fae95693de947d5778f0b3fb4e302a",
     "1.2.0": "cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
 }
 GROUP, ARTIFACT = "org.apache.hudi", "hudi-spark3.5-bundle_2.12"
+CONNECT = Jar("org.apache.spark", "spark-connect_2.12", "3.5.7", "15366e21273a874c760b51fa00743a2acb8fa78642cc35d7a076a3ade0c5eef6")
+"""The newest 3.5 of it that Maven Central has; a server of any later 3.5 takes it."""
 
 
 def cache_folder() -> Path:
@@ -25,48 +49,53 @@ def cache_folder() -> Path:
 
 
 def bundle_jar(version: str) -> Path:
-    """The bundle of a Hudi version; fetched by Maven where there is one, else by Spark's own resolver."""
-    jar = cache_folder() / f"{ARTIFACT}-{version}.jar"
-    if not jar.is_file():
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
-            fetched = _by_maven(version, Path(scratch)) if shutil.which("mvn") else _by_spark(version, Path(scratch))
-            _check(fetched, version)
-            fetched.replace(jar)
-    _check(jar, version)
-    return jar
+    """The bundle of a Hudi version."""
+    return fetched(Jar(GROUP, ARTIFACT, version, SHA256[version]))
 
 
-def _check(jar: Path, version: str) -> None:
-    with jar.open("rb") as file:
+def fetched(jar: Jar) -> Path:
+    """The jar in the cache; brought by Maven where there is one, else by Spark's own resolver."""
+    kept = cache_folder() / jar.name
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+            found = _by_maven(jar, Path(scratch)) if shutil.which("mvn") else _by_spark(jar, Path(scratch))
+            _check(found, jar)
+            found.replace(kept)
+    _check(kept, jar)
+    return kept
+
+
+def _check(path: Path, jar: Jar) -> None:
+    with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
-    if digest != SHA256[version]:
-        raise RuntimeError(f"{jar} has sha256 {digest}, expected {SHA256[version]}: remove it and run again")
+    if digest != jar.sha256:
+        raise RuntimeError(f"{path} has sha256 {digest}, expected {jar.sha256}: remove it and run again")
 
 
-def _by_maven(version: str, scratch: Path) -> Path:
-    coordinate = f"{GROUP}:{ARTIFACT}:{version}"
+def _by_maven(jar: Jar, scratch: Path) -> Path:
     subprocess.run(
-        ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={scratch}", "-Dmdep.useBaseVersion=true"],
+        ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={jar.coordinate}", f"-DoutputDirectory={scratch}", "-Dmdep.useBaseVersion=true"],
         check=True,
         timeout=900,
         stdin=subprocess.DEVNULL,
     )
-    return scratch / f"{ARTIFACT}-{version}.jar"
+    return scratch / jar.name
 
 
-def _by_spark(version: str, scratch: Path) -> Path:
+def _by_spark(jar: Jar, scratch: Path) -> Path:
     script = scratch / "nothing.py"
     script.write_text("")
     environment = {**os.environ, "JAVA_HOME": find_java(), "PYSPARK_PYTHON": sys.executable}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}"
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[1]"]
     command += ["--conf", f"spark.jars.ivy={scratch}", "--conf", "spark.ui.enabled=false"]
-    command += ["--packages", f"{GROUP}:{ARTIFACT}:{version}", str(script)]
+    command += ["--packages", jar.coordinate, str(script)]
     subprocess.run(command, check=True, timeout=900, env=environment, stdin=subprocess.DEVNULL)
-    return scratch / "jars" / f"{GROUP}_{ARTIFACT}-{version}.jar"
+    return scratch / "jars" / f"{jar.group}_{jar.name}"
 
 
 if __name__ == "__main__":
     for wanted in sys.argv[1:] or sorted(SHA256):
         print(bundle_jar(wanted))
+    print(fetched(CONNECT))

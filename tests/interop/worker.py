@@ -152,6 +152,10 @@ class Worker:
         """Creates a table at `base` with the rows of a parquet file."""
         self.spark.read.parquet(parquet).coalesce(1).write.format("hudi").options(**options).mode("overwrite").save(base)
 
+    def sql(self, statement: str) -> None:
+        """Runs one SQL statement for what it does."""
+        self.spark.sql(statement).collect()
+
     def validate_metadata(self, base: str) -> dict[str, Any]:
         """Hudi's own comparison of the metadata table's listing with the storage: how many files, and those that differ."""
         name = "t_" + hashlib.md5(base.encode()).hexdigest()[:10]

@@ -1,0 +1,45 @@
+"""200,000 mutated inputs for every codec: `python -m benchmarks.fuzz`. Stores benchmarks/results/fuzz.json; ends with 1 when an input failed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import machine
+from tests.fuzz.run import NAMES, VARIABLE, run_all
+
+RESULTS = Path(__file__).parent / "results" / "fuzz.json"
+INPUTS = 200_000
+
+
+def main() -> int:
+    """Fuzzes, stores what became of the inputs, and prints it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=int(os.environ.get(VARIABLE, INPUTS)))
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--targets", default=",".join(NAMES))
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    begun = time.monotonic()
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
+    found: dict[str, Any] = {"machine": machine(), "commit": head, "seconds": 0, "inputs": 0, "failed": 0, "targets": {}}
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    for report in run_all(chosen.targets.split(","), chosen.inputs, chosen.seed):
+        found["targets"][report.target] = report.as_json()
+        found["seconds"] = round(time.monotonic() - begun)
+        found["inputs"] += report.inputs
+        found["failed"] += report.ends["failed"]
+        # After every target: a run of hours that is stopped has its results so far.
+        chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found, indent=2))
+    return 1 if found["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
