@@ -23,14 +23,14 @@ ARCHIVE = Path(__file__).parent / "golden" / "data" / "golden.tar.xz"
 
 
 @functools.cache
-def golden_root() -> Path:
-    """The folder `cases` of the unpacked archive; unpacked on first use, published by rename so that parallel tests agree."""
-    digest = hashlib.sha256(ARCHIVE.read_bytes()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-hudi" / f"golden-{digest}"
+def unpacked_once(archive: Path, name: str) -> Path:
+    """The content of a tar archive in the cache; unpacked on first use, published by rename so that parallel tests agree."""
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-hudi" / f"{name}-{digest}"
     if not cache.is_dir():
         cache.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=cache.parent))
-        with tarfile.open(ARCHIVE) as tar:
+        with tarfile.open(archive) as tar:
             tar.extractall(fresh, filter="data")
         try:
             fresh.rename(cache)
@@ -38,7 +38,12 @@ def golden_root() -> Path:
             shutil.rmtree(fresh)
             if not cache.is_dir():
                 raise
-    return cache / "cases"
+    return cache
+
+
+def golden_root() -> Path:
+    """The folder `cases` of the unpacked archive."""
+    return unpacked_once(ARCHIVE, "golden") / "cases"
 
 
 def golden_cases(version: str) -> list[str]:
