@@ -24,6 +24,7 @@ METADATA = CommitMetadata({}, True, "COMPACT", {"schema": "{}"})
 @dataclass
 class Layout:
     layout_version: int = 1
+    timeline_folder: str = ".hoodie"
 
 
 @dataclass
