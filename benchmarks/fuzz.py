@@ -28,13 +28,14 @@ def main() -> int:
     chosen = parser.parse_args()
     begun = time.monotonic()
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
-    found: dict[str, Any] = {"machine": machine(), "commit": head, "seconds": 0, "inputs": 0, "failed": 0, "targets": {}}
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    # Results of targets that do not run this time stay: each says at which commit it was.
+    targets: dict[str, Any] = json.loads(chosen.output.read_text())["targets"] if chosen.output.exists() else {}
+    found: dict[str, Any] = {"machine": machine(), "inputs": 0, "failed": 0, "targets": targets}
     for report in run_all(chosen.targets.split(","), chosen.inputs, chosen.seed):
-        found["targets"][report.target] = report.as_json()
-        found["seconds"] = round(time.monotonic() - begun)
-        found["inputs"] += report.inputs
-        found["failed"] += report.ends["failed"]
+        targets[report.target] = {"commit": head, "until_second": round(time.monotonic() - begun), **report.as_json()}
+        found["inputs"] = sum(target["inputs"] for target in targets.values())
+        found["failed"] = sum(target["ends"].get("failed", 0) for target in targets.values())
         # After every target: a run of hours that is stopped has its results so far.
         chosen.output.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found, indent=2))

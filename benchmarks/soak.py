@@ -2,7 +2,7 @@
 
 `make demo` runs in a fresh clone of this checkout's HEAD, with an empty HOME, no caches, and a PATH on which there is no Java; afterwards no
 process of it may be left. Then real Hudi 0.15.0 and 1.2.0 read the demo's table with the metadata table on and off, and 0.15.0 writes more rows
-on top and compacts again.
+on top and compacts again. And a file group of 5 million rows is read within its memory bound.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from tests.golden_data import open_case
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi
 from tests.rows import assert_same_rows, read_parquet
+from tests.unit.hudi_core.filegroup.big_group import make_group
+from tests.unit.hudi_core.filegroup.test_read_memory import BUDGET, FIXED, MIB, PER_LOG_RECORD
+from tests.unit.hudi_core.filegroup.test_read_memory import run as read_in_process
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "soak.json"
 CASE = "mor_compaction_requested"
+READ_ROWS = 5_000_000
 HIDDEN = {"java", "javac", "mvn", "spark-submit", "uv"}
 KEPT_VARIABLES = ("LANG", "LC_ALL", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 KEPT_PREFIXES = ("PIP_", "UV_", "HTTP", "http", "NO_PROXY", "no_proxy")
@@ -114,14 +118,32 @@ def write_on_top(hudi: RealHudi, table: Path, scratch: Path) -> dict[str, Any]:
     return {"upserted": rows.num_rows, "compaction": State.COMPLETED.value, "rows": expected.num_rows}
 
 
+def read_memory(folder: Path) -> dict[str, Any]:
+    """The peak of reading a large file group in a process of its own, and its bound, in MiB; raises when it is exceeded."""
+    folder.mkdir()
+    expected = make_group(folder, READ_ROWS)
+    answer = read_in_process(folder, BUDGET)
+    bound = FIXED + PER_LOG_RECORD * expected["changed"]
+    if answer["peak"] > bound or {name: answer[name] for name in expected} != expected:
+        raise RuntimeError(f"{READ_ROWS} rows: {answer} where {expected} and a peak of {bound} bytes were due")
+    return {
+        "rows": READ_ROWS,
+        "log_records": expected["changed"],
+        "budget_mib": BUDGET // MIB,
+        "peak_mib": answer["peak"] // MIB,
+        "bound_mib": bound // MIB,
+    }
+
+
 def main() -> None:
     """Runs it all and stores the result."""
     scratch = Path(tempfile.mkdtemp(prefix="airflow-hudi-soak-"))
     try:
         clone, demo = run_demo(scratch)
         verdict = judge(clone / ".demo" / "warehouse" / CASE, scratch)
+        memory = read_memory(scratch / "group")
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-        found = {"machine": machine(), "commit": head, "demo": demo, "real_hudi": verdict}
+        found = {"machine": machine(), "commit": head, "demo": demo, "real_hudi": verdict, "read_memory": memory}
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
         print(json.dumps(found, indent=2))
