@@ -35,6 +35,10 @@ SAME = [
     "non_partitioned_mor",
     "only_deletes_mor",
     "payload_default",
+    "payload_dms",
+    "payload_event_time",
+    "payload_overwrite_nondefaults",
+    "payload_partial_update",
     "restored_then_written",
     "rolled_back_mor",
     "savepoint_mor",
@@ -44,9 +48,6 @@ SAME = [
 ]
 REFUSED = {
     "mdt_all_mor": "metadata table",
-    "payload_event_time": "EventTimeAvroPayload",
-    "payload_partial_update": "PartialUpdateAvroPayload",
-    "payload_overwrite_nondefaults": "OverwriteNonDefaultsWithLatestAvroPayload",
 }
 Golden = Callable[[str, str], GoldenCase]
 
