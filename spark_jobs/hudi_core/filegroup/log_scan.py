@@ -8,9 +8,9 @@ it, and obeys rollback commands however new they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
 from hudi_core.codec.log.frames import walk
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 IsCommitted = Callable[[str], bool]
 """Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own (facts 8.8)."""
 
-_DATA_TYPES = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +77,42 @@ def scan_log_files(
     Raises StorageNotFoundError for a missing file, CorruptFileError for one that is no log file or a block without instant,
     UnsupportedError for blocks that a base table's log never holds.
     """
+    blocks = log_blocks(storage, log_files, check_corruption)
+    return scan_blocks(blocks, is_committed, latest_instant=latest_instant, stop_at_newer=stop_at_newer)
+
+
+def scan_blocks(
+    met: Iterable[LogBlock | CorruptBlock],
+    is_committed: IsCommitted,
+    *,
+    latest_instant: str | None,
+    stop_at_newer: bool,
+    types: Set[BlockType] = DATA_TYPES,
+    remedy: str | None = None,
+) -> ScanResult:
+    """The scan of blocks that are met in file order, of which those of `types` are merged; see scan_log_files.
+
+    Raises CorruptFileError for a block without instant and UnsupportedError for one of another type, both with `remedy`.
+    """
     queue: list[LogBlock | CorruptBlock] = []
     seen: set[str] = set()
     blocks = corrupt = rolled_back = uncommitted = newer = 0
-    for block in log_blocks(storage, log_files, check_corruption):
+    for block in met:
         blocks += 1
         seen.add(block.path)
         if isinstance(block, CorruptBlock):
             corrupt += 1
             queue.append(block)
             continue
-        instant = _instant_of(block)
+        instant = _instant_of(block, remedy)
         if latest_instant is None or (stop_at_newer and instant > latest_instant):
             break
         if block.type is BlockType.COMMAND:
-            kept = _roll_back(queue, block)
+            kept = _roll_back(queue, block, remedy)
             rolled_back += len(queue) - len(kept)
             queue = kept
-        elif block.type not in _DATA_TYPES:
-            raise UnsupportedError(f"log block of type {block.type.name} at byte {block.offset}", path=block.path)
+        elif block.type not in types:
+            raise UnsupportedError(f"log block of type {block.type.name} at byte {block.offset}", path=block.path, remedy=remedy)
         elif instant > latest_instant:
             newer += 1
         elif not is_committed(instant):
@@ -121,18 +138,18 @@ def log_blocks(storage: Storage, log_files: Iterable[DataFile], check_corruption
         yield from walk(read_at, file.size, path, check_corruption)
 
 
-def _instant_of(block: LogBlock) -> str:
+def _instant_of(block: LogBlock, remedy: str | None = None) -> str:
     instant = block.instant_time
     if not instant:
-        raise CorruptFileError(f"log block at byte {block.offset} names no instant", path=block.path)
+        raise CorruptFileError(f"log block at byte {block.offset} names no instant", path=block.path, remedy=remedy)
     return instant
 
 
-def _roll_back(queue: list[LogBlock | CorruptBlock], command: LogBlock) -> list[LogBlock | CorruptBlock]:
+def _roll_back(queue: list[LogBlock | CorruptBlock], command: LogBlock, remedy: str | None) -> list[LogBlock | CorruptBlock]:
     """The queue without the target's blocks and without corrupt blocks; a command whose target is not queued removes only those."""
     target = command.target_instant_time
     if not command.is_rollback or not target:
-        raise UnsupportedError(f"log command block at byte {command.offset} is not a rollback of an instant", path=command.path)
+        raise UnsupportedError(f"log command block at byte {command.offset} is not a rollback of an instant", path=command.path, remedy=remedy)
     return [block for block in queue if isinstance(block, LogBlock) and block.instant_time != target]
 
 

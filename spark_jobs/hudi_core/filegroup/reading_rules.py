@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
 KEYGENERATOR_TYPE = "hoodie.table.keygenerator.type"
 PARTITION_FIELDS = "hoodie.table.partition.fields"
+_HUDIS_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.")
 _TIMESTAMP_KEYGENERATORS = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator")
 _TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMP_AVRO")
 _CUSTOM_KEYGENERATORS = ("CustomKeyGenerator", "CustomAvroKeyGenerator")
@@ -68,8 +69,16 @@ def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -
     return PartitionColumns(from_path, frozenset(fields) if timestamp else frozenset(), timestamp, False)
 
 
+def has_own_keys(config: TableConfig) -> bool:
+    """Whether a class that is not Hudi's makes the table's record keys and partition paths: nobody else knows of which values, and how."""
+    name = config.raw.get(KEYGENERATOR_CLASS, "")
+    return bool(name) and not name.startswith(_HUDIS_PACKAGES)
+
+
 def untold_by_path(config: TableConfig) -> frozenset[str]:
-    """The partition columns whose values in rows a partition path does not tell: times that a key generator formats."""
+    """The partition columns whose values in rows a partition path does not tell: times that a key generator formats, and a user's own."""
+    if has_own_keys(config):
+        return frozenset(config.partition_fields)
     return frozenset(_variable(config, has_timestamp_keys(config)))
 
 

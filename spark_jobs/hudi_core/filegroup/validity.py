@@ -33,6 +33,12 @@ class CommittedInstants:
             return False
         return instant in self.completed or (self.start is not None and instant < self.start)
 
+    def up_to(self, instant: str, *, inclusive: bool = True) -> CommittedInstants:
+        """The same answers for instants requested up to `instant`, or before it; later ones are not committed, archived or not."""
+        completed = frozenset(time for time in self.completed if time < instant)
+        start = None if self.start is None else min(self.start, instant)
+        return CommittedInstants(completed | {instant} if inclusive and self(instant) else completed, self.inflight, start)
+
     @staticmethod
     def of(timeline: Timeline) -> CommittedInstants:
         """The facts of a loaded timeline."""

@@ -13,6 +13,15 @@ _COUNT: Final = WRITE_ACTIONS | {Action.SAVEPOINT}
 """The actions that say where the active timeline begins: writes, and savepoints, which exempt a write from that."""
 
 
+def begin_of_writes(timeline: Timeline) -> str | None:
+    """Where the active timeline begins: a write requested before that can only be in the archive; None for a timeline without writes.
+
+    Neither at the first instant of all, as cleans are archived apart from writes and later, nor at the first write, as an archiver may leave
+    a savepoint's commit behind and archive those after it.
+    """
+    return timeline.filter(lambda instant: instant.action in _COUNT).start
+
+
 class CompletionTimes:
     """Completion times of writes by requested time, for one state of the active timeline.
 
@@ -23,9 +32,7 @@ class CompletionTimes:
     def __init__(self, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:
         self._history = history
         self._archive: ArchivedTimeline | None = None
-        # Neither the first instant of all, as cleans are archived apart from writes and later, nor the first write, as an archiver may leave
-        # a savepoint's commit behind and archive those after it.
-        self._begin = timeline.filter(lambda instant: instant.action in _COUNT).start or ""
+        self._begin = begin_of_writes(timeline) or ""
         self._times: dict[str, str] = {}
         # A savepoint shares the requested time of its commit and sorts after it: the commit's completion is the one that counts.
         for instant in timeline:

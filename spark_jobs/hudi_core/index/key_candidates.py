@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import Known
 from hudi_core.expr.tree import Column
+from hudi_core.filegroup.reading_rules import has_own_keys
 from hudi_core.index.equalities import MAX_VALUES, equal_texts
 from hudi_core.model.meta_fields import RECORD_KEY
 
@@ -23,12 +24,14 @@ def key_candidates(bound: Bound, config: TableConfig, hidden: Set[str]) -> froze
     """Keys among which is that of every row that matches; None when the predicate does not name them.
 
     They come from `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text or whole numbers,
-    and none is one of `hidden`, whose values in the query are not those that keys were made of.
+    and none is one of `hidden`, whose values in the query are not those that keys were made of. Keys of a user's own key generator are
+    not told by columns at all.
     """
     if bound.node == Known(False):
         return frozenset()
     direct = equal_texts(bound.node, Column((RECORD_KEY,)))
-    fields = None if hidden & set(config.record_key_fields) else _of_fields(bound, config.record_key_fields)
+    untold = has_own_keys(config) or hidden & set(config.record_key_fields)
+    fields = None if untold else _of_fields(bound, config.record_key_fields)
     if direct is None or fields is None:
         return fields if direct is None else direct
     return direct & fields

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
 from hudi_core.codec.log.frames import ReadAt, walk
-from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.errors import CorruptFileError
+from hudi_core.filegroup.log_scan import scan_blocks
 from hudi_core.storage.base import FileInfo
 
 OpenLog = Callable[[FileInfo], ReadAt]
 """How the bytes of a log file are read by ranges."""
 
+_TYPES: Final = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 _REMEDY = "read the table without its metadata table; drop it and let Hudi's writer rebuild it"
 
 
@@ -29,8 +32,8 @@ class BlockFilter:
     stops_at_newer: bool = True
 
     def accepts(self, instant: str) -> bool:
-        """Whether a block of this instant counts."""
-        return instant <= self.latest and instant in self.valid and self.committed(instant)
+        """Whether a block of this instant counts, if it is not after `latest`."""
+        return instant in self.valid and self.committed(instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +61,22 @@ class LiveBlock:
 
 
 def live_blocks(logs: Iterable[FileInfo], open_log: OpenLog, blocks: BlockFilter) -> list[LiveBlock]:
-    """The blocks that count, oldest first: rollback commands take the blocks of their target away, and damaged ones.
+    """The blocks that count in the order in which they merge, by the scan of any table's log files (filegroup.log_scan).
 
     Headers are read, contents are not. Raises CorruptFileError for a damaged block that no later rollback takes away: its records are lost,
     and an answer without them would be silently wrong (Hudi passes over such a block).
     """
-    live: list[LiveBlock] = []
-    damaged: list[CorruptBlock] = []
-    for block, read_at in _walk_all(logs, open_log):
-        if isinstance(block, CorruptBlock):
-            damaged.append(block)
-            continue
-        instant = _instant(block)
-        if instant > blocks.latest and blocks.stops_at_newer:
-            break
-        if block.is_rollback:
-            target = block.target_instant_time
-            live = [entry for entry in live if entry.block.instant_time != target]
-            damaged = []
-        elif block.type not in (BlockType.HFILE_DATA, BlockType.DELETE):
-            raise UnsupportedError(f"a {block.type.name} block does not belong in the metadata table", path=block.path, remedy=_REMEDY)
-        elif blocks.accepts(instant):
-            live.append(LiveBlock(block, read_at))
-    if damaged:
-        raise CorruptFileError(f"damaged block at byte {damaged[0].offset}: {damaged[0].reason}", path=damaged[0].path, remedy=_REMEDY)
-    return live
+    readers: dict[str, ReadAt] = {}
+    met = _walk_all(logs, open_log, readers)
+    scan = scan_blocks(met, blocks.accepts, latest_instant=blocks.latest, stop_at_newer=blocks.stops_at_newer, types=_TYPES, remedy=_REMEDY)
+    if scan.corrupt:
+        first = scan.corrupt[0]
+        raise CorruptFileError(f"damaged block at byte {first.offset}: {first.reason}", path=first.path, remedy=_REMEDY)
+    return [LiveBlock(block, readers[block.path]) for block in scan.blocks]
 
 
-def _walk_all(logs: Iterable[FileInfo], open_log: OpenLog) -> Iterator[tuple[LogBlock | CorruptBlock, ReadAt]]:
+def _walk_all(logs: Iterable[FileInfo], open_log: OpenLog, readers: dict[str, ReadAt]) -> Iterator[LogBlock | CorruptBlock]:
+    """Every block of the log files; `readers` gets what reads each file."""
     for info in logs:
-        read_at = open_log(info)
-        for block in walk(read_at, info.size, info.path):
-            yield block, read_at
-
-
-def _instant(block: LogBlock) -> str:
-    instant = block.instant_time
-    if instant is None:
-        raise CorruptFileError(f"block at byte {block.offset} does not say which instant wrote it", path=block.path, remedy=_REMEDY)
-    return instant
+        read_at = readers[info.path] = open_log(info)
+        yield from walk(read_at, info.size, info.path)

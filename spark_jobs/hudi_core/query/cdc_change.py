@@ -21,19 +21,23 @@ _SOURCE = "split of a change-data read"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it, None the query's own."""
+    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it, None the query's own.
+
+    Where not `inclusive`, the blocks of `up_to` itself do not.
+    """
 
     file_slice: FileSlice
     up_to: str | None = None
+    inclusive: bool = True
 
     def to_json(self) -> Json:
         """The image as a JSON object."""
-        return {"slice": slice_to_json(self.file_slice), "up_to": self.up_to}
+        return {"slice": slice_to_json(self.file_slice), "up_to": self.up_to, "inclusive": self.inclusive}
 
     @staticmethod
     def from_json(raw: Json | None) -> Image | None:
         """The inverse of to_json."""
-        return None if raw is None else Image(slice_from_json(raw["slice"]), raw["up_to"])
+        return None if raw is None else Image(slice_from_json(raw["slice"]), raw["up_to"], bool(raw["inclusive"]))
 
 
 @dataclass(frozen=True, slots=True)

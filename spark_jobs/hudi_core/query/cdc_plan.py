@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import BaseFileName, LogFileName, parse_base_file, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_relative_path
@@ -129,13 +130,10 @@ class _ChangeFinder:
 
     def _previous(self, partition: str, stat: WriteStat) -> Image:
         """The base file that the commit rewrote."""
-        names = self._present(partition)
-        found = [name for name in names if _is_base_of(name, stat.file_id, stat.prev_commit)]
-        if not found:
+        found = self._bases_of(partition).get((stat.file_id, stat.prev_commit))
+        if found is None:
             raise self._gone(f"{partition}/{stat.file_id}_*_{stat.prev_commit}".lstrip("/"))
-        # Of several, which only a retried task leaves, the longest is the whole one.
-        name = max(found, key=lambda item: (names[item], item))
-        return self._image(partition, DataFile(partition, name, names[name]))
+        return self._image(partition, found)
 
     @staticmethod
     def _image(partition: str, base: DataFile) -> Image:
@@ -145,17 +143,16 @@ class _ChangeFinder:
     def _of_logs(self, instant: Instant, group: FileGroupId, names: frozenset[str]) -> Change:
         """A deltacommit's logs: the slice without them and with them."""
         item = self._slice_with(group, names)
-        own = tuple(log for log in item.log_files if log.name in names)
         if self.context.config.features.log_name_has_own_instant:
+            # In scan order, in which the logs of commits that ran side by side may be interleaved.
             older = tuple(log for log in item.log_files if log.name not in names and self._completed_before(log, instant))
-            before, after = Image(_with_logs(item, older)), Image(_with_logs(item, older + own))
+            both = tuple(log for log in item.log_files if log.name in names or log in older)
+            before, after = Image(_with_logs(item, older)), Image(_with_logs(item, both))
         else:
             # A file may hold blocks of several instants, so the scan is ended by their times.
             logs = item.log_files[: max(place for place, log in enumerate(item.log_files) if log.name in names) + 1]
-            previous = self.timeline.commits().before(instant.requested_time).last()
-            kept = _with_logs(item, logs if previous is not None else ())
-            before = Image(kept, None if previous is None else previous.requested_time)
-            after = Image(_with_logs(item, logs), instant.requested_time)
+            kept = _with_logs(item, logs)
+            before, after = Image(kept, instant.requested_time, inclusive=False), Image(kept, instant.requested_time)
         return Change(instant.requested_time, group.partition, before=None if before.file_slice.is_empty else before, after=after)
 
     def _slice_with(self, group: FileGroupId, names: frozenset[str]) -> FileSlice:
@@ -169,18 +166,32 @@ class _ChangeFinder:
         raise self._gone(f"{group.partition}/{min(names)}".lstrip("/"))
 
     def _completed_before(self, log: DataFile, instant: Instant) -> bool:
-        """Whether the log's instant completed first; one that the timeline no longer shows was archived, so it did."""
-        completed = self._completions.get(parse_log_file(log.name).instant)
+        """Whether the log's instant completed first; one that neither timeline knows is older than both."""
+        completed = self._completions.of(parse_log_file(log.name).instant)
         return completed is None or completed < instant.completed_at
 
     @cached_property
-    def _completions(self) -> Mapping[str, str]:
-        return {instant.requested_time: instant.completed_at for instant in self.timeline.commits()}
+    def _completions(self) -> CompletionTimes:
+        return CompletionTimes(self.timeline, self.context.history)
 
     def _present(self, partition: str) -> Mapping[str, int]:
         if partition not in self._names:
             self._names[partition] = {info.name: info.size for info in self.view.files(partition)}
         return self._names[partition]
+
+    def _bases_of(self, partition: str) -> Mapping[tuple[str, str], DataFile]:
+        """The base files of a partition by file id and instant. Of several, which only a retried task leaves, the longest is the whole one."""
+        if partition not in self._bases:
+            files = sorted(
+                (DataFile(partition, name, size) for name, size in self._present(partition).items()), key=lambda file: (file.size, file.name)
+            )
+            named = ((parse_data_file(file.name), file) for file in files)
+            self._bases[partition] = {(name.file_id, name.instant): file for name, file in named if isinstance(name, BaseFileName)}
+        return self._bases[partition]
+
+    @cached_property
+    def _bases(self) -> dict[str, dict[tuple[str, str], DataFile]]:
+        return {}
 
     @cached_property
     def _names(self) -> dict[str, dict[str, int]]:
@@ -190,11 +201,6 @@ class _ChangeFinder:
         return StorageNotFoundError(
             "a file that tells what changed is gone: it was cleaned since", path=path, remedy="begin later, or read a snapshot instead"
         )
-
-
-def _is_base_of(name: str, file_id: str, instant: str) -> bool:
-    parsed = parse_data_file(name)
-    return isinstance(parsed, BaseFileName) and (parsed.file_id, parsed.instant) == (file_id, instant)
 
 
 def _with_logs(item: FileSlice, logs: tuple[DataFile, ...]) -> FileSlice:

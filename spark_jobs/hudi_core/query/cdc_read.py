@@ -56,9 +56,8 @@ class ChangeReader:
             return SliceReader(self.storage, self.spec)
         # Not by the spec's latest instant: Hudi 0.15 ends a scan at the first newer block, and the command block of a rollback may be newer
         # than the commit whose blocks follow it.
-        committed = self.spec.committed
-        older = frozenset(instant for instant in committed.completed if instant <= image.up_to)
-        return SliceReader(self.storage, replace(self.spec, committed=replace(committed, completed=older)))
+        committed = self.spec.committed.up_to(image.up_to, inclusive=image.inclusive)
+        return SliceReader(self.storage, replace(self.spec, committed=committed))
 
     def _rows(self, image: Image) -> Iterator[pa.RecordBatch]:
         return self._reader(image).read(image.file_slice)

@@ -12,6 +12,7 @@ from typing import Final
 
 from hudi_core.config.read_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
 from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.history.completion import begin_of_writes
 from hudi_core.model.partition import check_partition
 from hudi_core.query.context import ReadContext
 from hudi_core.query.incomplete import first_incomplete_write
@@ -69,11 +70,11 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
     chosen = [item for item in _commits(context, timeline) if begin < item.completed_at and (end is None or item.completed_at <= end)]
     metadata = {instant: context.active.read_commit(instant) for instant in chosen}
     archived: dict[Instant, CommitMetadata] = {}
-    first = timeline.first()
-    if first is not None and _earliest_requested(begin, context) < first.requested_time:
+    active_from = begin_of_writes(timeline)
+    if active_from is None or _earliest_requested(begin, context) < active_from:
         history = context.history()
-        old = [item for item in history.completed_in(begin, end) if item not in metadata]
-        archived = {instant: commit for instant, commit in history.commits(old) if not timeline.find(instant.requested_time, instant.action)}
+        # Archival copies instants before it removes them, so one may be in both.
+        archived = dict(history.commits(item for item in history.completed_in(begin, end) if not timeline.find(item.requested_time, item.action)))
     kept = {instant: commit for instant, commit in {**archived, **metadata}.items() if _wanted(context, instant, commit)}
     for instant, commit in kept.items():
         source = f"{context.active.folder}/{instant.requested_time}.{instant.action}"

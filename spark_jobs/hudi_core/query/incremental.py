@@ -9,6 +9,8 @@ of the latest snapshot, which shows each row only if nothing wrote it again afte
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hudi_core.config.read_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.reader import SliceReader
@@ -23,7 +25,7 @@ from hudi_core.query.replaced_slices import replaced_groups, slice_before_replac
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner, reader_spec, table_schema
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import State
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.view.file_group import FileSlice
@@ -137,12 +139,20 @@ def _whole_slices(
 ) -> tuple[Timeline, list[FileSlice]]:
     """The same file groups as they were when the last commit of the range completed: logs may hold parts of rows only (Hudi 1.x)."""
     end = max(instant.completed_at for instant in commits.instants)
-    then = timeline.filter(lambda instant: instant.completed_at <= end if instant.is_completed else instant.action == Action.COMPACTION)
+    then = as_of_completion(timeline, end)
     view = context.view(listing, then)
     groups = {item.file_group for item in written}
     partitions = sorted({group.partition for group in groups})
     slices = [item for partition in partitions for item in view.latest_merged_slices(partition) if item.file_group in groups]
     return then, slices
+
+
+def as_of_completion(timeline: Timeline, end: str) -> Timeline:
+    """The timeline when `end` was the last completion. What completed later was pending then, and not older than the timeline and archived."""
+    return Timeline(
+        instant if not instant.is_completed or instant.completed_at <= end else replace(instant, state=State.INFLIGHT, completion_time=None)
+        for instant in timeline
+    )
 
 
 def _latest(context: ReadContext, timeline: Timeline, listing: FileListing) -> list[FileSlice]:

@@ -141,11 +141,14 @@ class Timeline:
 
     def find(self, requested_time: str, action: str) -> Instant | None:
         """The instant at `requested_time` whose action is of the class of `action`: `compaction` also finds its completed `commit`."""
-        wanted = completed_action(action)
+        return self._by_class.get((requested_time, completed_action(action)))
+
+    @cached_property
+    def _by_class(self) -> dict[tuple[str, str], Instant]:
+        found: dict[tuple[str, str], Instant] = {}
         for instant in self.instants:
-            if instant.requested_time == requested_time and completed_action(instant.action) == wanted:
-                return instant
-        return None
+            found.setdefault((instant.requested_time, completed_action(instant.action)), instant)
+        return found
 
     def state_of(self, requested_time: str, action: str) -> State | None:
         """How far the instant is that find gives; None when the timeline does not hold it (never planned, rolled back, or archived)."""

@@ -46,6 +46,7 @@ class FileSystemView:
         self._replaced = dict(replaced or {})
         self._slicing = slicing or BaseInstantSlicing(timeline)
         self._groups: dict[str, list[FileGroup]] = {}
+        self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
 
     def partitions(self) -> list[str]:
         """All partition paths, sorted."""
@@ -71,7 +72,9 @@ class FileSystemView:
 
     def file_group(self, group: FileGroupId) -> FileGroup | None:
         """One file group, replaced or not; None when the partition has no file of it."""
-        return next((item for item in self.all_file_groups(group.partition) if item.id == group), None)
+        if group.partition not in self._by_id:
+            self._by_id[group.partition] = {item.id: item for item in self.all_file_groups(group.partition)}
+        return self._by_id[group.partition].get(group)
 
     def all_slices(self, partition: str) -> list[FileSlice]:
         """Every visible slice of the groups that are not replaced, newest first within a group."""

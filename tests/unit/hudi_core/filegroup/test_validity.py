@@ -31,6 +31,18 @@ def test_what_is_committed_survives_json(instant: str, committed: bool) -> None:
     assert CommittedInstants.from_json(json.loads(json.dumps(facts.to_json()))) == facts
 
 
+def test_what_was_committed_up_to_an_instant_or_before_it() -> None:
+    facts = CommittedInstants.of(TIMELINE)
+    asked = ["001", "002", "003", "005", "006", "010"]
+    expected = {"003": ["001", "002", "003"], "006": ["001", "002", "003", "006"], "005": ["001", "002", "003"]}
+    for instant, committed in expected.items():
+        assert list(filter(facts.up_to(instant), asked)) == committed
+        assert list(filter(facts.up_to(instant, inclusive=False), asked)) == [time for time in committed if time < instant]
+    archived = facts.up_to("001")
+    assert list(filter(archived, asked)) == ["001"], "instants that were archived after it are not committed yet"
+    assert list(filter(facts.up_to("002", inclusive=False), asked)) == ["001"]
+
+
 def test_latest_instants() -> None:
     assert latest_read_instant(TIMELINE) == "006"
     assert latest_compaction_instant(TIMELINE) == "009", "a rollback's command blocks must be obeyed"

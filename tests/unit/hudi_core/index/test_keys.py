@@ -70,3 +70,13 @@ def test_columns_that_a_query_does_not_read_from_rows_make_no_keys() -> None:
     assert keys("id = 'a'", hidden=frozenset({"id"})) is None
     assert keys("_hoodie_record_key = 'a'", hidden=frozenset({"id"})) == {"a"}
     assert keys("id = 'a'", "") is None
+
+
+def test_keys_of_a_users_own_generator_are_not_told_by_columns() -> None:
+    """Such a class may make a key of any value in any way; Hudi's own is the control."""
+    for package, expected in (("com.example", None), ("org.apache.hudi.keygen", {"a", "id:a"})):
+        config = config_of({"hoodie.table.recordkey.fields": "id", "hoodie.table.keygenerator.class": f"{package}.SimpleKeyGenerator"})
+        found = key_candidates(bind(parse_predicate("id = 'a'"), SCHEMA), config, frozenset())
+        assert found == expected
+        direct = key_candidates(bind(parse_predicate("_hoodie_record_key = 'x'"), SCHEMA), config, frozenset())
+        assert direct == {"x"}

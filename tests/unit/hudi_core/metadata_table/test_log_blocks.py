@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -21,16 +22,20 @@ from hudi_core.storage.memory import MemoryStorage
 FILTER = BlockFilter(committed=lambda instant: instant != "4", valid=frozenset({"1", "2", "3", "4"}), latest="8")
 
 
-def data_block(instant: str, schema: str | None = None, **sizes: int) -> bytes:
+def data_block(instant: str, schema: str | None = None, headers: Mapping[HeaderKey, str] | None = None, **sizes: int) -> bytes:
     entries = {name: FileEntry(size, is_deleted=size == 0) for name, size in sizes.items()}
     content = write_hfile(encode_items([FilesRecord("p", RecordKind.FILES, entries)]), schema=schema_text())
-    headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema_text() if schema is None else schema}
-    return encode_block(BlockType.HFILE_DATA, headers, content)
+    every = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema_text() if schema is None else schema, **(headers or {})}
+    return encode_block(BlockType.HFILE_DATA, every, content)
 
 
 def rollback(instant: str, target: str) -> bytes:
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.TARGET_INSTANT_TIME: target, HeaderKey.COMMAND_BLOCK_TYPE: "0"}
     return encode_block(BlockType.COMMAND, headers, b"")
+
+
+def compacted(instant: str, *merged: str, **sizes: int) -> bytes:
+    return data_block(instant, headers={HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}, **sizes)
 
 
 def delete_block(*keys: str) -> bytes:
@@ -68,6 +73,11 @@ def test_a_rollback_takes_the_blocks_of_its_target_wherever_they_are() -> None:
     assert scan(data_block("1", a=5), rollback("3", "2")) == {"a": 5}
 
 
+def test_what_a_log_compaction_wrote_stands_where_its_inputs_stood() -> None:
+    """It comes after blocks that are newer than what it merged."""
+    assert scan(data_block("1", a=5, b=6), data_block("2", a=0), compacted("3", "1", a=5, b=6)) == {"b": 6}
+
+
 def test_a_damaged_block_is_an_error_unless_a_rollback_takes_it_away() -> None:
     torn = data_block("2", b=6)[:300]
     with pytest.raises(CorruptFileError, match="damaged block at byte 0") as caught:
@@ -88,7 +98,7 @@ def test_a_delete_drops_what_came_before_it() -> None:
 def test_blocks_that_do_not_belong_here_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="AVRO_DATA"):
         scan(encode_block(BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: "1"}, b""))
-    with pytest.raises(CorruptFileError, match="which instant"):
+    with pytest.raises(CorruptFileError, match="names no instant"):
         scan(encode_block(BlockType.HFILE_DATA, {}, b""))
     with pytest.raises(CorruptFileError, match="no schema"):
         scan(encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: "1"}, write_hfile([(b"p", b"")], schema="{}")))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.query.execute import read_split
+from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.instant import Instant
 from tests.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -20,6 +24,11 @@ def count(table: HudiTable, begin: str = "000", end: str | None = None) -> int:
     return sum(batch.num_rows for batch in table.read("cdc", begin=begin, end=end, metadata="off").batches)
 
 
+def rows(table: HudiTable, begin: str, end: str) -> list[tuple[object, ...]]:
+    batches = table.read("cdc", begin=begin, end=end, metadata="off").batches
+    return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_change_data_log_that_was_cleaned(golden: Golden, version: str) -> None:
     base = golden(version, "cdc_cow").table
@@ -28,6 +37,44 @@ def test_a_change_data_log_that_was_cleaned(golden: Golden, version: str) -> Non
     with pytest.raises(StorageNotFoundError, match="tells what changed is gone") as caught:
         count(HudiTable.open(str(base)))
     assert caught.value.path == str(victim.relative_to(base))
+
+
+class Archive:
+    """As much of an ArchivedTimeline as a change-data query asks, of commits that were read before they left the timeline."""
+
+    def __init__(self, known: dict[Instant, CommitMetadata]) -> None:
+        self.known = known
+
+    def completed_in(self, begin: str, end: str | None) -> list[Instant]:
+        return [instant for instant in self.known if begin < instant.completed_at and (end is None or instant.completed_at <= end)]
+
+    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+        return ((instant, self.known[instant]) for instant in instants)
+
+    def completion_time(self, requested_time: str) -> str | None:
+        return next((instant.completed_at for instant in self.known if instant.requested_time == requested_time), None)
+
+
+@pytest.mark.parametrize("archived", [1, 3])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_archived_commits_change_what_they_changed_when_they_were_active(
+    golden: Golden, version: str, archived: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No compaction ran, so the archived commits' log files are still there."""
+    base = golden(version, "mor_basic").table
+    table = HudiTable.open(str(base))
+    commits = list(table.timeline().commits())
+    active = ActiveTimeline(open_storage(str(base)), table.config)
+    ranges = list(zip(["000", *(commit.completed_at for commit in commits)], [commit.completed_at for commit in commits], strict=False))
+    before = [rows(table, begin, end) for begin, end in ranges]
+    assert sum(map(len, before)) > 0
+    known = {instant: active.read_commit(instant) for instant in commits[:archived]}
+    for instant in known:
+        for path in (base / ".hoodie").rglob(f"{instant.requested_time}*commit*"):
+            if "metadata" not in path.parts:
+                path.unlink()
+    monkeypatch.setattr("hudi_core.query.context.load_history", lambda storage, config: Archive(known))
+    assert [rows(table, begin, end) for begin, end in ranges] == before
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.query.incremental import as_of_completion
 from hudi_core.table import HudiTable
+from hudi_core.timeline.layout import timeline_of
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
 
@@ -99,6 +101,17 @@ def test_archived_commits_are_not_passed_over(golden: Golden, version: str, case
         found = read(open_with(base, options))
         assert_same_rows(found, expected, ignore=())
         assert set(by_commit(found)) - active
+
+
+@pytest.mark.parametrize(
+    ("version", "folder", "name"), [("6", "", "{}.clean"), ("8", "timeline", "{0}_{0}.clean"), ("9", "timeline", "{0}_{0}.clean")]
+)
+def test_a_clean_that_is_older_than_the_archived_commits_hides_none(golden: Golden, version: str, folder: str, name: str) -> None:
+    """Cleans are archived apart from writes, and later."""
+    base = golden(version, "archived_timeline_cow").table
+    before = by_commit(read(open_with(base), begin="20000101000000000"))
+    (base / ".hoodie" / name.format("20000101000000000")).write_bytes(b"")
+    assert by_commit(read(open_with(base), begin="20000110000000000")) == before
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -199,3 +212,15 @@ def test_rows_without_meta_columns_cannot_be_told_apart(golden: Golden) -> None:
     for version in VERSIONS:
         with pytest.raises(ConfigError, match="_hoodie_ columns"):
             read(open_with(golden(version, "no_meta_fields_cow").table))
+
+
+def test_what_completed_after_the_range_was_pending_then() -> None:
+    """001 was requested first and completed last. Forgotten, it would be older than the timeline, and so an archived, committed instant."""
+    names = ["001.deltacommit.inflight", "001_009.deltacommit", "002.deltacommit.inflight", "002_003.deltacommit", "004.compaction.requested"]
+    then = as_of_completion(timeline_of(names, 2), "005")
+    assert [(item.requested_time, item.state.value, item.completion_time) for item in then] == [
+        ("001", "inflight", None),
+        ("002", "completed", "003"),
+        ("004", "requested", None),
+    ]
+    assert then.commits().requested_times == {"002"}
