@@ -3,6 +3,10 @@ what is left as inserts.
 
 Mirrors HoodieMergeHandle of Hudi 0.15 and its counts: a base row that a newer ordering value protects is neither updated nor deleted; a
 delete of a key that the base file does not hold counts as a delete and as an insert.
+
+A base file may hold a key twice (inserts that are not deduplicated). HoodieMergeHandle merges each of its rows. Readers take what the logs have
+of a key once, for the first of them, and return the others as they are (removeLogRecord of Iterators.scala and HoodieFileSliceReader in 0.15,
+KeyBasedFileGroupRecordBuffer in 1.x).
 """
 
 from __future__ import annotations
@@ -46,14 +50,19 @@ class MergeCounts:
 class BaseMerger:
     """Merges base batches with what the logs have left of each key."""
 
-    def __init__(self, records: LogRecords, policy: MergePolicy, ordering: Ordering, *, path: str) -> None:
-        """Base batches must have the schema of the records' rows; `path` is the base file, for errors."""
+    def __init__(self, records: LogRecords, policy: MergePolicy, ordering: Ordering, *, path: str, first_only: bool = False) -> None:
+        """Base batches must have the schema of the records' rows; `path` is the base file, for errors.
+
+        `first_only`: of base rows with the same key only the first is merged, as for a reader.
+        """
         self.counts = MergeCounts()
         self._records = records
         self._policy = policy
         self._ordering = ordering
         self._path = path
         self._matched = np.zeros(len(records), dtype=np.bool_)
+        self._first_hit = np.zeros(len(records) if first_only else 0, dtype=np.int64)
+        self._first_only = first_only
 
     def apply(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches after the merge, in the base file's order. The more rows at once, the less a look-up costs per row: it hashes all
@@ -69,6 +78,8 @@ class BaseMerger:
         """One batch, given the place of each row's key among the records or -1."""
         self.counts.base += batch.num_rows
         hits = np.flatnonzero(places >= 0)
+        if self._first_only:
+            hits = self._first(hits, places)
         if not len(hits):
             return batch
         found = places[hits].astype(np.int64)
@@ -93,6 +104,13 @@ class BaseMerger:
         if deleted.any():
             indices = np.delete(indices, hits[deleted])
         return _interleave(batch, rows, indices)
+
+    def _first(self, hits: NDArray[np.int64], places: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Of the rows at `hits` those that are the first of their key, in this batch and before."""
+        found = places[hits]
+        self._first_hit[found[::-1]] = hits[::-1]
+        first: NDArray[np.int64] = hits[(self._first_hit[found] == hits) & ~self._matched[found]]
+        return first
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """After the last base batch: the records whose key no base row has, in the order in which the logs first name them."""

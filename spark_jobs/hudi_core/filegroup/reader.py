@@ -153,7 +153,7 @@ class SliceReader:
         )
         with records.store:
             base = file_slice.base_file
-            merger = BaseMerger(records, policy, ordering, path=base.path if base else file_slice.log_files[0].path)
+            merger = BaseMerger(records, policy, ordering, path=base.path if base else file_slice.log_files[0].path, first_only=True)
             if base is not None:
                 batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, history=self.spec.history)
                 for group in grouped(batches, rows=len(records), max_bytes=self._budget // GROUP_SHARE):

@@ -136,7 +136,9 @@ def cases(draw: st.DrawFn) -> tuple[MergePolicy, list[list[Version]], list[Row]]
     return rules, draw(blocks(rules)), rows
 
 
-def run(rules: MergePolicy, blocks: list[list[Version]], base: list[Row], *, budget: int = 1 << 20, group: int = 1) -> tuple[list[Row], Any]:
+def run(
+    rules: MergePolicy, blocks: list[list[Version]], base: list[Row], *, budget: int = 1 << 20, group: int = 1, first_only: bool = False
+) -> tuple[list[Row], Any]:
     """The engine's merge of the same blocks and base rows."""
     ordering = Ordering.of(rules, AVRO, path="p")
     merger = LogMerger(SCHEMA, rules, ordering, budget=budget)
@@ -150,7 +152,7 @@ def run(rules: MergePolicy, blocks: list[list[Version]], base: list[Row], *, bud
             merger.add_deletes(pa.array([version.key for version in deletes]), natural, values, path="log")
     with merger.store:
         records = merger.finish()
-        applied = BaseMerger(records, rules, ordering, path="base")
+        applied = BaseMerger(records, rules, ordering, path="base", first_only=first_only)
         batches = [batch(base[start : start + 3]) for start in range(0, len(base), 3)]
         found = []
         for start in range(0, len(batches), group):
@@ -209,6 +211,16 @@ def test_several_base_rows_of_one_key_are_all_replaced() -> None:
     found, counts = run(policy(), [[record("a", 1, row("a", 1, 7))]], [row("a", 0, 1), row("b", 0, 2), row("a", 0, 3)])
     assert Counter(item["key"] for item in found) == {"a": 2, "b": 1}
     assert counts.updated == 2
+
+
+@pytest.mark.parametrize("group", [1, 3])
+def test_a_reader_merges_the_first_base_row_of_a_key_alone(group: int) -> None:
+    """As real Hudi's readers do: tests/interop/test_random_tables.py finds it."""
+    base = [row("a", 0, 1), row("b", 0, 2), row("a", 0, 3), row("c", 0, 4), row("a", 0, 5), row("c", 0, 6)]
+    logs = [[record("a", 1, row("a", 1, 7)), record("d", 1, row("d", 1, 8))], [entry("c", 1)]]
+    found, counts = run(policy(), logs, base, group=group, first_only=True)
+    assert [(item["key"], int(item["_hoodie_commit_time"])) for item in found] == [("a", 7), ("b", 2), ("a", 3), ("a", 5), ("c", 6), ("d", 8)]
+    assert (counts.updated, counts.deleted, counts.inserted, counts.missed_deletes) == (1, 1, 1, 0)
 
 
 def test_many_versions_of_many_keys_are_merged_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
