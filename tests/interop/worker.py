@@ -70,13 +70,14 @@ class Worker:
     def ping(self) -> str:
         return self.version
 
-    def read(self, base: str, output: str, metadata: bool, options: dict[str, str] | None = None) -> int:
+    def read(self, base: str, output: str, metadata: bool, options: dict[str, str] | None = None, where: str | None = None) -> int:
         """Writes the answer of a query to one parquet file; returns its number of rows."""
         import pyarrow as pa
         import pyarrow.parquet as pq
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        frame = self._frame(base, metadata, options).repartition(1)
+        frame = self._frame(base, metadata, options)
+        frame = (frame.where(where) if where else frame).repartition(1)
         batches = frame._collect_as_arrow()
         table = pa.Table.from_batches(batches) if batches else to_arrow_schema(frame.schema).empty_table()
         pq.write_table(table.replace_schema_metadata(None), output, coerce_timestamps="us")
@@ -123,6 +124,28 @@ class Worker:
                 client.compact(instant)
             else:
                 client.compact(instant, True)
+        finally:
+            client.close()
+
+    def service(self, base: str, name: str, instant: str | None = None, options: dict[str, str] | None = None) -> str | None:
+        """One call of the write client; returns the instant that it scheduled."""
+        client = self._client(base, options or {})
+        nothing = self.jvm.org.apache.hudi.common.util.Option.empty()
+        calls = {
+            "schedule_compaction": lambda: client.scheduleCompaction(nothing),
+            "schedule_clustering": lambda: client.scheduleClustering(nothing),
+            "schedule_log_compaction": lambda: client.scheduleLogCompaction(nothing),
+            "cluster": lambda: client.cluster(instant, True),
+            "log_compact": lambda: client.logCompact(instant) if self.version.startswith(("0.", "1.0")) else client.logCompact(instant, True),
+            "clean": client.clean,
+            "archive": client.archive,
+            "rollback": lambda: client.rollback(instant),
+            "savepoint": lambda: client.savepoint(instant, "test", "test"),
+            "restore": lambda: client.restoreToSavepoint(instant),
+        }
+        try:
+            given = calls[name]()
+            return given.get() if name.startswith("schedule_") and given.isPresent() else None
         finally:
             client.close()
 
