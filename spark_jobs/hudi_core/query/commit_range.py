@@ -77,7 +77,7 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
         archived = dict(history.commits(item for item in history.completed_in(begin, end) if not timeline.find(item.requested_time, item.action)))
     kept = {instant: commit for instant, commit in {**archived, **metadata}.items() if _wanted(context, instant, commit)}
     for instant, commit in kept.items():
-        source = f"{context.active.folder}/{instant.requested_time}.{instant.action}"
+        source = context.active.path_of(instant)
         commit.check_paths(source=source)
         for partition in commit.replaced_file_ids or {}:
             check_partition(partition, source=source)

@@ -64,6 +64,8 @@ class ReadRequest:
                 raise ConfigError(f"{name} means nothing to a query {query}", remedy="leave it out")
             if not value.strip():
                 raise ConfigError(f"{name} is empty", remedy="give an instant or a date")
+            if ranged and not (value.isascii() and value.isdigit()):
+                raise ConfigError(f"{name} is {value!r}, which is no time of a timeline", remedy="the times of a range are runs of digits")
         chosen = None if columns is None else tuple(columns)
         limited = None if partitions is None else tuple(partitions)
         return ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect, limited)  # type: ignore[arg-type]

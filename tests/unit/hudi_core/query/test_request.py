@@ -39,6 +39,8 @@ def test_what_makes_a_query(asked: dict[str, Any]) -> None:
         ({"query": "cdc", "begin": "000", "as_of": "1"}, "as_of means nothing"),
         ({"as_of": " "}, "as_of is empty"),
         ({"query": "incremental", "begin": ""}, "begin is empty"),
+        ({"query": "incremental", "begin": "x"}, "begin is 'x'"),
+        ({"query": "cdc", "begin": "000", "end": "2026-11-20"}, "end is '2026-11-20'"),
     ],
 )
 def test_what_makes_none(asked: dict[str, Any], word: str) -> None:
