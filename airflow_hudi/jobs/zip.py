@@ -1,4 +1,4 @@
-"""Builds the one zip that Spark jobs run from: hudi_core, hudi_spark and a pure-Python fastavro, for `spark-submit --py-files`.
+"""Builds the one zip that Spark jobs run from: hudi_core, hudi_spark, a pure-Python fastavro and sqlglot, for `spark-submit --py-files`.
 
 Standard library only. The zip is reproducible: the same sources give the same bytes on any machine and Python, so its name can hold
 its hash and a cached copy can be trusted. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
@@ -21,7 +21,9 @@ from hudi_core.errors import ConfigError
 
 PACKAGES = ("hudi_core", "hudi_spark")
 VENDOR = "_vendor"
-"""Folder in the zip of third-party pure Python, used only where an executor lacks the wheel."""
+"""Folder in the zip of third-party pure Python, used only where an executor or the driver lacks the wheel."""
+VENDORED = ("fastavro", "sqlglot")
+"""What is in it: both work without their compiled modules."""
 
 _SHIPPED = {".py", ".avsc", ".json", ".typed"}
 _PASSED_OVER = {".pyc", ".pyo"}
@@ -65,7 +67,8 @@ def build_zip() -> bytes:
     Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
     """
     contents = dict(_package_files())
-    contents.update(_vendored_fastavro())
+    for wheel in VENDORED:
+        contents.update(_vendored(wheel))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(contents):
@@ -121,20 +124,20 @@ def _package_root(package: str) -> Path:
     return Path(places[0])
 
 
-def _vendored_fastavro() -> Iterator[tuple[str, bytes]]:
-    """fastavro's Python modules, which it uses by itself where its compiled ones are missing, with its licence."""
+def _vendored(wheel: str) -> Iterator[tuple[str, bytes]]:
+    """A wheel's Python modules, which it uses by itself where its compiled ones are missing, with its licence."""
     try:
-        distribution = metadata.distribution("fastavro")
+        distribution = metadata.distribution(wheel)
     except metadata.PackageNotFoundError as error:
-        raise ConfigError("fastavro is not installed", remedy="pip install fastavro") from error
+        raise ConfigError(f"{wheel} is not installed", remedy=f"pip install {wheel}") from error
     if not distribution.files:
-        raise ConfigError("fastavro was installed without a list of its files", remedy="pip install --force-reinstall fastavro")
+        raise ConfigError(f"{wheel} was installed without a list of its files", remedy=f"pip install --force-reinstall {wheel}")
     for file in distribution.files:
         top = file.parts[0]
-        if top == "fastavro" and file.suffix == ".py":
+        if top == wheel and file.suffix == ".py":
             yield f"{VENDOR}/{file.as_posix()}", Path(str(file.locate())).read_bytes()
         elif top.endswith(".dist-info") and file.name.upper().startswith(_LICENCE_NAMES):
-            yield f"{VENDOR}/licences/fastavro-{distribution.version}/{file.name}", Path(str(file.locate())).read_bytes()
+            yield f"{VENDOR}/licences/{wheel}-{distribution.version}/{file.name}", Path(str(file.locate())).read_bytes()
 
 
 def _write_atomically(target: Path, data: bytes) -> None:

@@ -5,17 +5,20 @@
     │   └── MetadataUnavailableError    the table has no metadata table that could be read
     ├── StorageError                the storage said no
     │   ├── StorageNotFoundError    the object is not there (the only error that means "absent")
-    │   └── StorageExistsError      an exclusive create found the object already there
+    │   ├── StorageExistsError      an exclusive create found the object already there
+    │   └── StorageConflictError    a conditional write found another version there, or nothing
     ├── FormatError                 bytes or names that are not what the format says
     │   ├── CorruptFileError        truncated, failing its checksum, or out of its own bounds
     │   └── UnsupportedError        valid Hudi that this engine refuses by name
     │       └── UnsupportedVersionError
     ├── TimelineError               a state change that the timeline does not allow
+    │   └── OrphanFilesError        files of instants that never completed stand in the way
     ├── ConflictError               somebody else owns the work; safe to retry
     │   └── LockError               a lock was not obtained in time
     └── ExecutionError              the work itself failed
 
 Each error carries the file it speaks of and the remedy as fields, and survives pickling, so that it crosses a Spark task boundary whole.
+The classes whose cure does not depend on who raises them bring a remedy of their own, for raisers that know no better one.
 """
 
 from __future__ import annotations
@@ -31,12 +34,13 @@ class HudiError(Exception):
     """Root of the tree. `path` is the file the error is about, `remedy` what the reader can do."""
 
     exit_code = EXIT_FAILED
+    usual_remedy: str | None = None
 
     def __init__(self, message: str, *, path: str | None = None, remedy: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
-        self.remedy = remedy
+        self.remedy = remedy or self.usual_remedy
 
     def __str__(self) -> str:
         text = self.message
@@ -72,24 +76,34 @@ class StorageNotFoundError(StorageError):
     """The object is not there. Only this error may be read as "absent"."""
 
     exit_code = EXIT_BAD_INPUT
+    usual_remedy = "if a cleaner or an archiver removed it meanwhile, run again; else restore the file from a copy"
 
 
 class StorageExistsError(StorageError):
     """An exclusive create found the object already there."""
 
 
+class StorageConflictError(StorageError):
+    """A conditional write found another version of the object there, or no object."""
+
+
 class FormatError(HudiError):
     """Bytes or names that are not what the format says."""
 
     exit_code = EXIT_BAD_INPUT
+    usual_remedy = "the file is not as Hudi writes it; find out what wrote it, or restore it from a copy"
 
 
 class CorruptFileError(FormatError):
     """A file is truncated, fails its checksum, or points outside itself."""
 
+    usual_remedy = "the file is damaged or was written in part; restore it from a copy"
+
 
 class UnsupportedError(FormatError):
     """Valid Hudi that this engine refuses by name."""
+
+    usual_remedy = "use Hudi itself for this, or a release that handles it"
 
 
 class UnsupportedVersionError(UnsupportedError):
@@ -98,6 +112,10 @@ class UnsupportedVersionError(UnsupportedError):
 
 class TimelineError(HudiError):
     """A state change that the timeline does not allow."""
+
+
+class OrphanFilesError(TimelineError):
+    """Files of instants that never completed, which a change of the timeline would make visible. The message names them."""
 
 
 class ConflictError(HudiError):

@@ -120,7 +120,7 @@ def block_seeds() -> list[bytes]:
 def framed(data: bytes) -> bytes:
     """A log file of one block with the content of an input."""
     block, _ = log_blocks()[int.from_bytes(data[:2], "big") % len(log_blocks())]
-    return encode_log_block(block.type, block.headers, data[2:], table_version=9)
+    return encode_log_block(block.type, block.headers, data[2:], hudi_1_headers=True)
 
 
 @cache

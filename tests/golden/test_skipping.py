@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import bind
-from hudi_core.expr.rows import filter_batch
+from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql_text import to_sql
 from hudi_core.expr.tree import EQ, GT, LT, And, Call, Column, Compare, Expr, In, IsNull, Literal, Not, Or, StartsWith
 from hudi_core.filegroup.reader import SliceReader
@@ -57,7 +57,7 @@ class Table:
         left, report = SkippingPlan(bound, self.config, merged=True, **given).prune(self.slices)
         for item, rows in self.rows.items():
             expected = [row for row in rows if holds(expr, row) is True] if not _calls(expr) else None
-            found = [row for batch in self.batches[item] for row in filter_batch(bound, batch).to_pylist()]
+            found = [row for batch in self.batches[item] for row in batch.filter(row_mask(bound, batch)).to_pylist()]
             assert expected is None or repr(found) == repr(expected), expr
             assert item in left or not found, expr
         assert sum(len(item.log_files) + (item.base_file is not None) for item in left) == report.files - report.files_pruned

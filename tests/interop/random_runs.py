@@ -24,6 +24,8 @@ from tests.rows import assert_same_rows, read_parquet, rows_of
 
 WRITES = ("insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition")
 COMMITS = ("commit", "deltacommit", "replacecommit")
+TRAVELS, RANGES, PREDICATES = 1, 3, 2
+"""How many questions of a kind each table is asked: an answer of real Hudi takes half a second to one."""
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 """Off in these tests: 1.x scans the whole table when any file of a range is gone, and we when one is that is needed (docs/differences.md)."""
 PENDING = {"compact": ("compaction",), "cluster": ("clustering", "replacecommit"), "log_compact": ("logcompaction",)}
@@ -74,7 +76,7 @@ def run(hudi: RealHudi, table: Workload, folder: Path) -> Outcome:
     snapshot = compare(hudi, base, Question({"query": "snapshot"}, metadata=False), outcome)
     for question in questions(dice, base):
         compare(hudi, base, question, outcome)
-    for where in predicates(dice, table, [] if snapshot is None else snapshot.to_pylist(), 4):
+    for where in predicates(dice, table, [] if snapshot is None else snapshot.to_pylist(), PREDICATES):
         compare(hudi, base, Question({"where": where}, options={"hoodie.enable.data.skipping": "true"}), outcome)
     return outcome
 
@@ -127,14 +129,14 @@ def partitions(base: Path) -> list[str]:
 
 
 def questions(dice: random.Random, base: Path) -> Iterator[Question]:
-    """Snapshot and read-optimized, time travel to every write, and ranges."""
+    """Snapshot and read-optimized, time travel to some writes, and ranges."""
     yield Question({"query": "snapshot"})
     yield Question({"query": "read_optimized"}, options={"hoodie.datasource.query.type": "read_optimized"})
     commits = writes(base)
-    for item in commits:
+    for item in dice.sample(commits, min(len(commits), TRAVELS)):
         yield Question({"as_of": item.requested_time}, options={"as.of.instant": item.requested_time})
     times = sorted({item.completion_time or item.requested_time for item in commits})
-    for _ in range(3):
+    for _ in range(RANGES if times else 0):
         begin, end = sorted([dice.choice(["000", *times]), dice.choice(times)])
         if begin < end:
             names = {"hoodie.datasource.read.begin.instanttime": begin, "hoodie.datasource.read.end.instanttime": end, FALLBACK: "false"}
@@ -199,11 +201,13 @@ def is_known(hudi: RealHudi, base: Path, question: Question, ours: pa.Table, the
         return theirs.num_rows < ours.num_rows and same(ours, answer(hudi, base, Question(question.ours, metadata=False, options=off)))
     if "begin" not in question.ours:
         return False
-    old = HudiTable.open(str(base)).config.layout_version == 1
-    if old and hudi.version != "0.15.0" and same(ours, decoded(theirs, base)):
-        # 1.2.0 takes partition values of a version 6 table from the path as it is written, encoded.
+    config = HudiTable.open(str(base)).config
+    old = config.layout_version == 1
+    if hudi.version != "0.15.0" and same(ours, decoded(theirs, base)):
+        # 1.2.0 takes partition values from the path as it is written, encoded.
         return True
-    # 1.2.0 merges the log files of the range alone, and shows rows that lost against older ones. Time travel to the end of the range does not.
+    # 1.2.0 merges the files of the range alone, and shows rows that lost against older ones. Version 9 is read as it reads. Version 8 is read
+    # as 1.0.2 reads it: by 1.2.0's time travel to the end of the range, which shows no row that lost.
     begin, end = question.ours["begin"], question.ours["end"]
     inside = [item for item in timeline(base) if item.is_completed and begin < item.completed_at <= end]
     then = answer(hudi, base, Question({}, options={"as.of.instant": max(item.requested_time for item in inside)}))
@@ -212,6 +216,8 @@ def is_known(hudi: RealHudi, base: Path, question: Question, ours: pa.Table, the
         mine, others = rows_of(ours, theirs.column_names), rows_of(theirs, theirs.column_names)
         compacted = any(item.action == "commit" for item in inside) and any(item.action == "deltacommit" for item in timeline(base))
         return compacted and ours.num_rows > 0 and not (mine - others) - rows_of(then, theirs.column_names)
+    if not config.features.incremental_whole_groups:
+        return False
     times = pa.array([item.requested_time for item in inside], pa.string())
     return same(ours, then.filter(pc.is_in(then["_hoodie_commit_time"], value_set=times)))
 

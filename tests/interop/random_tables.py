@@ -273,7 +273,7 @@ class _Maker:
         chosen = {"hoodie.metadata.enable": "true", "hoodie.metadata.compact.max.delta.commits": self.dice.choice(["2", "10"])}
         for name in ("index.column.stats", "index.bloom.filter", "record.index", "global.record.level.index"):
             chosen[f"hoodie.metadata.{name}.enable"] = self.dice.choice(["true", "false"])
-        return chosen
+        return chosen | {"hoodie.metadata.record.index.min.filegroup.count": "2"}  # not 10, each of which costs every write a task
 
 
 WEIGHTS = {

@@ -38,8 +38,18 @@ class TableVersion:
     scan ends there), and partition columns keep their place in the schema."""
     incremental_full_scan: bool = True
     """By default its Hudi answers an incremental query from the latest snapshot where files of the range are gone (else it fails)."""
+    incremental_whole_groups: bool = False
+    """Its Hudi reads the file groups of an incremental query's range whole (else of the files that the range's commits name alone)."""
+    incremental_filters_base: bool = False
+    """Its Hudi drops base rows that the range did not write before it merges log records with them (Parquet's record filter, imbueConfigs)."""
+    hudi_1_log_headers: bool = True
+    """Readers know the log block headers that Hudi 1.x added, of partial rows and record positions (else they fail on them)."""
     partial_update_modes: bool = False
     """Its Hudi is 1.1 or later, which knows partial update modes."""
+    clean_plan_in_inflight: bool = True
+    """The inflight file of a clean holds the plan again, where 0.15 and 1.0 read it when they resume one (else it is empty)."""
+    conflict_release: str = "1.2"
+    """Whose rules say which concurrent operations a commit is compared with (transaction.conflict)."""
 
 
 V6 = TableVersion(
@@ -58,8 +68,26 @@ V6 = TableVersion(
     True,
     unified_reader=False,
     incremental_full_scan=False,
+    hudi_1_log_headers=False,
+    conflict_release="0.15",
 )
-V8 = TableVersion(8, 2, ".hoodie/timeline", False, True, True, True, False, True, False, "hoodie.table.precombine.field", "Hudi 1.0", False)
+V8 = TableVersion(
+    8,
+    2,
+    ".hoodie/timeline",
+    False,
+    True,
+    True,
+    True,
+    False,
+    True,
+    False,
+    "hoodie.table.precombine.field",
+    "Hudi 1.0",
+    False,
+    incremental_whole_groups=True,
+    conflict_release="1.0",
+)
 V9 = TableVersion(
     9,
     2,
@@ -74,7 +102,9 @@ V9 = TableVersion(
     "hoodie.table.ordering.fields",
     "Hudi 1.1 and 1.2",
     False,
+    incremental_filters_base=True,
     partial_update_modes=True,
+    clean_plan_in_inflight=False,
 )
 
 SUPPORTED = (V6, V8, V9)

@@ -61,11 +61,6 @@ class Bound:
     columns: tuple[str, ...]
     """The top-level columns it needs, in the order of `schema`."""
 
-    @property
-    def always_false(self) -> bool:
-        """Whether no row of any table can match."""
-        return self.node == Known(False)
-
 
 def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
     """Binds the predicate to the columns of `schema`.

@@ -35,12 +35,6 @@ def row_mask(bound: Bound, batch: pa.RecordBatch) -> pa.BooleanArray:
     return _Rows(batch, bound.zone).mask(bound.node)
 
 
-def filter_batch(bound: Bound, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that the predicate is true for."""
-    mask = row_mask(bound, batch)
-    return batch if mask.true_count == batch.num_rows else batch.filter(mask)
-
-
 class _Rows:
     def __init__(self, batch: pa.RecordBatch, zone: str) -> None:
         self._batch = batch

@@ -10,12 +10,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-import sqlglot.errors
-from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-
 from hudi_core.errors import ConfigError
 from hudi_core.expr import tree
+from hudi_core.expr._sqlglot import Dialect, errors, exp
 from hudi_core.expr.like import like_pattern, like_tokens
 from hudi_core.expr.sql_functions import call_of
 from hudi_core.expr.sql_literals import cast_literal, number
@@ -69,7 +66,7 @@ def parse_predicate(text: str, dialect: str = "spark") -> Expr:
                 f"{_quoted(text)} is not one predicate", remedy="write a condition as after WHERE, such as: price > 10 AND city = 'Rome'"
             )
         return _Reader(dialect).predicate(trees[0])
-    except (sqlglot.errors.ParseError, sqlglot.errors.TokenError) as error:
+    except (errors.ParseError, errors.TokenError) as error:
         raise ConfigError(f"{_quoted(text)} is no predicate in {dialect} SQL: {_reason(error)}", remedy="check quotes and brackets") from error
     except RecursionError as error:
         raise tree.too_deep() from error
@@ -84,7 +81,7 @@ def _parser_class(dialect: str) -> type[Any]:
     return type(f"{base.__name__}OfPredicates", (base,), members)
 
 
-def _reason(error: sqlglot.errors.SqlglotError) -> str:
+def _reason(error: errors.SqlglotError) -> str:
     details = getattr(error, "errors", None) or [{}]
     return str(details[0].get("description") or str(error).split("\n", 1)[0])
 
@@ -259,7 +256,7 @@ class _Reader:
 
     def _unsupported(self, node: exp.Expression) -> ConfigError:
         return ConfigError(
-            f"{_quoted(node.sql(dialect=self._dialect, unsupported_level=sqlglot.errors.ErrorLevel.IGNORE))} is not supported in a predicate",
+            f"{_quoted(node.sql(dialect=self._dialect, unsupported_level=errors.ErrorLevel.IGNORE))} is not supported in a predicate",
             remedy="supported are AND, OR, NOT, = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL of columns, literals and some functions of a column",
         )
 

@@ -181,11 +181,6 @@ def operands(expr: Expr) -> tuple[Operand, ...]:
     return ()
 
 
-def columns_of(expr: Expr) -> frozenset[tuple[str, ...]]:
-    """The paths of all columns in the tree, as they are spelled there."""
-    return frozenset(path for node in walk(expr) for operand in operands(node) for path in operand_columns(operand))
-
-
 def operand_columns(operand: Operand) -> Iterator[tuple[str, ...]]:
     """The paths of the columns in an operand."""
     if isinstance(operand, Column):

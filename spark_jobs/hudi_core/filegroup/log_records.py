@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.arrow import decode_records
 from hudi_core.codec.avro.schema import AvroSchema, field_names, parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.content import AVRO_BLOCK_VERSIONS, avro_block_records
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.parquet import BATCH_ROWS, ParquetBaseFile
@@ -106,7 +106,7 @@ def _check_operation(names: Iterable[str], schema: pa.Schema, block: LogBlock) -
 
 def _partial_columns(block: LogBlock, sources: Sequence[ColumnSource]) -> frozenset[str] | None:
     """The columns that the records of a partial update carry; None for whole records (facts 6.3)."""
-    if block.headers.get(HeaderKey.IS_PARTIAL, "false").lower() != "true":
+    if not block.is_partial:
         return None
     return frozenset(field_names(rename_fields(parse_schema(block.schema or "", path=block.path), sources)))
 

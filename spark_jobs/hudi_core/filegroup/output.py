@@ -43,6 +43,7 @@ class OutputColumns:
         """The columns whose values come from the partition path."""
         return [self.rule.field(name, self.stored) for name in self.rule.from_path]
 
+    @cached_property
     def all(self) -> pa.Schema:
         """Every column of the query."""
         fields = {item.name: item for item in self.stored}
@@ -56,7 +57,7 @@ class OutputColumns:
 
     def select(self, columns: Sequence[str] | None) -> pa.Schema:
         """The columns asked for, in that order, or all; raises ConfigError for a column the table lacks."""
-        fields = {item.name: item for item in self.all()}
+        fields = {item.name: item for item in self.all}
         missing = [name for name in columns or () if name not in fields]
         if missing:
             raise ConfigError(f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}")

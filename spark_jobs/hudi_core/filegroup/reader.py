@@ -16,25 +16,24 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import MEMORY_BYTES
-from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.base_file import RowGroups, grouped, read_base_file
 from hudi_core.filegroup.base_merge import BaseMerger
 from hudi_core.filegroup.log_records import has_operations, merge_logs
 from hudi_core.filegroup.log_scan import ScanResult, scan_log_files
 from hudi_core.filegroup.merge import merge_columns
 from hudi_core.filegroup.ordering import Ordering
-from hudi_core.filegroup.output import OutputColumns
 from hudi_core.filegroup.policy import MergePolicy
-from hudi_core.filegroup.reading_rules import partition_columns, reads_as_hudi_1
-from hudi_core.filegroup.row_filter import RowFilter, of_commit_times, of_predicate
+from hudi_core.filegroup.reading_rules import reads_as_hudi_1
+from hudi_core.filegroup.row_filter import RowFilter, of_commit_times
 from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.filegroup.validity import CommittedInstants
 from hudi_core.model.meta_fields import OPERATION
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
     from hudi_core.storage.base import Storage
     from hudi_core.timeline.query import Timeline
-    from hudi_core.view.file_group import FileSlice
+    from hudi_core.view.file_group import DataFile, FileSlice
 
 READ_BUDGET = 256 << 20
 READ_ROWS = 64 << 10
@@ -53,6 +52,8 @@ class SliceReader:
     memory_budget: int | None = None
     allow_corrupt_log_blocks: bool = True
     spill_folder: str | None = None
+    committed: CommittedInstants | None = None
+    """Whose log blocks count, where that is not what the spec says."""
 
     @staticmethod
     def for_query(
@@ -66,7 +67,7 @@ class SliceReader:
 
         `columns` chooses, else those of the spec. Raises ConfigError for a column the table lacks.
         """
-        return self._columns.select(self.spec.columns if columns is None else columns)
+        return self.spec.output.select(self.spec.columns if columns is None else columns)
 
     def read(
         self,
@@ -84,24 +85,17 @@ class SliceReader:
         for one that is broken or not supported, UnsupportedError for a payload class with log files.
         """
         output = self.output_schema(columns)
-        filters = [*self._filters, *([] if row_filter is None else [row_filter])]
+        filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
         needed = set(output.names).union(*(item.columns for item in filters))
-        rows = self._columns.select([name for name in self._columns.all().names if name in needed]) if filters else output
+        rows = self.spec.output.select([name for name in self.spec.output.all.names if name in needed]) if filters else output
         merged = self.spec.merge_logs and file_slice.log_files
         batches = self._merged(file_slice, rows.names) if merged else self._base_only(file_slice, rows.names, row_groups)
         for stored in batches:
-            batch = self._columns.finish(stored, file_slice.file_group.partition, rows, path=file_slice.file_group.file_id)
+            batch = self.spec.output.finish(stored, file_slice.file_group.partition, rows, path=file_slice.file_group.file_id)
             for item in filters:
                 batch = item.apply(batch)
             if batch.num_rows:
                 yield batch if rows is output else batch.select(output.names)
-
-    @cached_property
-    def _columns(self) -> OutputColumns:
-        spec = self.spec
-        merged = spec.merge_logs and spec.config.is_merge_on_read
-        rule = partition_columns(spec.config, merged=merged, incremental=spec.commit_times is not None)
-        return OutputColumns(spec.config, spec.schema, rule)
 
     @cached_property
     def _budget(self) -> int:
@@ -109,25 +103,10 @@ class SliceReader:
             return self.memory_budget
         return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else READ_BUDGET
 
-    @cached_property
-    def _filters(self) -> list[RowFilter]:
-        found = []
-        if self.spec.commit_times is not None:
-            if not self.spec.config.populate_meta_fields:
-                raise UnsupportedError(
-                    "the table has no _hoodie_ columns, so no row says which commit wrote it",
-                    path=self.spec.config.path,
-                    remedy="an incremental query needs hoodie.populate.meta.fields=true",
-                )
-            found.append(of_commit_times(self.spec.commit_times))
-        if self.spec.predicate is not None:
-            found.append(of_predicate(self.spec.predicate, self._columns.all(), self.spec.zone))
-        return found
-
     def _base_only(self, file_slice: FileSlice, names: Collection[str], row_groups: RowGroups | None) -> Iterator[pa.RecordBatch]:
         if file_slice.base_file is None:
             return
-        schema = self._columns.stored_of(names)
+        schema = self.spec.output.stored_of(names)
         base, history = file_slice.base_file, self.spec.history
         # Names in the footer of a file that is read by column id are not the query's.
         chosen = None if history is not None else row_groups
@@ -138,7 +117,7 @@ class SliceReader:
         policy = MergePolicy.for_table(config, self.spec.options)
         ordering = Ordering.of(policy, self.spec.schema, path=config.path)
         scan = self.scan(file_slice)
-        stored = self._columns.stored if policy.whole_rows else self._columns.stored_of({*names, *merge_columns(policy, ordering)})
+        stored = self.spec.output.stored if policy.whole_rows else self.spec.output.stored_of({*names, *merge_columns(policy, ordering)})
         if has_operations(scan.blocks) and OPERATION not in stored.names:
             stored = stored.append(pa.field(OPERATION, pa.string()))
         records = merge_logs(
@@ -155,17 +134,27 @@ class SliceReader:
             base = file_slice.base_file
             merger = BaseMerger(records, policy, ordering, path=base.path if base else file_slice.log_files[0].path, first_only=True)
             if base is not None:
-                batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, history=self.spec.history)
+                batches = self._base_rows(base, stored, scan)
                 for group in grouped(batches, rows=len(records), max_bytes=self._budget // GROUP_SHARE):
                     yield from merger.apply(group)
             yield from merger.inserts(READ_ROWS)
+
+    def _base_rows(self, base: DataFile, stored: pa.Schema, scan: ScanResult) -> Iterator[pa.RecordBatch]:
+        """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base), which parts of rows are
+        nothing without.
+        """
+        batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, history=self.spec.history)
+        times, features = self.spec.commit_times, self.spec.config.features
+        if times is None or not features.incremental_filters_base or any(block.is_partial for block in scan.blocks):
+            return batches
+        return map(of_commit_times(times).apply, batches)
 
     def scan(self, file_slice: FileSlice) -> ScanResult:
         """The log blocks that count for this reader."""
         scan = scan_log_files(
             self.storage,
             file_slice.log_files,
-            self.spec.committed,
+            self.committed or self.spec.committed,
             latest_instant=self.spec.latest_instant,
             stop_at_newer=not reads_as_hudi_1(self.spec.config),
         )

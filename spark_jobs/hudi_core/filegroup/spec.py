@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.filegroup.output import OutputColumns
+from hudi_core.filegroup.reading_rules import partition_columns
+from hudi_core.filegroup.row_filter import RowFilter, of_commit_times, of_predicate
 from hudi_core.filegroup.validity import CommittedInstants, latest_read_instant
 
 if TYPE_CHECKING:
@@ -72,6 +77,40 @@ class ReaderSpec:
     def up_to(self, instant: str | None) -> ReaderSpec:
         """The same query reading no log block that was requested after `instant`."""
         return replace(self, latest_instant=instant)
+
+    @cached_property
+    def output(self) -> OutputColumns:
+        """The columns of the query's rows. Worked out once: for a wide table it takes longer than reading a small slice."""
+        merged = self.merge_logs and self.config.is_merge_on_read
+        return OutputColumns(self.config, self.schema, partition_columns(self.config, merged=merged, incremental=self.commit_times is not None))
+
+    @cached_property
+    def filters(self) -> tuple[RowFilter, ...]:
+        """What every row must pass. Raises UnsupportedError for commit times of a table whose rows do not tell theirs."""
+        found = []
+        if self.commit_times is not None:
+            if not self.config.populate_meta_fields:
+                raise UnsupportedError(
+                    "the table has no _hoodie_ columns, so no row says which commit wrote it",
+                    path=self.config.path,
+                    remedy="an incremental query needs hoodie.populate.meta.fields=true",
+                )
+            found.append(of_commit_times(self.commit_times))
+        if self.predicate is not None:
+            found.append(of_predicate(self.predicate, self.output.all, self.zone))
+        return tuple(found)
+
+    def to_text(self) -> str:
+        """The spec as JSON text, by which a process knows one that it has met before."""
+        return json.dumps(self.to_json())
+
+    @staticmethod
+    def from_text(text: str) -> ReaderSpec:
+        """The inverse of to_text; raises ConfigError for anything else."""
+        try:
+            return ReaderSpec.from_json(json.loads(text))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"a reader's spec is not what this version writes: {error!r}") from error
 
     def to_json(self) -> Json:
         """The spec as a JSON object. The table goes as its properties."""

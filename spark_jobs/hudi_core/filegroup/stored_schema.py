@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from hudi_core.codec.avro.from_arrow import avro_schema
@@ -14,21 +14,24 @@ from hudi_core.errors import StorageNotFoundError
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.table_schema import commit_label
 
 _FOOTER_KEYS: Final = ("parquet.avro.schema", "avro.schema")
 """Where parquet-avro keeps the schema that it wrote with, now and before Parquet 1.9."""
 _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA})
 
 
-def stored_schema(storage: Storage, commits: Iterable[tuple[Instant, CommitMetadata]]) -> AvroSchema | None:
+def stored_schema(
+    storage: Storage, commits: Iterable[tuple[Instant, CommitMetadata]], path_of: Callable[[Instant], str] = commit_label
+) -> AvroSchema | None:
     """The Avro record schema, without meta fields, of the first file that tells one; None when no file does.
 
     `commits` are the table's, latest first; each is looked at only when those before it wrote no file that still exists. Parquet base files
-    tell their schema in the footer, log files in their last data block. Raises FormatError for a path that leaves the table or a file that
-    is broken, StorageError.
+    tell their schema in the footer, log files in their last data block. `path_of` names a commit's file for messages. Raises
+    FormatError for a path that leaves the table or a file that is broken, StorageError.
     """
     for instant, metadata in commits:
-        metadata.check_paths(source=f"{instant.requested_time}.{instant.action}")
+        metadata.check_paths(source=path_of(instant))
         for stat in metadata.write_stats():
             if not stat.path:
                 continue

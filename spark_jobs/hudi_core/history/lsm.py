@@ -7,6 +7,7 @@ plan. Lists of instants are made of the first three columns alone; the bytes are
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final
@@ -29,6 +30,8 @@ _METADATA: Final = "metadata"
 _PLAN: Final = "plan"
 _CONTENT_ROWS: Final = 16
 """Rows whose content is held at once: the metadata of a wide commit can have some megabytes."""
+
+_REMEDY: Final = "restore the file from a copy; the instants that it holds are nowhere else"
 
 _Key = tuple[str, str]
 """Requested time and action."""
@@ -162,7 +165,7 @@ class LsmHistory:
             # Not StorageNotFoundError: a file that the snapshot names is never just absent.
             remedy = "if an archiver compacted the history meanwhile, run again; else restore the file"
             raise CorruptFileError("the archive's manifest names this file, which is not there", path=file.path, remedy=remedy) from error
-        with source, ParquetBaseFile(source, file.path) as parquet:
+        with source, _restorable(), ParquetBaseFile(source, file.path) as parquet:
             for name in columns:
                 field = parquet.schema.field(name) if name in parquet.schema.names else None
                 kind = pa.binary() if name in (_METADATA, _PLAN) else pa.string()
@@ -171,12 +174,21 @@ class LsmHistory:
             yield from parquet.batches(columns) if rows is None else parquet.batches(columns, rows)
 
 
+@contextmanager
+def _restorable() -> Iterator[None]:
+    """Gives damage of an archive's file its remedy: no commit can be rolled back for it, as the archive holds many."""
+    try:
+        yield
+    except CorruptFileError as error:
+        raise CorruptFileError(error.message, path=error.path, remedy=_REMEDY) from error
+
+
 def _texts(batch: pa.RecordBatch, column: str, file: HistoryFile) -> list[str]:
     values = batch.column(column)
     if values.null_count:
-        raise CorruptFileError(f"an archived instant has no {column}", path=file.path, remedy="restore the file from a copy")
+        raise CorruptFileError(f"an archived instant has no {column}", path=file.path, remedy=_REMEDY)
     try:
         texts: list[str] = values.to_pylist()
     except UnicodeDecodeError as error:
-        raise CorruptFileError(f"the {column} of an archived instant is not UTF-8", path=file.path, remedy="restore the file from a copy") from error
+        raise CorruptFileError(f"the {column} of an archived instant is not UTF-8", path=file.path, remedy=_REMEDY) from error
     return texts

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,8 @@ from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.pretty_json import load_object
+
+log = logging.getLogger(__name__)
 
 VERSION_FILE: Final = "_version_"
 MAX_MANIFEST_BYTES: Final = 16 << 20
@@ -28,12 +31,20 @@ _REMEDY: Final = "restore the file from a copy; the instants that it lists are n
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the snapshot: `path` below the storage's root, the first and last requested time in it, both inclusive, and its level."""
+    """A file of the snapshot: `path` below the storage's root, the first and last requested time in it, both inclusive, its level, and its
+    bytes as the manifest says.
+    """
 
     path: str
     begin: str
     end: str
     level: int
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return self.path.rsplit("/", 1)[-1]
 
     def overlaps(self, after: str | None, up_to: str | None) -> bool:
         """Whether the file can hold an instant requested after `after` (exclusive) and at or before `up_to`."""
@@ -46,9 +57,12 @@ def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
     Raises CorruptFileError when a manifest is missing that the version file names, is no manifest, or names a file that cannot be one of
     the archive's; StorageError when the storage fails.
     """
-    version = _latest_version(storage, folder)
-    if version is None:
-        return []
+    version = latest_version(storage, folder)
+    return [] if version is None else read_manifest(storage, folder, version)
+
+
+def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFile]:
+    """The files of one snapshot, oldest first. Raises CorruptFileError when it is missing or damaged."""
     path = f"{folder}/manifest_{version}"
     try:
         data = storage.read_range(path, ByteRange(0, MAX_MANIFEST_BYTES + 1))
@@ -61,7 +75,10 @@ def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
 
 def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
     """The files that a manifest's JSON names, as paths in `folder`, oldest first. Raises CorruptFileError naming `path`."""
-    entries = load_object(data, path=path).get("files")
+    try:
+        entries = load_object(data, path=path).get("files")
+    except CorruptFileError as error:
+        raise CorruptFileError(error.message, path=path, remedy=_REMEDY) from error
     if not isinstance(entries, list):
         raise CorruptFileError("the manifest has no list of files", path=path, remedy=_REMEDY)
     found: dict[str, HistoryFile] = {}
@@ -72,18 +89,39 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
         match = _FILE.match(check_file_name(name, source=path))
         if match is None or match["begin"] > match["end"]:
             raise CorruptFileError(f"the manifest names {name!r}, which is no file of the archive", path=path, remedy=_REMEDY)
-        found[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]))
+        found[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), _size(entry))
     return sorted(found.values(), key=lambda file: (file.begin, file.end, file.level))
 
 
-def _latest_version(storage: Storage, folder: str) -> int | None:
-    """What the version file says; while it is being replaced, or when it is unreadable, the largest manifest there is (as in Hudi)."""
+def latest_version(storage: Storage, folder: str) -> int | None:
+    """What the version file says; else the largest manifest there is (LSMTimeline.latestSnapshotVersion).
+
+    An archiver that replaces the version file deletes it first, so that its absence is nothing to speak of; other content is, and is warned of.
+    """
+    path = f"{folder}/{VERSION_FILE}"
     try:
-        text = storage.read_range(f"{folder}/{VERSION_FILE}", ByteRange(0, _MAX_VERSION_BYTES))
+        text = storage.read_range(path, ByteRange(0, _MAX_VERSION_BYTES))
     except StorageNotFoundError:
         text = b""
     digits = text.strip()
     if digits.isdigit() and len(digits) < 10:
         return int(digits)
-    versions = [int(match[1]) for info in storage.list_files(folder) for match in [_MANIFEST.match(info.name)] if match is not None]
-    return max(versions, default=None)
+    if digits:
+        log.warning("%s holds %r, which is no version; the largest manifest is read instead, as Hudi does", path, digits)
+    return max(manifest_versions(storage, folder), default=None)
+
+
+def manifest_versions(storage: Storage, folder: str) -> list[int]:
+    """The versions of all manifests there are, in no order."""
+    return [int(match[1]) for info in storage.list_files(folder) for match in [_MANIFEST.match(info.name)] if match is not None]
+
+
+def history_files(storage: Storage, folder: str) -> list[str]:
+    """The names of all Parquet files of the archive, those of no snapshot included."""
+    return sorted(name for name in storage.list_names(folder) if _FILE.match(name) is not None)
+
+
+def _size(entry: dict[str, object]) -> int:
+    """The length that the manifest gives; Hudi uses it to choose what to merge, and so nothing depends on its being right."""
+    size = entry.get("fileLen")
+    return size if isinstance(size, int) and size > 0 else 0

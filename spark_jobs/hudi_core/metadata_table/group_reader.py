@@ -19,6 +19,7 @@ from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.frames import ReadAt
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.log_blocks import BlockFilter, LiveBlock, live_blocks
+from hudi_core.metadata_table.missing import DAMAGED
 from hudi_core.metadata_table.record import MetadataCodec, schema_text
 from hudi_core.metadata_table.slices import MergedSlice
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
@@ -109,6 +110,13 @@ class GroupReader(Generic[T]):
         return self._merged(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
 
     def _merged(self, cells: _Cells, dropped: Callable[[_Deletes], Iterable[bytes]]) -> dict[bytes, T]:
+        try:
+            return self._merge(cells, dropped)
+        except CorruptFileError as error:
+            # Of a user table's log file one would roll back the instant that wrote it; the metadata table has a simpler cure.
+            raise CorruptFileError(error.message, path=error.path, remedy=DAMAGED) from error
+
+    def _merge(self, cells: _Cells, dropped: Callable[[_Deletes], Iterable[bytes]]) -> dict[bytes, T]:
         merged: dict[bytes, T] = {}
         rules = self._rules
         for source in self._sources:

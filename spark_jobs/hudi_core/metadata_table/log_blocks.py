@@ -23,13 +23,13 @@ _REMEDY = "read the table without its metadata table; drop it and let Hudi's wri
 class BlockFilter:
     """Which data blocks count: instants that are `committed` on the metadata table's own timeline and in `valid`; nothing after `latest`.
 
-    `stops_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else only that block is passed over, as in 1.x.
+    `stop_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else only that block is passed over, as in 1.x.
     """
 
     committed: Callable[[str], bool]
     valid: frozenset[str]
     latest: str
-    stops_at_newer: bool = True
+    stop_at_newer: bool = True
 
     def accepts(self, instant: str) -> bool:
         """Whether a block of this instant counts, if it is not after `latest`."""
@@ -68,7 +68,7 @@ def live_blocks(logs: Iterable[FileInfo], open_log: OpenLog, blocks: BlockFilter
     """
     readers: dict[str, ReadAt] = {}
     met = _walk_all(logs, open_log, readers)
-    scan = scan_blocks(met, blocks.accepts, latest_instant=blocks.latest, stop_at_newer=blocks.stops_at_newer, types=_TYPES, remedy=_REMEDY)
+    scan = scan_blocks(met, blocks.accepts, latest_instant=blocks.latest, stop_at_newer=blocks.stop_at_newer, types=_TYPES, remedy=_REMEDY)
     if scan.corrupt:
         first = scan.corrupt[0]
         raise CorruptFileError(f"damaged block at byte {first.offset}: {first.reason}", path=first.path, remedy=_REMEDY)

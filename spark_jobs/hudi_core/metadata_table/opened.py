@@ -6,16 +6,20 @@ from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, MetadataUnavailableError
+from hudi_core.filegroup.reading_rules import reads_as_hudi_1
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT
 from hudi_core.metadata_table.group_reader import GroupReader, RecordRules, T
 from hudi_core.metadata_table.log_blocks import BlockFilter
+from hudi_core.metadata_table.missing import refuse_missing
 from hudi_core.metadata_table.partition import HashedPart, MetadataPartition
 from hudi_core.metadata_table.slices import merged_slices
 from hudi_core.metadata_table.validity import SOLO_COMMIT, rolled_back_by, valid_instants
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
+from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.query import Timeline
 
 
@@ -27,11 +31,13 @@ class OpenedMetadataTable:
         self.storage = storage
         self.config = config
         self.data_timeline = data_timeline
+        self._stats: dict[Instant, tuple[WriteStat, ...]] = {}
 
     def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
         """The file groups of partition `name`, sorted by file id.
 
-        Raises MetadataUnavailableError when the table's properties do not list the partition, or there is no metadata table to read.
+        Raises MetadataUnavailableError when the table's properties do not list the partition, or there is no metadata table to read;
+        CorruptFileError when a file is gone that they need.
         """
         if name not in self.config.metadata_partitions:
             raise MetadataUnavailableError(
@@ -40,7 +46,11 @@ class OpenedMetadataTable:
                 remedy="read it without that index" if name != FILES_PARTITION else "read it without the metadata table",
             )
         folder = self.folder(name)
-        slices = merged_slices(folder, self.storage.list_files(folder), self.timeline, self._own_config.layout_version)
+        timeline, own = self.timeline, self._own_config
+        files = self.storage.list_files(folder)
+        slices = merged_slices(folder, files, timeline, own.layout_version)
+        if own.features.log_name_has_own_instant:
+            refuse_missing(folder, files, slices, timeline, self._stats_of)
         return [GroupReader(self.storage, item, self._blocks, rules) for item in slices]
 
     def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
@@ -81,6 +91,12 @@ class OpenedMetadataTable:
             )
         return timeline
 
+    def _stats_of(self, commit: Instant) -> tuple[WriteStat, ...]:
+        """A commit of the metadata table, read once for all partitions."""
+        if commit not in self._stats:
+            self._stats[commit] = tuple(ActiveTimeline(self.storage, self._own_config, ROOT).read_commit(commit).write_stats())
+        return self._stats[commit]
+
     @cached_property
     def _own_config(self) -> TableConfig:
         try:
@@ -101,5 +117,5 @@ class OpenedMetadataTable:
             committed=lambda instant: instant not in pending and commits.contains_or_before_start(instant),
             valid=valid_instants(self.data_timeline, timeline, lambda instant: rolled_back_by(data, instant), suffixes=features.metadata_suffixes),
             latest="" if last is None else last.requested_time,
-            stops_at_newer=not features.unified_reader,
+            stop_at_newer=not reads_as_hudi_1(self._own_config),
         )

@@ -177,5 +177,5 @@ class MetadataTable:
         if schema is None:
             active = ActiveTimeline(self._opened.storage, self._opened.config)
             created = self._opened.config.raw.get("hoodie.table.create.schema")
-            schema = schema_of(self._opened.data_timeline, active.read_details, create_schema=created)
+            schema = schema_of(self._opened.data_timeline, active.read_details, create_schema=created, path_of=active.path_of)
         return statistics.ColumnTypes(schema)

@@ -54,13 +54,11 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     view = context.view(context.listing(metadata), timeline)
     finder = _ChangeFinder(context, timeline, view)
     changes = [change for instant, commit in commits.metadata.items() for change in finder.changes(instant, commit)]
-    if request.partitions is not None:
-        changes = [change for change in changes if change.partition in request.partitions]
     finder.check(changes)
     common = {
         "uri": context.uri,
         "storage_options": dict(context.storage_options),
-        "reader": reader_spec(context, table_schema(context, timeline), timeline, merge_logs=True).to_json(),
+        "reader": reader_spec(context, table_schema(context, timeline), timeline, merge_logs=True).to_text(),
         "changes": {"columns": output.names, "predicate": None if predicate is None else predicate.json},
     }
     return ReadPlan(output, common, tuple(change.to_json() for change in changes), sum(len(change.files()) for change in changes))

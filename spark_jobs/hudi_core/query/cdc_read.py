@@ -7,7 +7,7 @@ the slice. Rows of images that are all new or all gone are streamed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +57,7 @@ class ChangeReader:
         # Not by the spec's latest instant: Hudi 0.15 ends a scan at the first newer block, and the command block of a rollback may be newer
         # than the commit whose blocks follow it.
         committed = self.spec.committed.up_to(image.up_to, inclusive=image.inclusive)
-        return SliceReader(self.storage, replace(self.spec, committed=committed))
+        return SliceReader(self.storage, self.spec, committed=committed)
 
     def _rows(self, image: Image) -> Iterator[pa.RecordBatch]:
         return self._reader(image).read(image.file_slice)

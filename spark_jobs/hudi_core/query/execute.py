@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from hudi_core.model.engine import Json
     from hudi_core.storage.base import Storage
 
+_QUERIES: Final = 8
+"""How many queries a process keeps ready, each some hundred kilobytes. Getting ready takes 0.7 ms, for a table of 300 columns 14 ms."""
+
 
 def read_split(common: Json, split: Json, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
@@ -34,33 +38,49 @@ def read_split(common: Json, split: Json, storage: Storage | None = None) -> Ite
     broken or not supported.
     """
     try:
-        uri, options, spec = common["uri"], common["storage_options"], ReaderSpec.from_json(common["reader"])
+        uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])
         changes = common.get("changes")
     except (KeyError, TypeError) as error:
         raise ConfigError(f"a read's splits are not what this version writes: {error!r}") from error
     opened = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
-        yield from _changes(ChangeReader(opened, spec), changes, split)
+        yield from _changes(ChangeReader(opened, prepared.spec), changes, split)
     elif REPLACED_BY in common:
-        schema = SliceReader(opened, spec).output_schema()
-        kept = spec if split.get(REPLACED_BY) is None else replace(spec, commit_times=None)
-        yield from flagged(_rows(opened, kept, split), split, schema)
+        schema = SliceReader(opened, prepared.spec).output_schema()
+        kept = prepared if split.get(REPLACED_BY) is None else prepared.of_any_commit
+        yield from flagged(kept.rows(opened, split), split, schema)
     else:
-        yield from _rows(opened, spec, split)
+        yield from prepared.rows(opened, split)
 
 
-def _rows(storage: Storage, spec: ReaderSpec, split: Json) -> Iterator[pa.RecordBatch]:
-    return SliceReader(storage, spec).read(slice_from_json(split), row_groups=_row_groups(storage, spec))
+@dataclass(frozen=True)
+class _Prepared:
+    """A query's reader, and what it works out before the first slice: columns, filters and the choice of row groups."""
+
+    spec: ReaderSpec
+
+    def rows(self, storage: Storage, split: Json) -> Iterator[pa.RecordBatch]:
+        return SliceReader(storage, self.spec).read(slice_from_json(split), row_groups=self._row_groups)
+
+    @cached_property
+    def of_any_commit(self) -> _Prepared:
+        """The same query without its range of commits."""
+        return _Prepared(replace(self.spec, commit_times=None))
+
+    @cached_property
+    def _row_groups(self) -> RowGroups | None:
+        """What rules out row groups of base files that are read alone."""
+        spec = self.spec
+        if spec.predicate is None:
+            return None
+        incremental, renamed = spec.commit_times is not None, renamed_columns(spec.history)
+        bound = bind(from_json(spec.predicate), spec.output.all, zone=spec.zone)
+        return row_group_chooser(bound, spec.config, merged=spec.merge_logs, incremental=incremental, by_other_name=renamed)
 
 
-def _row_groups(storage: Storage, spec: ReaderSpec) -> RowGroups | None:
-    """What rules out row groups of base files that are read alone."""
-    if spec.predicate is None:
-        return None
-    every = SliceReader(storage, replace(spec, columns=None)).output_schema()
-    incremental, renamed = spec.commit_times is not None, renamed_columns(spec.history)
-    bound = bind(from_json(spec.predicate), every, zone=spec.zone)
-    return row_group_chooser(bound, spec.config, merged=spec.merge_logs, incremental=incremental, by_other_name=renamed)
+@lru_cache(maxsize=_QUERIES)
+def _prepared(text: str) -> _Prepared:
+    return _Prepared(ReaderSpec.from_text(text))
 
 
 def _changes(reader: ChangeReader, wanted: Json, split: Json) -> Iterator[pa.RecordBatch]:

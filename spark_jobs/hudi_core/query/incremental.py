@@ -1,8 +1,9 @@
 """Incremental queries: the rows that the commits of a range wrote, as the last of them left each (IncrementalRelation and
 MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x).
 
-Read are the file groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range. In Hudi 0.15 a slice
-is made of the files that the commits name; in 1.x, whose logs may hold parts of rows, of all its files.
+Read are the file groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range. In table versions 6
+and 9 a slice is made of the files that the commits name; in version 8, and where their log blocks hold parts of rows, which mean nothing
+without the rows below, of all its files.
 File groups that a commit of the range replaced are left out. Where a file is gone, the option of Hudi decides between an error and a scan
 of the latest snapshot, which shows each row only if nothing wrote it again after the range.
 """
@@ -19,6 +20,7 @@ from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.commit_range import CommitRange, commits_in_range
 from hudi_core.query.context import ReadContext
+from hudi_core.query.partial_slices import partial_groups
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.replaced_plan import combined, with_flag_column
 from hudi_core.query.replaced_slices import replaced_groups, slice_before_replacement
@@ -36,25 +38,30 @@ from hudi_core.view.slicing import slicing_for
 
 
 class CommitListing:
-    """The files that commits say they wrote, as a view.listing.FileListing; sizes are the commits', modification times 0."""
+    """The files that commits say they wrote, as a view.listing.FileListing. Sizes are those of the table's listing; of a file that is gone,
+    the commit's. Modification times are 0.
+    """
 
-    def __init__(self, commits: CommitRange) -> None:
-        self._files: dict[str, dict[str, FileInfo]] = {}
+    def __init__(self, commits: CommitRange, listing: FileListing) -> None:
+        self._sizes: dict[str, dict[str, int]] = {}
+        self._listing = listing
         for commit in commits.metadata.values():
             for partition, stats in commit.partition_to_write_stats.items():
-                files = self._files.setdefault(partition, {})
+                sizes = self._sizes.setdefault(partition, {})
                 for stat in stats:
                     name = stat.path.rsplit("/", 1)[-1]
                     if parse_data_file(name) is not None:
-                        files[name] = FileInfo(join(partition, name), stat.file_size_in_bytes, 0.0)
+                        sizes[name] = stat.file_size_in_bytes
 
     def partitions(self) -> list[str]:
         """The partitions that the commits wrote to, sorted."""
-        return sorted(self._files)
+        return sorted(self._sizes)
 
     def files(self, partition: str) -> list[FileInfo]:
         """The files that they wrote there, sorted by path."""
-        return sorted(self._files.get(partition, {}).values(), key=lambda info: info.path)
+        written = self._sizes.get(partition, {})
+        present = {info.name: info.size for info in self._listing.files(partition)} if written else {}
+        return [FileInfo(join(partition, name), present.get(name, written[name]), 0.0) for name in sorted(written)]
 
 
 def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
@@ -66,21 +73,23 @@ def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)
     last = commits.last
-    schema = table_schema(context, timeline, last if END_SCHEMA.read(context.options) else None)
+    schema_end = last if END_SCHEMA.read(context.options) else None
+    schema = table_schema(context, timeline, schema_end)
     metadata = context.metadata_table(request.metadata, timeline, schema)
     listing = context.listing(metadata)
     seen, slices = _slices(context, timeline, commits, listing)
-    spec = reader_spec(context, schema, seen, merge_logs=True, commit_times=commits.requested_times)
+    schemas = timeline if schema_end is None else timeline.up_to(schema_end)
+    spec = reader_spec(context, schema, seen, merge_logs=True, commit_times=commits.requested_times, schemas=schemas)
     if not REPORT_REPLACED.read(context.options):
-        return _of_partitions(SlicesPlanner(context, request, spec, metadata, current=False), request, slices)
+        return _of_partitions(SlicesPlanner(context, request, spec, metadata, current=False), slices)
     asked = with_flag_column(request, SliceReader(context.storage, spec).output_schema())
     planner = SlicesPlanner(context, asked, spec, metadata, current=False)
     before, instants = _replaced(context, timeline, commits, listing)
-    return combined(_of_partitions(planner, request, slices), _of_partitions(planner, request, before), instants)
+    return combined(_of_partitions(planner, slices), _of_partitions(planner, before), instants)
 
 
-def _of_partitions(planner: SlicesPlanner, request: ReadRequest, slices: list[FileSlice]) -> ReadPlan:
-    wanted = frozenset(planner.partitions(request.partitions or sorted({item.file_group.partition for item in slices})))
+def _of_partitions(planner: SlicesPlanner, slices: list[FileSlice]) -> ReadPlan:
+    wanted = frozenset(planner.partitions(sorted({item.file_group.partition for item in slices})))
     return planner.plan([item for item in slices if item.file_group.partition in wanted])
 
 
@@ -109,7 +118,7 @@ def _slices(context: ReadContext, timeline: Timeline, commits: CommitRange, list
     full_scan = FULL_SCAN.read(context.options)
     if full_scan is None:
         full_scan = context.config.features.incremental_full_scan
-    written = _written_slices(context, of_range, commits)
+    written = _written_slices(context, of_range, commits, listing)
     missing = _missing(written, listing)
     if full_scan and (commits.archived or missing is not None):
         return timeline, _latest(context, timeline, listing)
@@ -119,29 +128,44 @@ def _slices(context: ReadContext, timeline: Timeline, commits: CommitRange, list
             path=missing,
             remedy=f"begin later, or set {FULL_SCAN.name}=true to read what the latest snapshot still has of it",
         )
-    if context.config.features.unified_reader:
-        return _whole_slices(context, timeline, commits, listing, written)
-    return of_range, written
+    whole = _whole_groups(context, written)
+    if not whole:
+        return of_range, written
+    then, slices = _whole_slices(context, timeline, commits, listing, whole)
+    slices += [item for item in written if item.file_group not in whole]
+    return then, sorted(slices, key=lambda item: item.file_group)
 
 
-def _written_slices(context: ReadContext, of_range: Timeline, commits: CommitRange) -> list[FileSlice]:
+def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[FileGroupId]:
+    """The file groups of `written` that are read with the files below those of the range.
+
+    Hudi 1.2.0, by whom version 9 goes, does so with none, and fails (ClassCastException) on parts of rows that lie on no whole ones.
+    """
+    features = context.config.features
+    if features.incremental_whole_groups:
+        return frozenset(item.file_group for item in written)
+    if features.hudi_1_log_headers and context.config.is_merge_on_read:
+        return partial_groups(context.storage, written)
+    return frozenset()
+
+
+def _written_slices(context: ReadContext, of_range: Timeline, commits: CommitRange, listing: FileListing) -> list[FileSlice]:
     """The newest slices of the file groups that the commits wrote, made of the files that they wrote alone."""
     replaced = replaced_file_groups(of_range, lambda instant: commits.metadata[instant])
     completions = {instant.requested_time: instant.completed_at for instant in commits.instants}
     slicing = slicing_for(context.config.layout_version, of_range, completions.get)
     pending = PendingWork(context.active.read_plans(of_range))
-    view = FileSystemView(CommitListing(commits), of_range, pending, replaced, slicing)
+    view = FileSystemView(CommitListing(commits, listing), of_range, pending, replaced, slicing)
     return [item for partition in view.partitions() for item in view.latest_merged_slices(partition, commits.last)]
 
 
 def _whole_slices(
-    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing, written: list[FileSlice]
+    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing, groups: frozenset[FileGroupId]
 ) -> tuple[Timeline, list[FileSlice]]:
-    """The same file groups as they were when the last commit of the range completed: logs may hold parts of rows only (Hudi 1.x)."""
+    """The file groups as they were when the last commit of the range completed, and the timeline then."""
     end = max(instant.completed_at for instant in commits.instants)
     then = as_of_completion(timeline, end)
     view = context.view(listing, then)
-    groups = {item.file_group for item in written}
     partitions = sorted({group.partition for group in groups})
     slices = [item for partition in partitions for item in view.latest_merged_slices(partition) if item.file_group in groups]
     return then, slices

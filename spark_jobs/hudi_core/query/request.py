@@ -21,7 +21,7 @@ class ReadRequest:
     """One query. `columns` None is all columns; `where` is a predicate in SQL text of `dialect`.
 
     `as_of`: an instant or a date, for snapshot and read_optimized. `begin` (exclusive) and `end` (inclusive, None is the latest): instants in
-    table version 6, completion times from 8 on; for incremental and cdc. `partitions` limits the query to these partition paths.
+    table version 6, completion times from 8 on; for incremental and cdc.
     """
 
     query: Query = "snapshot"
@@ -32,7 +32,6 @@ class ReadRequest:
     end: str | None = None
     where: str | None = None
     dialect: str = "spark"
-    partitions: tuple[str, ...] | None = None
 
     @staticmethod
     def of(
@@ -45,7 +44,6 @@ class ReadRequest:
         end: str | None = None,
         where: str | None = None,
         dialect: str = "spark",
-        partitions: Sequence[str] | None = None,
     ) -> ReadRequest:
         """A checked request; raises ConfigError for a word that is not known and for times that the query has no use for."""
         if query not in get_args(Query):
@@ -67,5 +65,4 @@ class ReadRequest:
             if ranged and not (value.isascii() and value.isdigit()):
                 raise ConfigError(f"{name} is {value!r}, which is no time of a timeline", remedy="the times of a range are runs of digits")
         chosen = None if columns is None else tuple(columns)
-        limited = None if partitions is None else tuple(partitions)
-        return ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect, limited)  # type: ignore[arg-type]
+        return ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect)  # type: ignore[arg-type]

@@ -48,8 +48,9 @@ def table_schema(context: ReadContext, timeline: Timeline, up_to: str | None = N
         seen,
         context.active.read_details,
         create_schema=created,
-        stored=lambda: stored_schema(context.storage, written),
+        stored=lambda: stored_schema(context.storage, written, context.active.path_of),
         archived=lambda: older,
+        path_of=context.active.path_of,
     )
 
 
@@ -61,9 +62,13 @@ def reader_spec(
     merge_logs: bool,
     commit_times: frozenset[str] | None = None,
     up_to: str | None = None,
+    schemas: Timeline | None = None,
 ) -> ReaderSpec:
-    """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel."""
-    history = internal_schema_history(context.storage, timeline)
+    """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
+
+    `schemas` is the timeline that `schema` is of, where that is another one: a column's name in older files is known from it.
+    """
+    history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
     spec = ReaderSpec.for_query(
         context.config,
         schema,
@@ -128,4 +133,4 @@ class SlicesPlanner:
     def common(self) -> Json:
         """What all splits share."""
         context = self._context
-        return {"uri": context.uri, "storage_options": dict(context.storage_options), "reader": self.spec.to_json()}
+        return {"uri": context.uri, "storage_options": dict(context.storage_options), "reader": self.spec.to_text()}

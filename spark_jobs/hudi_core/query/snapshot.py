@@ -23,7 +23,7 @@ def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
     spec = reader_spec(context, schema, timeline, merge_logs=merged, up_to=as_of)
     planner = SlicesPlanner(context, request, spec, metadata, current=as_of is None)
     view = context.view(context.listing(metadata), timeline)
-    partitions = planner.partitions(view.partitions() if request.partitions is None else request.partitions)
+    partitions = planner.partitions(view.partitions())
     return planner.plan([item for partition in partitions for item in query_slices(view, partition, as_of, merged=merged)])
 
 

@@ -23,6 +23,13 @@ def test_the_path_is_said_once() -> None:
     assert str(HudiError("a/b.parquet is cut", path="a/b.parquet")) == "a/b.parquet is cut"
 
 
+def test_what_is_damaged_gone_or_refused_has_a_remedy_that_its_raiser_may_better() -> None:
+    for kind in KINDS:
+        if issubclass(kind, errors.FormatError | errors.StorageNotFoundError):
+            assert kind("it is so", path="a").remedy
+            assert pickle.loads(pickle.dumps(kind("it is so", remedy="mend it"))).remedy == "mend it"
+
+
 def test_exit_codes() -> None:
     bad = {
         "ConfigError",

@@ -17,7 +17,7 @@ from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 MAGIC = b"Obj\x01"
-_SYNC_BYTES = 16
+SYNC_BYTES = 16
 
 
 def is_container(data: bytes) -> bool:
@@ -31,6 +31,22 @@ def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]
     Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container; both name `path`.
     """
     reader = Reader(data, path)
+    schema, sync = read_header(reader)
+    records: list[Any] = []
+    while not reader.at_end():
+        count, size = reader.zigzag(), reader.zigzag()
+        if count < 0:
+            raise reader.fail(f"block of {count} records")
+        block = reader.bytes(size)
+        records.extend(_read_block(schema, block, count, path))
+        if reader.bytes(SYNC_BYTES) != sync:
+            raise reader.fail("sync marker differs from the header's")
+    return schema, records
+
+
+def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
+    """The writer's schema and the sync marker, with `reader` left at the first block. Raises as read_container."""
+    path = reader.path
     if reader.remaining < len(MAGIC) or reader.bytes(len(MAGIC)) != MAGIC:
         raise CorruptFileError("not an Avro container: it does not start with 'Obj'", path=path, remedy="the file may be a write that was cut short")
     header = _read_metadata(reader)
@@ -39,18 +55,7 @@ def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]
         raise UnsupportedError(
             f"Avro container is compressed with {codec.decode('utf-8', 'replace')!r}; Hudi writes these files uncompressed", path=path
         )
-    schema = parse_schema(_text(header.get("avro.schema"), path), path=path)
-    sync = reader.bytes(_SYNC_BYTES)
-    records: list[Any] = []
-    while not reader.at_end():
-        count, size = reader.zigzag(), reader.zigzag()
-        if count < 0:
-            raise reader.fail(f"block of {count} records")
-        block = reader.bytes(size)
-        records.extend(_read_block(schema, block, count, path))
-        if reader.bytes(_SYNC_BYTES) != sync:
-            raise reader.fail("sync marker differs from the header's")
-    return schema, records
+    return parse_schema(_text(header.get("avro.schema"), path), path=path), reader.bytes(SYNC_BYTES)
 
 
 def write_container(schema: dict[str, Any], records: list[Any]) -> bytes:
@@ -58,15 +63,35 @@ def write_container(schema: dict[str, Any], records: list[Any]) -> bytes:
 
     Raises FormatError when a record does not fit the schema.
     """
-    text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode()
-    codec = codec_of(schema)
+    text, codec = schema_bytes(schema), codec_of(schema)
     body = b"".join(codec.encode(record) for record in records)
-    sync = hashlib.sha256(text + body).digest()[:_SYNC_BYTES]
+    return assemble(text, len(records), body)
+
+
+def schema_bytes(schema: dict[str, Any]) -> bytes:
+    """The schema as the header holds it."""
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def assemble(schema_text: bytes, count: int, body: bytes | bytearray) -> bytes:
+    """The container of one block that holds `count` records, encoded in `body`; the header alone when there are none."""
+    digest = hashlib.sha256(schema_text)
+    digest.update(body)
+    sync = digest.digest()[:SYNC_BYTES]
     key = b"avro.schema"
-    header = MAGIC + encode_zigzag(1) + encode_zigzag(len(key)) + key + encode_zigzag(len(text)) + text + encode_zigzag(0) + sync
-    if not records:
-        return header
-    return header + encode_zigzag(len(records)) + encode_zigzag(len(body)) + body + sync
+    pieces: list[bytes | bytearray] = [
+        MAGIC,
+        encode_zigzag(1),
+        encode_zigzag(len(key)),
+        key,
+        encode_zigzag(len(schema_text)),
+        schema_text,
+        encode_zigzag(0),
+        sync,
+    ]
+    if count:
+        pieces += [encode_zigzag(count), encode_zigzag(len(body)), body, sync]
+    return b"".join(pieces)
 
 
 def _read_metadata(reader: Reader) -> dict[str, bytes]:

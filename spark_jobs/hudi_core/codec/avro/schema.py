@@ -92,11 +92,6 @@ def incompatibilities(writer: AvroSchema, reader: AvroSchema, *, path: str) -> l
     return found
 
 
-def is_reader_compatible(writer: AvroSchema, reader: AvroSchema, *, path: str) -> bool:
-    """Whether data of `writer` can be read as `reader`."""
-    return not incompatibilities(writer, reader, path=path)
-
-
 def _compare(writer: AvroType, reader: AvroType, where: str, found: list[str]) -> None:
     at = where or "the record"
     if writer.nullable and not reader.nullable:

@@ -41,7 +41,7 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
     if len(data) != TRAILER_SIZE:
         raise CorruptFileError(f"HFile of {size} bytes has no whole trailer", path=path)
     if data[: len(MAGIC)] != MAGIC:
-        raise CorruptFileError(f"HFile of {size} bytes does not end with a trailer", path=path, remedy="the file is truncated or is no HFile")
+        raise CorruptFileError(f"HFile of {size} bytes does not end with a trailer: it is cut, or no HFile", path=path)
     major = int.from_bytes(data[-3:], "big")
     if major != _MAJOR_VERSION:
         raise UnsupportedError(f"HFile version {major} is not supported", path=path, remedy="only version 3, which Hudi writes, can be read")

@@ -73,6 +73,11 @@ class LogBlock:
         return self.headers.get(HeaderKey.SCHEMA)
 
     @property
+    def is_partial(self) -> bool:
+        """Whether the records have only the columns of `schema`, and the rest of a row lies below (HoodieDataBlock.containsPartialUpdates)."""
+        return self.headers.get(HeaderKey.IS_PARTIAL, "false").lower() == "true"
+
+    @property
     def is_rollback(self) -> bool:
         """Whether this is a rollback command."""
         return self.type is BlockType.COMMAND and self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND

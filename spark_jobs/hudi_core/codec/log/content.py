@@ -49,11 +49,6 @@ class OrderingValue(NamedTuple):
     kind: str
     value: Any
 
-    @property
-    def is_natural(self) -> bool:
-        """Whether this is the int 0 that Hudi writes when a delete carries no ordering value: such a delete always wins."""
-        return self.kind == "int" and self.value == 0
-
 
 class DeleteRecord(NamedTuple):
     """An entry of a delete block; null key and partition stay None."""

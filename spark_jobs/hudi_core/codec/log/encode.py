@@ -16,16 +16,16 @@ _MAX_CONTENT = (1 << 31) - 1
 """Java holds a block's content in one byte array."""
 
 
-def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, table_version: int = 6) -> bytes:
+def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, hudi_1_headers: bool = False) -> bytes:
     """The whole block with its magic, an empty footer and the reverse pointer. Header entries go by ascending ordinal.
 
-    Raises FormatError for a type that is never written, for a header that readers of `table_version` do not know (Hudi 0.15 fails on
-    ordinals above 6), and for content that Java could not hold.
+    Raises FormatError for a type that is never written, for a header that readers may not know, and for content that Java could not
+    hold. `hudi_1_headers`: readers know those that Hudi 1.x added (config.versions); Hudi 0.15 fails on an ordinal above 6.
     """
     if kind is BlockType.CORRUPT:
         raise FormatError("a CORRUPT block exists only in a reader's view of a damaged file")
-    if table_version <= 6 and any(key > LAST_V6_HEADER for key in headers):
-        raise FormatError(f"log header {max(headers).name} is not known to readers of table version {table_version}")
+    if not hudi_1_headers and any(key > LAST_V6_HEADER for key in headers):
+        raise FormatError(f"log header {max(headers).name} is not known to readers before Hudi 1.0")
     if len(content) > _MAX_CONTENT:
         raise FormatError(f"log block content of {len(content)} bytes is above the {_MAX_CONTENT} that Hudi can read")
     entries = [(key, headers[key].encode()) for key in sorted(headers)]

@@ -11,7 +11,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import Bound, bind, depends_on_zone, kind_of
 from hudi_core.expr.leaves import Comparison, Known, Membership, Node, NullCheck
 from hudi_core.expr.sql import parse_predicate
-from hudi_core.expr.tree import MAX_DEPTH, Column, Compare, Expr, In, Literal, Not, Or, columns_of, operands
+from hudi_core.expr.tree import MAX_DEPTH, Column, Compare, Expr, In, Literal, Not, operands
 
 SCHEMA = pa.schema(
     [
@@ -177,7 +177,6 @@ def test_wall_time_is_of_the_zone() -> None:
 def test_what_is_known_without_rows(text: str, node: Node) -> None:
     found = bound(text)
     assert found.node == node
-    assert found.always_false == (node == Known(False))
 
 
 def test_membership_by_the_types_that_spark_compares_in() -> None:
@@ -207,12 +206,6 @@ def test_a_deep_tree_is_refused() -> None:
         expr = Not(expr)
     with pytest.raises(ConfigError, match="deeper than"):
         bind(expr, SCHEMA)
-
-
-def test_the_columns_of_a_tree() -> None:
-    expr = parse_predicate("lower(a.b) = 'x' OR NOT (c IS NULL AND d = e) OR f IN (1)")
-    assert columns_of(expr) == {("a", "b"), ("c",), ("d",), ("e",), ("f",)}
-    assert operands(Or(())) == ()
 
 
 def test_functions_of_local_time_depend_on_the_zone() -> None:

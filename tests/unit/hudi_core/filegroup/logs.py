@@ -58,7 +58,7 @@ def data(instant: str, rows: Iterable[tuple[str, int, str]], extra: dict[HeaderK
         for index, (key, ts, text) in enumerate(rows)
     ]
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(FULL), **(extra or {})}
-    return encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(made), table_version=9)
+    return encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(made), hudi_1_headers=True)
 
 
 def deletes(instant: str, keys: Iterable[tuple[str, OrderingValue | None]]) -> bytes:

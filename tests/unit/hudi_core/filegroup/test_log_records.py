@@ -170,7 +170,7 @@ def test_partial_blocks_merge_by_their_own_columns() -> None:
     codec = DatumCodec(schema)
     content = encode_avro_block([codec.encode({"_hoodie_record_key": "a", "id": "a", "ts": 9})])
     headers = {HeaderKey.INSTANT_TIME: "003", HeaderKey.SCHEMA: json.dumps(schema), HeaderKey.IS_PARTIAL: "true"}
-    partial = encode_block(BlockType.AVRO_DATA, headers, content, table_version=8)
+    partial = encode_block(BlockType.AVRO_DATA, headers, content, hudi_1_headers=True)
     scan = scan_log_files(storage, [put(storage, 1, data("002", [("a", 1, "kept")]), partial)], COMMITTED, latest_instant="009")
     policy = MergePolicy(("_hoodie_record_key",), ("ts",), Rules.EVENT_TIME)
     records = merge_logs(storage, scan, arrow_schema(FULL), policy, Ordering.of(policy, SCHEMA, path="p"), budget=1 << 20)

@@ -142,7 +142,7 @@ def test_garbage_is_no_log_file() -> None:
 )
 def test_blocks_that_no_log_of_rows_holds_are_refused(kind: BlockType, headers: dict[HeaderKey, str], error: type[Exception]) -> None:
     with pytest.raises(error, match=r"\.log\.1"):
-        scan([encode_block(kind, headers, b"", table_version=9)])
+        scan([encode_block(kind, headers, b"", hudi_1_headers=True)])
 
 
 def test_log_compaction_output_stands_where_its_newest_input_stood() -> None:

@@ -79,12 +79,12 @@ def columns(version: int, more: dict[str, str]) -> OutputColumns:
 
 
 def test_order_and_types_of_columns() -> None:
-    assert columns(6, SIMPLE).all().names == ["id", "country", "x", "day"], "behind the others, as Spark puts them"
-    assert columns(8, SIMPLE).all().names == ["id", "day", "country", "x"]
-    assert columns(8, SIMPLE).all().field("day").type == pa.int64()
-    assert columns(6, TIMESTAMP_CLASS).all().field("day").type == pa.string(), "the path's text"
-    assert columns(8, TIMESTAMP_TYPE).all().field("day").type == pa.string(), "the stored value as text"
-    assert columns(8, {"hoodie.table.partition.fields": "gone"}).all().field("gone").type == pa.string(), "a column that rows lack"
+    assert columns(6, SIMPLE).all.names == ["id", "country", "x", "day"], "behind the others, as Spark puts them"
+    assert columns(8, SIMPLE).all.names == ["id", "day", "country", "x"]
+    assert columns(8, SIMPLE).all.field("day").type == pa.int64()
+    assert columns(6, TIMESTAMP_CLASS).all.field("day").type == pa.string(), "the path's text"
+    assert columns(8, TIMESTAMP_TYPE).all.field("day").type == pa.string(), "the stored value as text"
+    assert columns(8, {"hoodie.table.partition.fields": "gone"}).all.field("gone").type == pa.string(), "a column that rows lack"
 
 
 def test_stored_rows_become_columns() -> None:

@@ -69,7 +69,9 @@ def test_the_latest_snapshot_counts(storage: MemoryStorage) -> None:
 
 
 @pytest.mark.parametrize("version", [b"", b"x", b"-1", b"99999999999999999999", None])
-def test_an_unreadable_version_file_falls_back_to_the_largest_manifest(storage: MemoryStorage, version: bytes | None) -> None:
+def test_an_unreadable_version_file_falls_back_to_the_largest_manifest(
+    storage: MemoryStorage, version: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
     storage.write(f"{FOLDER}/manifest_20", storage.read(f"{FOLDER}/manifest_3"))
     storage.write(f"{FOLDER}/manifest_4", b"{}")
     storage.write(f"{FOLDER}/manifest_21.tmp", b"{}")
@@ -77,6 +79,8 @@ def test_an_unreadable_version_file_falls_back_to_the_largest_manifest(storage: 
     if version is not None:
         storage.write(f"{FOLDER}/_version_", version)
     assert len(LsmHistory(storage, FOLDER).instants()) == 4
+    # Nothing is said of a version file that an archiver is just replacing.
+    assert [record.levelname for record in caplog.records] == (["WARNING"] if version else [])
 
 
 def test_only_files_of_the_range_are_opened(storage: MemoryStorage) -> None:

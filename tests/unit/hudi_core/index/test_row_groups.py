@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import bind
-from hudi_core.expr.rows import filter_batch
+from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Expr
 from hudi_core.index.row_groups import row_group_chooser
@@ -33,8 +33,8 @@ def test_the_row_groups_left_have_all_rows_that_match(batch: pa.RecordBatch, exp
     metadata, file = footer(pa.Table.from_batches([batch]), 3)
     chosen = None if choose is None else choose(metadata)
     read = file.read() if chosen is None else file.read_row_groups(chosen)
-    left = [row for part in read.cast(SCHEMA).to_batches() for row in filter_batch(bound, part).to_pylist()]
-    assert repr(left) == repr(filter_batch(bound, batch).to_pylist())
+    left = [row for part in read.cast(SCHEMA).to_batches() for row in part.filter(row_mask(bound, part)).to_pylist()]
+    assert repr(left) == repr(batch.filter(row_mask(bound, batch)).to_pylist())
 
 
 TABLE = pa.table({"a": pa.array(range(9), pa.int32()), "dt": ["x"] * 9, "u": [{"b": value} for value in range(9)]})

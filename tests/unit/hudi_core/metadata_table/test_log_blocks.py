@@ -64,7 +64,7 @@ def test_the_scan_ends_at_the_first_block_after_the_last_instant() -> None:
 
 
 def test_from_hudi_1_on_a_block_after_the_last_instant_is_passed_over() -> None:
-    passing = replace(FILTER, valid=FILTER.valid | {"9"}, stops_at_newer=False)
+    passing = replace(FILTER, valid=FILTER.valid | {"9"}, stop_at_newer=False)
     assert scan(data_block("1", a=5), data_block("9", b=6), data_block("2", c=7), blocks=passing) == {"a": 5, "c": 7}
 
 

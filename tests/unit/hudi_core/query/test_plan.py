@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError
+from hudi_core.filegroup import output
 from hudi_core.query.execute import read_split
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.table import HudiTable
@@ -45,6 +47,33 @@ def test_splits_are_read_by_whoever_gets_their_json(golden: Golden, version: str
     assert all(split["bytes"] > 0 for split in splits)
     if "columns" in asked:
         assert plan.schema.names == asked["columns"]
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.get("query", "snapshot"))
+def test_what_all_splits_share_is_worked_out_once(golden: Golden, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]) -> None:
+    options = {"hoodie.nobody.asked.before": str(asked)}
+    plan = HudiTable.open(str(golden("8", "cdc_mor").table), options=options).plan(**asked)
+    calls: list[AvroSchema] = []
+    resolved = output.arrow_schema
+
+    def counted(schema: AvroSchema, *, path: str) -> pa.Schema:
+        calls.append(schema)
+        return resolved(schema, path=path)
+
+    monkeypatch.setattr(output, "arrow_schema", counted)
+    assert len(plan.splits) > 1
+    assert rows(plan).num_rows
+    assert rows(plan).num_rows
+    assert len(calls) == 1
+
+
+def test_queries_that_share_a_process_do_not_mix(golden: Golden) -> None:
+    table = HudiTable.open(str(golden("8", "mor_basic").table))
+    asked = [{"columns": [name], "where": f"qty > {bound}"} for name in ("id", "qty") for bound in range(6)]
+    plans = [table.plan(**options) for options in asked]  # type: ignore[arg-type]
+    first = [rows(plan) for plan in plans]
+    assert len({found.num_rows for found in first}) > 1
+    assert [rows(plan) for plan in plans] == first
 
 
 def test_bytes_are_those_of_the_files(golden: Golden) -> None:
@@ -110,7 +139,13 @@ def test_a_split_cannot_lead_out_of_the_table(golden: Golden) -> None:
 def test_json_of_another_release_is_refused(golden: Golden, query: str) -> None:
     asked = {"begin": "000"} if query == "cdc" else {}
     plan = HudiTable.open(str(golden("9", "cdc_mor").table)).plan(query=query, **asked)  # type: ignore[arg-type]
-    for common, split in (({}, plan.splits[0]), ({**plan.common, "reader": {}}, plan.splits[0]), (plan.common, {}), (plan.common, {"partition": 3})):
+    for common, split in (
+        ({}, plan.splits[0]),
+        ({**plan.common, "reader": {}}, plan.splits[0]),
+        ({**plan.common, "reader": "{"}, plan.splits[0]),
+        (plan.common, {}),
+        (plan.common, {"partition": 3}),
+    ):
         with pytest.raises(ConfigError):
             list(read_split(common, split))
 

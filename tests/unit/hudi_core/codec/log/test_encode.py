@@ -23,11 +23,11 @@ def test_a_rollback_command_is_byte_for_byte_what_hudi_writes() -> None:
     )
 
 
-def test_headers_that_hudi_0_15_does_not_know_are_refused_for_version_6() -> None:
+def test_headers_that_hudi_0_15_does_not_know_are_refused_unless_readers_do() -> None:
     headers = {HeaderKey.INSTANT_TIME: "1", HeaderKey.IS_PARTIAL: "true"}
     with pytest.raises(FormatError, match="IS_PARTIAL"):
         encode_block(BlockType.AVRO_DATA, headers)
-    assert encode_block(BlockType.AVRO_DATA, headers, table_version=8)
+    assert encode_block(BlockType.AVRO_DATA, headers, hudi_1_headers=True)
 
 
 def test_corrupt_blocks_are_never_written() -> None:

@@ -1,0 +1,75 @@
+"""One instant for people: its plan and metadata decoded, of the timeline or of its archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, completed_action
+
+if TYPE_CHECKING:
+    from hudi_core.query.context import ReadContext
+    from hudi_core.timeline.active import ActiveTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class ShownInstant:
+    """An instant with its decoded files: `plan` is the requested one, `metadata` the completed one; None where there is no content.
+
+    `savepoint` is what the completed savepoint of the same instant says, None where there is none.
+    """
+
+    instant: Instant
+    plan: dict[str, Any] | None
+    metadata: dict[str, Any] | None
+    savepoint: dict[str, Any] | None = None
+
+
+def show_instant(context: ReadContext, instant: str, action: str | None = None) -> ShownInstant:
+    """The instant requested at `instant`; of several, that of `action`, else the commit, which a savepoint shares its instant with.
+
+    Actions compete as on the timeline: `compaction` also means its completed `commit`. Raises ConfigError for an action that does not
+    exist, and when neither the timeline nor its archive holds such an instant.
+    """
+    if action is not None and action not in KNOWN_ACTIONS:
+        raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(KNOWN_ACTIONS))}")
+    active: _Files = _ActiveFiles(context.active)
+    found = [(item, active) for item in context.active.load() if item.requested_time == instant]
+    if all(item.action == Action.SAVEPOINT for item, _ in found):
+        # The archival may take a commit and leave its savepoint (hoodie.archive.beyond.savepoint).
+        history = context.history()
+        found += [(item, history) for item in history.instants(None, instant) if item.requested_time == instant]
+    fitting = [place for place in found if action is None or completed_action(place[0].action) == completed_action(action)]
+    if not fitting:
+        there = ", ".join(item.action for item, _ in found)
+        raise ConfigError(
+            f"neither the timeline nor its archive holds {action if found else 'an instant'} {instant}",
+            path=context.active.folder,
+            remedy=f"there is: {there}" if found else "list the instants with `hudictl timeline --archived`",
+        )
+    chosen, files = min(fitting, key=lambda place: place[0].action == Action.SAVEPOINT)
+    savepoint = next((where.content(item) or None for item, where in found if item.action == Action.SAVEPOINT), None)
+    return ShownInstant(chosen, files.plan(chosen) or None, files.content(chosen) or None, savepoint)
+
+
+class _Files(Protocol):
+    def plan(self, instant: Instant) -> dict[str, Any]: ...
+
+    def content(self, instant: Instant) -> dict[str, Any]: ...
+
+
+class _ActiveFiles:
+    """What the active timeline's files say, in the words of history.archived.ArchivedTimeline."""
+
+    def __init__(self, active: ActiveTimeline) -> None:
+        self._active = active
+
+    def plan(self, instant: Instant) -> dict[str, Any]:
+        try:
+            return self._active.read_any(instant.requested_time, instant.pending_action, State.REQUESTED)
+        except StorageNotFoundError:
+            return {}  # a savepoint has no requested file, and archival may be removing it
+
+    def content(self, instant: Instant) -> dict[str, Any]:
+        return self._active.read_of(instant) if instant.is_completed else {}
