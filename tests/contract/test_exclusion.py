@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
+from typing import Any
 
-from hudi_core.errors import LockError, StorageExistsError
+import pytest
+
+from hudi_core.errors import LockError, StorageConflictError, StorageExistsError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim import CLAIMS
+from tests.unit.hudi_core.transaction.locks.test_filesystem import DEAD, left_over, put_lock
 from tests.unit.hudi_core.transaction.processes import FORK, break_and_hold, count_under_lock, race_for_claims, run_all
-from tests.unit.hudi_core.transaction.test_lock import DEAD, left_over, put_lock
 
 ROUNDS = 60
 
@@ -30,6 +34,44 @@ def test_sixteen_processes_count_under_the_lock(tmp_path: Path) -> None:
     run_all(count_under_lock, 16, str(tmp_path), 5)
     assert (tmp_path / "counter").read_text() == "80"
     assert not left_over(LocalStorage(tmp_path))
+
+
+def count_by_replacing(number: int, barrier: Any, root: str, kind: type[LocalStorage]) -> None:
+    """Adds one to a counter by conditional replaces, ten times."""
+    storage = kind(root)
+    barrier.wait(60)
+    for _ in range(10):
+        while True:
+            data, version = storage.read_versioned("counter")
+            try:
+                storage.write_if("counter", json.dumps([json.loads(data)[0] + 1, number]).encode(), version=version)
+                break
+            except StorageConflictError:
+                time.sleep(random.uniform(0, 0.005))
+
+
+class CompareThenPut(LocalStorage):
+    """The mistake that the race must find: compare, then write."""
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        if self.read_versioned(path)[1] != version:
+            raise StorageConflictError("changed", path=path)
+        time.sleep(0.002)
+        self.write(path, data)
+        return self.read_versioned(path)[1]
+
+
+@pytest.mark.parametrize("racers", [8, 16])
+def test_processes_count_by_conditional_replaces(tmp_path: Path, racers: int) -> None:
+    (tmp_path / "counter").write_text("[0, 0]")
+    run_all(count_by_replacing, racers, str(tmp_path), LocalStorage)
+    assert json.loads((tmp_path / "counter").read_text())[0] == 10 * racers
+
+
+def test_the_count_goes_wrong_where_replaces_compare_and_then_put(tmp_path: Path) -> None:
+    (tmp_path / "counter").write_text("[0, 0]")
+    run_all(count_by_replacing, 8, str(tmp_path), CompareThenPut)
+    assert json.loads((tmp_path / "counter").read_text())[0] < 80, "a race test that passes here is too weak"
 
 
 def count_badly(number: int, barrier: object, root: str, rounds: int) -> None:

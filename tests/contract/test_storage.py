@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import fsspec
 import pytest
 from pyarrow import fs as arrow_fs
 
-from hudi_core.errors import ConfigError, FormatError, StorageError, StorageExistsError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError, UnsupportedError
 from hudi_core.storage.arrow_store import ArrowStorage
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.storage.data_registry import open_data_storage
@@ -23,10 +22,9 @@ from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.memory import MemoryStorage
 from hudi_core.storage.registry import open_storage
+from tests.contract.process_races import RACERS, ROUNDS, race_processes
 from tests.contract.s3_server import S3Server, s3_server
 
-RACERS = 16
-ROUNDS = 60
 _tables = itertools.count()
 
 KINDS = ["local", "memory", "fault", "fsspec-local", "fsspec-s3", "arrow-local", "arrow-s3"]
@@ -215,6 +213,9 @@ def test_paths_that_leave_the_root_or_are_ambiguous_are_refused(make: Callable[[
             lambda path, storage=storage: storage.read_range(path, ByteRange(0, 1)),
             lambda path, storage=storage: storage.write(path, b""),
             lambda path, storage=storage: storage.create_exclusive(path, b""),
+            storage.read_versioned,
+            lambda path, storage=storage: storage.write_if(path, b"", version=None),
+            lambda path, storage=storage: storage.write_if(path, b"", version="1"),
             storage.delete,
             storage.delete_folder,
             storage.open_input,
@@ -282,6 +283,47 @@ def test_an_exclusive_create_wins_once_and_never_touches_what_is_there(exclusive
     assert [info.path for info in exclusive.list_files("deep/er")] == ["deep/er/x"]
 
 
+def test_a_conditional_write_replaces_only_the_version_that_it_names(exclusive: Storage) -> None:
+    assert exclusive.supports_conditional_write
+    first = exclusive.write_if("deep/er/x", b"one", version=None)
+    assert exclusive.read_versioned("deep/er/x") == (b"one", first)
+    with pytest.raises(StorageExistsError) as exists:
+        exclusive.write_if("deep/er/x", b"two", version=None)
+    assert exists.value.path == "deep/er/x"
+    second = exclusive.write_if("deep/er/x", b"two", version=first)
+    assert second != first
+    assert exclusive.read_versioned("deep/er/x") == (b"two", second)
+    with pytest.raises(StorageConflictError) as conflict:
+        exclusive.write_if("deep/er/x", b"three", version=first)
+    assert conflict.value.path == "deep/er/x"
+    assert exclusive.read("deep/er/x") == b"two"
+    exclusive.write("deep/er/x", b"by another")
+    with pytest.raises(StorageConflictError):
+        exclusive.write_if("deep/er/x", b"three", version=second)
+    exclusive.delete("deep/er/x")
+    for gone in ("deep/er/x", "no/such/folder/x"):
+        with pytest.raises(StorageConflictError):
+            exclusive.write_if(gone, b"three", version=second)
+        assert not exclusive.exists(gone)
+        with pytest.raises(StorageNotFoundError):
+            exclusive.read_versioned(gone)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in EXCLUSIVE])
+def test_what_cannot_write_conditionally_says_so_and_refuses(make: Callable[[str], Storage], kind: str) -> None:
+    storage = make(kind)
+    put(storage, "a", b"1")
+    assert not storage.supports_conditional_write
+    for call in (
+        lambda: storage.read_versioned("a"),
+        lambda: storage.write_if("a", b"2", version=None),
+        lambda: storage.write_if("a", b"2", version="1"),
+    ):
+        with pytest.raises(UnsupportedError):
+            call()
+    assert storage.read("a") == b"1"
+
+
 def _race(storage: Storage, path: str, racers: int, size: int) -> list[int]:
     """Lets threads create `path` at the same moment; returns the winners' numbers."""
     barrier = threading.Barrier(racers)
@@ -316,44 +358,8 @@ def test_of_racing_threads_exactly_one_creates(exclusive: Storage) -> None:
         assert exclusive.read(f"race/{number}") == bytes(winners) * 10_000
 
 
-def _racing_process(kind: type[LocalStorage], root: str, number: int, barrier: Any, wins: Any) -> None:
-    storage = kind(root)
-    for round_number in range(ROUNDS):
-        barrier.wait(60)
-        try:
-            storage.create_exclusive(f"race/{round_number}", bytes([number]) * 20_000)
-        except StorageExistsError:
-            pass
-        else:
-            wins.put((round_number, number))
-        found = storage.read(f"race/{round_number}")
-        if len(found) != 20_000 or len(set(found)) != 1:
-            wins.put((round_number, -1))
-    wins.put(None)
-
-
-def _race_processes(kind: type[LocalStorage], root: Path) -> dict[int, list[int]]:
-    """Races processes over ROUNDS files; per round the numbers of those that believe they won, -1 for a reader who saw a part."""
-    context = multiprocessing.get_context("fork")
-    barrier, wins = context.Barrier(RACERS), context.Queue()
-    processes = [context.Process(target=_racing_process, args=(kind, str(root), number, barrier, wins)) for number in range(RACERS)]
-    for process in processes:
-        process.start()
-    found: dict[int, list[int]] = {number: [] for number in range(ROUNDS)}
-    finished = 0
-    while finished < RACERS:
-        win = wins.get(timeout=120)
-        if win is None:
-            finished += 1
-        else:
-            found[win[0]].append(win[1])
-    for process in processes:
-        process.join()
-    return found
-
-
 def test_of_sixteen_racing_processes_exactly_one_creates_in_each_of_sixty_rounds(tmp_path: Path) -> None:
-    found = _race_processes(LocalStorage, tmp_path)
+    found = race_processes(LocalStorage, tmp_path)
     assert all(len(winners) == 1 and winners[0] >= 0 for winners in found.values()), found
     storage = LocalStorage(tmp_path)
     for number, winners in found.items():
@@ -371,7 +377,7 @@ class CheckThenPut(LocalStorage):
 
 
 def test_the_race_finds_a_check_then_put(tmp_path: Path) -> None:
-    found = _race_processes(CheckThenPut, tmp_path)
+    found = race_processes(CheckThenPut, tmp_path)
     assert max(len(winners) for winners in found.values()) > 1, "a race test that passes here is too weak"
 
 
@@ -395,7 +401,7 @@ def test_a_conflict_of_conditional_puts_is_tried_again(make: Callable[[str], Sto
 
 
 def test_a_conflict_that_stays_is_an_error_and_not_an_answer(make: Callable[[str], Storage], s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_core.storage.fsspec_store.time.sleep", lambda _: None)
+    monkeypatch.setattr("hudi_core.storage.s3_conditional.time.sleep", lambda _: None)
     storage = make("fsspec-s3")
     s3.conflicts = 10**6
     try:
@@ -405,6 +411,20 @@ def test_a_conflict_that_stays_is_an_error_and_not_an_answer(make: Callable[[str
         s3.conflicts = 0
     assert not isinstance(caught.value, (StorageExistsError, StorageNotFoundError))
     assert not storage.exists("a")
+
+
+def test_lost_answers_and_conflicts_of_conditional_replaces_are_seen_through(make: Callable[[str], Storage], s3: S3Server) -> None:
+    storage = make("fsspec-s3")
+    version = storage.write_if("a", b"one", version=None)
+    puts = s3.conditional_puts
+    s3.lost_answers = 1
+    version = storage.write_if("a", b"two", version=version)
+    assert s3.conditional_puts >= puts + 2, "the client sent it again and was told that the version is another"
+    assert storage.read_versioned("a") == (b"two", version)
+    s3.conflicts = 2
+    version = storage.write_if("a", b"three", version=version)
+    assert storage.read_versioned("a") == (b"three", version)
+    assert (s3.conflicts, s3.lost_answers) == (0, 0)
 
 
 @pytest.mark.parametrize("open_it", [open_storage, open_data_storage])

@@ -41,6 +41,7 @@ class ArrowStorage:
     """Storage over an Arrow file system below `root`, Arrow's own name of the folder. It cannot create exclusively."""
 
     supports_exclusive_create = False
+    supports_conditional_write = False
 
     def __init__(self, filesystem: arrow_fs.FileSystem, root: str, uri: str) -> None:
         self.uri = uri
@@ -99,6 +100,14 @@ class ArrowStorage:
         raise UnsupportedError(
             "Arrow's file systems cannot create a file exclusively", path=path, remedy="open the table with open_storage for timeline and locks"
         )
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        check_file_path(path, self.uri)
+        raise UnsupportedError("Arrow's file systems tell no versions", path=path, remedy="open the table with open_storage for locks")
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        check_file_path(path, self.uri)
+        raise UnsupportedError("Arrow's file systems cannot write conditionally", path=path, remedy="open the table with open_storage for locks")
 
     def delete(self, path: str) -> bool:
         target = self._file(path)

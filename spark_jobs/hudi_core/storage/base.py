@@ -39,6 +39,8 @@ class Storage(Protocol):
     - `create_exclusive` is atomic: of any number of racing calls for a path exactly one returns, the others raise StorageExistsError,
       and nobody ever reads a part of the content.
     - `write` is atomic to readers and replaces the whole object.
+    - `write_if`, where `supports_conditional_write`, is atomic in the same way: of any number of racing calls that name one version, at
+      most one returns. A path that is written conditionally is written in no other way.
     - listings are consistent: they show every object whose creation returned before the listing began, and no cache is used.
     Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError.
     """
@@ -46,6 +48,7 @@ class Storage(Protocol):
     uri: str
     """The root as the user gave it, for messages."""
     supports_exclusive_create: bool
+    supports_conditional_write: bool
 
     def stat(self, path: str) -> FileInfo:
         """The file at `path`; raises StorageNotFoundError."""
@@ -81,6 +84,22 @@ class Storage(Protocol):
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         """Creates the object, or raises StorageExistsError without touching it."""
+        ...
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        """The whole content and its version (an ETag), for `write_if`; raises StorageNotFoundError.
+
+        A version names content, so two objects of the same bytes may have the same version: whoever relies on it writes bytes that
+        were never written before.
+        """
+        ...
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        """Writes the object only if it still has `version`, or with None only if it is absent; returns the new version.
+
+        Raises StorageExistsError (None) or StorageConflictError (a version) when the condition does not hold: nothing was written.
+        After any other StorageError the outcome is unknown, and the write may still happen: read again.
+        """
         ...
 
     def delete(self, path: str) -> bool:

@@ -12,7 +12,9 @@ from hudi_core.errors import StorageError
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
-MUTATIONS = frozenset({"write", "create_exclusive", "delete", "delete_folder", "open_output", "output.write", "output.close", "output.discard"})
+MUTATIONS = frozenset(
+    {"write", "create_exclusive", "write_if", "delete", "delete_folder", "open_output", "output.write", "output.close", "output.discard"}
+)
 """The kinds of operation that change the storage; between two of them a kill cannot leave different states behind."""
 
 
@@ -112,6 +114,7 @@ class FaultStorage:
         self.plan = plan
         self.uri = inner.uri
         self.supports_exclusive_create = inner.supports_exclusive_create
+        self.supports_conditional_write = inner.supports_conditional_write
 
     def stat(self, path: str) -> FileInfo:
         with self.plan.step("stat", path):
@@ -148,6 +151,14 @@ class FaultStorage:
     def create_exclusive(self, path: str, data: bytes) -> None:
         with self.plan.step("create_exclusive", path):
             self.inner.create_exclusive(path, data)
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        with self.plan.step("read_versioned", path):
+            return self.inner.read_versioned(path)
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        with self.plan.step("write_if", path):
+            return self.inner.write_if(path, data, version=version)
 
     def delete(self, path: str) -> bool:
         with self.plan.step("delete", path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -11,10 +9,11 @@ from typing import Any, BinaryIO, cast
 
 from fsspec.spec import AbstractBufferedFile
 
-from hudi_core.errors import StorageError, StorageExistsError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo
-from hudi_core.storage.failures import check_file_path, to_storage_error, translated
+from hudi_core.storage.failures import check_file_path, translated
+from hudi_core.storage.s3_conditional import S3Conditional, service_code
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
@@ -22,8 +21,6 @@ EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders exist by themselves and are left behind by their files."""
 
-_CREATE_TAG = "airflow-hudi-create"
-_CONFLICT_ATTEMPTS = 5
 _VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
@@ -37,6 +34,8 @@ class FsspecStorage:
         self._root = root.rstrip("/")
         protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
         self.supports_exclusive_create = bool(protocols & EXCLUSIVE_PROTOCOLS)
+        self.supports_conditional_write = self.supports_exclusive_create
+        self._s3 = S3Conditional(fs, uri)
         self._has_folders = bool(protocols & FOLDER_PROTOCOLS)
 
     def stat(self, path: str) -> FileInfo:
@@ -82,7 +81,7 @@ class FsspecStorage:
             with translated(path, self.uri):
                 return bytes(self._fs.cat_file(target, start=start, end=start + length))
         except StorageError as error:
-            if _service_code(error) in ("InvalidRange", "416"):
+            if service_code(error) in ("InvalidRange", "416"):
                 return b""  # S3 refuses a range that starts behind the end
             raise
 
@@ -93,11 +92,7 @@ class FsspecStorage:
             self._fs.pipe_file(target, bytes(data))
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """One PUT with `If-None-Match: *`.
-
-        A client that loses the answer sends the PUT again and is then told "exists" about its own object, so every attempt is tagged,
-        and the tag of the object that is there decides (anchors D4: after a failed conditional PUT the outcome is unknown).
-        """
+        """One PUT with `If-None-Match: *` (S3Conditional)."""
         target = self._file(path)
         if not self.supports_exclusive_create:
             raise UnsupportedError(
@@ -105,16 +100,17 @@ class FsspecStorage:
                 path=path,
                 remedy="keep the table on S3 or on a local file system",
             )
-        tag = uuid.uuid4().hex
-        for attempt in range(_CONFLICT_ATTEMPTS):
-            try:
-                self._fs.pipe_file(target, bytes(data), mode="create", Metadata={_CREATE_TAG: tag})
-                return
-            except OSError as error:
-                if self._created_by_us(target, path, tag, error):
-                    return
-            time.sleep(0.1 * 2**attempt)
-        raise StorageError(f"{self.uri} answered {_CONFLICT_ATTEMPTS} times that another conditional write is under way", path=path)
+        self._s3.put(target, bytes(data), path=path, version=None)
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        target = self._file(path)
+        self._require_conditions(path)
+        return self._s3.read(target, path=path)
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        target = self._file(path)
+        self._require_conditions(path)
+        return self._s3.put(target, bytes(data), path=path, version=version)
 
     def delete(self, path: str) -> bool:
         target = self._file(path)
@@ -197,37 +193,13 @@ class FsspecStorage:
         # An object store may list the folder's own marker object, or the file of that name, besides what is in the folder.
         return [(name[len(self._root) + 1 :], info) for name, info in below if name.startswith(prefix)]
 
-    def _created_by_us(self, target: str, path: str, tag: str, error: OSError) -> bool:
-        """Whether our attempt made the object. False asks for another attempt; any other outcome raises."""
-        code = _service_code(error)
-        try:
-            found = self._fs.metadata(target).get(_CREATE_TAG)
-        except FileNotFoundError:
-            if code == "ConditionalRequestConflict":
-                return False
-            if not _is_precondition(error, code):
-                raise to_storage_error(error, path, self.uri) from error
-            found = None  # it was there when the store answered
-        except OSError:
-            raise to_storage_error(error, path, self.uri) from error
-        if found == tag:
-            return True
-        raise StorageExistsError(f"the file exists already in {self.uri}", path=path) from error
-
-
-def _service_code(error: BaseException) -> str | None:
-    """The S3 error code of a failure (`PreconditionFailed`, …)."""
-    cause: BaseException | None = error
-    while cause is not None:
-        response = getattr(cause, "response", None)
-        if isinstance(response, dict):
-            return cast("str | None", response.get("Error", {}).get("Code"))
-        cause = cause.__cause__
-    return None
-
-
-def _is_precondition(error: OSError, code: str | None) -> bool:
-    return isinstance(error, FileExistsError) or code in ("PreconditionFailed", "412")
+    def _require_conditions(self, path: str) -> None:
+        if not self.supports_conditional_write:
+            raise UnsupportedError(
+                f"{self.uri} cannot write conditionally",
+                path=path,
+                remedy="use another lock provider, or keep the table on S3 or a local file system",
+            )
 
 
 def _modified(info: Mapping[str, Any]) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -13,7 +15,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
-from hudi_core.errors import ConfigError, FormatError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo
 from hudi_core.storage.failures import check_file_path, translated
@@ -44,6 +46,7 @@ class LocalStorage:
     """
 
     supports_exclusive_create = True
+    supports_conditional_write = True
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.uri = os.fspath(root)
@@ -128,6 +131,27 @@ class LocalStorage:
 
         with translated(path, self.uri):
             _publish(target, data, link)
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        data = self.read(path)
+        return data, _version(data)
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        """Compares and replaces while it holds the kernel's lock (flock) on the folder, which ends with its process."""
+        if version is None:
+            self.create_exclusive(path, data)
+            return _version(data)
+        target = self._file(path)
+        with translated(path, self.uri), _folder_lock(os.path.dirname(target), path):
+            try:
+                with open(target, "rb") as file:
+                    found = _version(file.read())
+            except FileNotFoundError:
+                found = None
+            if found != version:
+                raise StorageConflictError(f"the file has another version in {self.uri}, or is gone", path=path)
+            self.write(path, data)
+        return _version(data)
 
     def delete(self, path: str) -> bool:
         target = self._file(path)
@@ -251,6 +275,31 @@ def _temporary_file(target: str, data: bytes) -> Iterator[str]:
         yield temporary
     finally:
         _remove(temporary)
+
+
+def _version(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def _folder_lock(folder: str, path: str) -> Iterator[None]:
+    """Lets one process, and one thread of it, into `folder` at a time; raises StorageConflictError for a folder that is not there."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise StorageConflictError("the file is gone", path=path) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            raise StorageError(
+                f"the file system cannot lock a folder ({error}), so it cannot write conditionally",
+                path=path,
+                remedy="use the file-system lock or ZooKeeper for this table",
+            ) from error
+        yield
+    finally:
+        os.close(handle)
 
 
 def _sync_folder(target: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import threading
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import BinaryIO
 
-from hudi_core.errors import StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo
 from hudi_core.storage.failures import check_file_path
@@ -19,6 +20,7 @@ class MemoryStorage:
     """Storage in a dictionary, safe for threads. `clock` gives the modification times in seconds since the epoch."""
 
     supports_exclusive_create = True
+    supports_conditional_write = True
 
     def __init__(self, uri: str = "memory://table", clock: Callable[[], float] = time.time) -> None:
         self.uri = uri
@@ -74,6 +76,22 @@ class MemoryStorage:
                 raise StorageExistsError(f"the file exists already in {self.uri}", path=path)
             self._objects[path] = (bytes(data), self._clock())
 
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        data = self.read(path)
+        return data, _version(data)
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        if version is None:
+            self.create_exclusive(path, data)
+            return _version(data)
+        check_file_path(path, self.uri)
+        with self._lock:
+            found = self._objects.get(path)
+            if found is None or _version(found[0]) != version:
+                raise StorageConflictError(f"the file has another version in {self.uri}, or is gone", path=path)
+            self._objects[path] = (bytes(data), self._clock())
+        return _version(data)
+
     def delete(self, path: str) -> bool:
         check_file_path(path, self.uri)
         with self._lock:
@@ -106,6 +124,10 @@ class MemoryStorage:
     def _prefix(self, folder: str) -> str:
         check_relative_path(folder, source=self.uri)
         return f"{folder}/" if folder else ""
+
+
+def _version(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 class _MemoryOutput(io.BytesIO):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.config.properties import MAX_BYTES, parse_properties
+from hudi_core.config.properties import MAX_BYTES, parse_properties, render_properties
 from hudi_core.errors import CorruptFileError
 
 PATH = ".hoodie/hoodie.properties"
@@ -84,3 +84,18 @@ def test_what_is_no_properties_file_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFileError) as caught:
         parse_properties(data, path=PATH)
     assert caught.value.path == PATH
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"]))))
+def test_what_is_rendered_is_parsed_again(properties: dict[str, str]) -> None:
+    data = render_properties(properties, comments=["one\ntwo", "three"])
+    assert parse_properties(data, path=PATH) == properties
+    assert data.isascii()
+    assert data.startswith(b"#one two\n#three\n")
+
+
+def test_properties_are_escaped_as_java_does() -> None:
+    """Properties.store: all blanks of a key, the leading one of a value, `= : # !` everywhere."""
+    data = render_properties({"a b:c": " x =y", "d": "#é!\t\\😀"})
+    assert data == b"a\\ b\\:c=\\ x \\=y\nd=\\#\\u00E9\\!\\t\\\\\\uD83D\\uDE00\n"

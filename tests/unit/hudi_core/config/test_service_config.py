@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hudi_core.config.service_config import KEYS, HeartbeatConfig, LockConfig, check_options
+from hudi_core.config.service_config import KEYS, HeartbeatConfig, check_options
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError
 
@@ -13,7 +13,6 @@ def test_defaults_are_those_of_hudi() -> None:
     write = WriteConfig.of({})
     assert (write.bloom_entries, write.bloom_error_rate, write.bloom_max_entries) == (60_000, 1e-9, 100_000)
     assert (write.parquet_codec, write.row_group_bytes) == (None, 120 * 1024 * 1024)
-    assert LockConfig.of({}) == LockConfig(".hoodie/lock", 0, 60_000)
     assert HeartbeatConfig.of({}) == HeartbeatConfig(60_000, 2)
     check_options({})
 
@@ -24,9 +23,6 @@ def test_options_are_read_and_cross_as_json() -> None:
     )
     assert (write.parquet_codec, write.memory_bytes, write.delete_field) == ("ZSTD", 1 << 22, "op")
     assert WriteConfig.from_json(json.loads(json.dumps(write.to_json()))) == write
-    assert LockConfig.of({"hoodie.write.lock.filesystem.path": "locks/", "hoodie.write.lock.filesystem.expire": "5"}) == LockConfig(
-        "locks/lock", 5, 60_000
-    )
 
 
 @pytest.mark.parametrize(
@@ -47,12 +43,6 @@ def test_options_that_mean_nothing_are_refused_by_name(options: dict[str, str]) 
 
 def test_options_of_hudi_that_this_release_has_no_use_for_pass() -> None:
     check_options({"hoodie.cleaner.policy": "KEEP_LATEST_COMMITS"})
-
-
-def test_a_lock_outside_the_table_is_refused() -> None:
-    for folder in ("/locks", "s3://bucket/locks"):
-        with pytest.raises(ConfigError, match="outside the table"):
-            LockConfig.of({"hoodie.write.lock.filesystem.path": folder})
 
 
 def test_every_option_is_documented_once() -> None:

@@ -21,6 +21,7 @@ def work(storage: Storage) -> None:
     """Uses every verb of the port once or more."""
     storage.create_exclusive("a/1", b"one")
     storage.write("a/2", b"two")
+    storage.write_if("a/2", b"second", version=storage.read_versioned("a/2")[1])
     storage.stat("a/1")
     storage.exists("a/1")
     storage.list_files("a")
@@ -42,6 +43,8 @@ def work(storage: Storage) -> None:
 EXPECTED = [
     Operation("create_exclusive", "a/1"),
     Operation("write", "a/2"),
+    Operation("read_versioned", "a/2"),
+    Operation("write_if", "a/2"),
     Operation("stat", "a/1"),
     Operation("exists", "a/1"),
     Operation("list_files", "a"),

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import ConfigError, FormatError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.local import LocalStorage, local_path
 from hudi_core.storage.registry import open_storage
@@ -148,6 +150,52 @@ def test_an_input_of_a_folder_is_absent(table: Path) -> None:
     (table / "folder").mkdir()
     with pytest.raises(StorageNotFoundError):
         LocalStorage(table).open_input("folder")
+
+
+def test_a_conditional_write_waits_for_who_compares_in_the_same_folder(table: Path) -> None:
+    storage = LocalStorage(table)
+    version = storage.write_if("a/x", b"one", version=None)
+    handle = os.open(table / "a", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    written = threading.Event()
+
+    def write() -> None:
+        storage.write_if("a/x", b"two", version=version)
+        written.set()
+
+    waiting = threading.Thread(target=write)
+    waiting.start()
+    assert not written.wait(0.2)
+    assert storage.read("a/x") == b"one"
+    os.close(handle)
+    waiting.join()
+    assert storage.read("a/x") == b"two"
+
+
+def test_a_conditional_write_needs_the_version_that_is_there(table: Path) -> None:
+    storage = LocalStorage(table)
+    version = storage.write_if("a/x", b"one", version=None)
+    with pytest.raises(StorageExistsError):
+        storage.write_if("a/x", b"two", version=None)
+    for path, named in (("a/x", "0"), ("a/y", version), ("b/x", version), ("a/x/z", version)):
+        with pytest.raises(StorageConflictError):
+            storage.write_if(path, b"two", version=named)
+    assert storage.read_versioned("a/x") == (b"one", version)
+    assert sorted(path.name for path in (table / "a").iterdir()) == ["x"]
+
+
+def test_a_file_system_that_locks_no_folders_says_so(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = LocalStorage(table)
+    version = storage.write_if("x", b"one", version=None)
+
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr("hudi_core.storage.local.fcntl.flock", refuse)
+    with pytest.raises(StorageError, match="cannot lock a folder") as caught:
+        storage.write_if("x", b"two", version=version)
+    assert not isinstance(caught.value, StorageConflictError)
+    assert storage.read("x") == b"one"
 
 
 def test_addresses(tmp_path: Path) -> None:

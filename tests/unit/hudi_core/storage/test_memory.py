@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from hudi_core.errors import StorageExistsError
+from hudi_core.errors import StorageConflictError, StorageExistsError
 from hudi_core.storage.memory import MemoryStorage
 
 
@@ -33,3 +33,15 @@ def test_an_object_appears_when_its_output_is_closed_and_not_otherwise() -> None
     del lost
     gc.collect()
     assert not storage.exists("y")
+
+
+def test_a_conditional_write_needs_the_version_that_is_there() -> None:
+    storage = MemoryStorage()
+    version = storage.write_if("x", b"one", version=None)
+    with pytest.raises(StorageExistsError):
+        storage.write_if("x", b"two", version=None)
+    for path, named in (("x", "0"), ("y", version)):
+        with pytest.raises(StorageConflictError):
+            storage.write_if(path, b"two", version=named)
+    assert storage.read_versioned("x") == (b"one", version)
+    assert storage.read_versioned("x")[1] != storage.write_if("x", b"two", version=version)

@@ -16,7 +16,7 @@ from hudi_core.errors import CorruptFileError, LockError, StorageError
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.memory import MemoryStorage
-from hudi_core.transaction.lock import BREAKS, LOCK_PATH, FileSystemLock
+from hudi_core.transaction.locks.filesystem import BREAKS, LOCK_PATH, FileSystemLock
 from hudi_core.transaction.owner import Owner
 from tests.unit.hudi_core.transaction.processes import Holder
 
@@ -256,3 +256,26 @@ def _run_threads(count: int, work: Callable[[], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+class DeletedOnce(MemoryStorage):
+    """Hudi's writers delete the lock file a second time when they close the lock, right after they gave it back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deletes = 1
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        super().create_exclusive(path, data)
+        if path == LOCK_PATH and self.deletes:
+            self.deletes -= 1
+            self.delete(path)
+
+
+def test_a_lock_that_hudi_deletes_as_it_closes_its_own_is_taken_again() -> None:
+    with FileSystemLock(DeletedOnce(), HERE, settle_ms=10) as lock:
+        lock.check()
+    hasty = FileSystemLock(DeletedOnce(), HERE)
+    hasty.acquire()
+    with pytest.raises(LockError, match="lost"):
+        hasty.check()

@@ -1,0 +1,190 @@
+"""Finds out by racing whether a storage can carry a timeline and a storage lease.
+
+Many S3-compatible servers answer a second conditional put with 412 when they are asked one at a time, and let several racing writers
+win (anchors E1). Only a race tells.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from hudi_core.errors import ConfigError, HudiError, StorageConflictError, StorageExistsError, StorageNotFoundError
+from hudi_core.storage.base import Storage
+
+FOLDER = ".airflow_hudi_probe"
+_MAX_WRITERS = 256
+_MAX_ROUNDS = 100_000
+_BODY_BYTES = 512
+_MAX_PROBLEMS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RaceResult:
+    """What came of one kind of race over all rounds. Times are seconds."""
+
+    rounds: int
+    several_winners: int
+    """Rounds that more than one writer believed to have won."""
+    no_winner: int
+    """Rounds that nobody won."""
+    wrong_content: int
+    """Rounds after which the object was not the winner's, whole, or was missing in a listing."""
+    failures: int
+    """Requests that failed with another error than "you lost"."""
+    seconds: float
+    slowest_seconds: float
+    """The longest request of a winner or loser."""
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether every round had one winner, whose content was there afterwards."""
+        return self.rounds > 0 and not (self.several_winners or self.no_winner or self.wrong_content)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """The verdict. A race is None when the storage does not offer the operation at all."""
+
+    uri: str
+    writers: int
+    creates: RaceResult | None
+    replaces: RaceResult | None
+    problems: tuple[str, ...]
+    """What went wrong, in words; the first few."""
+    clock_ahead_seconds: float | None = None
+    """How far the storage's clock was ahead of this process's, at least; negative where it is behind."""
+
+    @property
+    def can_carry_timeline(self) -> bool:
+        """Whether racing exclusive creates are safe: timeline files, claims, lock files."""
+        return self.creates is not None and self.creates.is_atomic
+
+    @property
+    def can_carry_lease(self) -> bool:
+        """Whether racing conditional replaces are safe besides: the storage lease."""
+        return self.can_carry_timeline and self.replaces is not None and self.replaces.is_atomic
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object, with both verdicts."""
+        return asdict(self) | {"can_carry_timeline": self.can_carry_timeline, "can_carry_lease": self.can_carry_lease}
+
+
+def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
+    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace, and removes the folder afterwards.
+
+    A pass is evidence and no proof; a storage that fails once is unfit. Raises ConfigError for numbers out of bounds, and the storage's
+    own errors when it cannot be reached at all.
+    """
+    if not 2 <= writers <= _MAX_WRITERS or not 1 <= rounds <= _MAX_ROUNDS:
+        raise ConfigError(
+            f"{writers} writers and {rounds} rounds are out of bounds", remedy=f"2 to {_MAX_WRITERS} writers, 1 to {_MAX_ROUNDS} rounds"
+        )
+    folder = f"{FOLDER}/{uuid.uuid4().hex}"
+    problems: list[str] = []
+    try:
+        ahead = _clock_ahead(storage, f"{folder}/reachable")
+        creates = _race(storage, f"{folder}/create", writers, rounds, "create", problems) if storage.supports_exclusive_create else None
+        replaces = _race(storage, f"{folder}/replace", writers, rounds, "replace", problems) if storage.supports_conditional_write else None
+    finally:
+        storage.delete_folder(folder)
+        if not storage.list_folders(FOLDER) and not storage.list_names(FOLDER):  # no other probe is at work
+            storage.delete_folder(FOLDER)
+    if creates is None:
+        problems.append("the storage offers no exclusive create")
+    if replaces is None:
+        problems.append("the storage offers no conditional write")
+    return ProbeReport(storage.uri, writers, creates, replaces, tuple(problems[:_MAX_PROBLEMS]), ahead)
+
+
+def _clock_ahead(storage: Storage, path: str) -> float:
+    """Zero unless the file's time lies outside the moments before and after it was written; object stores tell whole seconds."""
+    before = time.time()
+    storage.write(path, b"")
+    after, modified = time.time(), storage.stat(path).modified
+    if before - 1.0 <= modified <= after:
+        return 0.0
+    return modified - after if modified > after else modified - before
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What one writer met in one round."""
+
+    won: bool = False
+    failure: Exception | None = None
+    seconds: float = 0.0
+
+
+def _race(storage: Storage, folder: str, writers: int, rounds: int, kind: Literal["create", "replace"], problems: list[str]) -> RaceResult:
+    several = none = wrong = failures = 0
+    slowest, started = 0.0, time.monotonic()
+    for number in range(rounds):
+        path = f"{folder}/{number:06d}"
+        attempts = _round(storage, path, writers, kind)
+        winners = [writer for writer, attempt in enumerate(attempts) if attempt.won]
+        failed = [attempt.failure for attempt in attempts if attempt.failure is not None]
+        slowest = max(slowest, *(attempt.seconds for attempt in attempts))
+        several += len(winners) > 1
+        none += not winners
+        failures += len(failed)
+        if len(winners) != 1:
+            problems.append(f"{kind} {number}: {len(winners)} of {writers} writers won")
+        problems.extend(f"{kind} {number}: {error}" for error in failed)
+        if len(winners) == 1 and not _is_whole(storage, path, _body(winners[0])):
+            wrong += 1
+            problems.append(f"{kind} {number}: the file is not what its one winner wrote")
+    return RaceResult(rounds, several, none, wrong, failures, time.monotonic() - started, slowest)
+
+
+def _round(storage: Storage, path: str, writers: int, kind: Literal["create", "replace"]) -> list[_Attempt]:
+    version = None
+    if kind == "replace":
+        storage.write(path, b"before")
+        version = storage.read_versioned(path)[1]
+    barrier = threading.Barrier(writers)
+    attempts = [_Attempt() for _ in range(writers)]
+
+    def write(writer: int) -> None:
+        body = _body(writer)
+        if kind == "create":
+            storage.create_exclusive(path, body)
+        else:
+            storage.write_if(path, body, version=version)
+
+    threads = [threading.Thread(target=_attempt, args=(write, writer, barrier, attempts[writer])) for writer in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return attempts
+
+
+def _attempt(write: Callable[[int], None], writer: int, barrier: threading.Barrier, attempt: _Attempt) -> None:
+    barrier.wait()
+    started = time.monotonic()
+    try:
+        write(writer)
+        attempt.won = True
+    except (StorageExistsError, StorageConflictError):
+        attempt.won = False
+    except HudiError as error:
+        attempt.failure = error
+    finally:
+        attempt.seconds = time.monotonic() - started
+
+
+def _body(writer: int) -> bytes:
+    return bytes([writer % 256]) * _BODY_BYTES
+
+
+def _is_whole(storage: Storage, path: str, body: bytes) -> bool:
+    folder, _, name = path.rpartition("/")
+    try:
+        return storage.read(path) == body and name in storage.list_names(folder)
+    except StorageNotFoundError:
+        return False

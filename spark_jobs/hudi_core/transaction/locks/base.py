@@ -1,0 +1,161 @@
+"""What every lock of a table is, whoever provides it; and how to wait for one."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+from hudi_core.errors import HudiError, LockError
+from hudi_core.transaction.owner import Owner
+
+_POLL_SECONDS = 0.05
+_MAX_POLL_SECONDS = 0.5
+_MAX_AT_ONCE = 1000
+
+Polled = TypeVar("Polled", bound="PolledLock")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """Who holds a lock. `token` names this one taking of it; `owner` is None for a holder that is not one of our processes."""
+
+    token: str
+    owner: Owner | None
+    since: float
+    """Seconds since the epoch, by the clock of the storage or service that keeps the lock."""
+    text: str = "a Hudi writer (its lock names nobody)"
+    """Who, in words, where `owner` is None."""
+
+    def describe(self) -> str:
+        """For messages."""
+        return self.text if self.owner is None else self.owner.describe()
+
+
+class TableLock(Protocol):
+    """A table's lock, to be taken and given back once or several times, by one thread at a time. As a context manager it holds the lock.
+
+    What every provider promises (tests/contract/test_locks.py): at most one holder at a time; a holder that is gone for good is
+    succeeded, by the rule of its provider; `check` sees every loss that others could have caused before it was called.
+    """
+
+    name: str
+    """What is locked, for messages: the path of the lock file, of the ZooKeeper node, or table and key in DynamoDB."""
+
+    def __enter__(self) -> TableLock:
+        """acquire()."""
+        ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """release(), with a warning when the lock was not ours any more."""
+        ...
+
+    def acquire(self) -> None:
+        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, when the time is over."""
+        ...
+
+    def release(self) -> bool:
+        """Gives the lock back. False when it was not ours any more; then nothing is touched. Idempotent."""
+        ...
+
+    def check(self) -> None:
+        """Raises LockError when the lock is no longer ours: nothing may be published under it."""
+        ...
+
+    def holder(self) -> LockHolder | None:
+        """Who holds the lock now, None when nobody does."""
+        ...
+
+    def how_to_break(self, holder: LockHolder) -> str:
+        """What to do about a holder that is gone for good."""
+        ...
+
+
+class PolledLock(ABC):
+    """A lock that is tried again and again: what the providers without a queue have in common."""
+
+    def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
+        """`wait_ms` are the milliseconds that acquire() waits."""
+        self.name = name
+        self._owner = owner
+        self._wait_seconds = wait_ms / 1000
+        self._token: str | None = None
+        self._failure: HudiError | None = None  # why the last try could not tell whether the lock was free
+
+    def __enter__(self: Polled) -> Polled:
+        self.acquire()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self.release():
+            log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
+
+    def acquire(self) -> None:
+        """TableLock.acquire."""
+        if self._token is not None:
+            raise LockError(f"{self._owner.describe()} holds the lock already", path=self.name)
+        deadline = time.monotonic() + self._wait_seconds
+        pause = _POLL_SECONDS
+        at_once = 0
+        while not self._take():
+            holder = self._blocker()
+            if holder is None and self._failure is None and at_once < _MAX_AT_ONCE:
+                at_once += 1
+                continue
+            left = deadline + self._patience() - time.monotonic()
+            if left <= 0:
+                raise self._timeout(holder)
+            time.sleep(min(left, pause * random.uniform(0.5, 1.0)))
+            pause = min(pause * 2, _MAX_POLL_SECONDS)
+
+    @abstractmethod
+    def _take(self) -> bool:
+        """One try; sets `_token` when it succeeds, and `_failure` (None when there was none) each time."""
+
+    @abstractmethod
+    def _blocker(self) -> LockHolder | None:
+        """Who was in the way of the try; None when it may be tried again at once."""
+
+    @abstractmethod
+    def how_to_break(self, holder: LockHolder) -> str:
+        """What to do about a holder that is gone for good."""
+
+    @abstractmethod
+    def holder(self) -> LockHolder | None:
+        """TableLock.holder."""
+
+    @abstractmethod
+    def release(self) -> bool:
+        """TableLock.release."""
+
+    def _patience(self) -> float:
+        """Seconds to wait beyond `wait_ms`, for a provider that has to watch a holder before it may succeed it."""
+        return 0.0
+
+    def _now(self) -> float:
+        return time.time()
+
+    def _timeout(self, holder: LockHolder | None) -> HudiError:
+        if self._failure is not None:
+            return self._failure
+        if holder is None:
+            return LockError(f"the lock went from hand to hand for {self._wait_seconds:.0f} s", path=self.name, remedy="run again later")
+        age = max(0.0, self._now() - holder.since)
+        return LockError(
+            f"the lock is held by {holder.describe()} for {age:.0f} s; waited {self._wait_seconds:.0f} s",
+            path=self.name,
+            remedy=f"run again later; {self.how_to_break(holder)}",
+        )
+
+
+def lost(name: str, holder: LockHolder | None, reason: str = "") -> LockError:
+    """The error of check() for a lock that others have by now, or nobody."""
+    now = "nobody" if holder is None else holder.describe()
+    because = f" ({reason})" if reason else ""
+    return LockError(f"the lock was lost{because}, it is now held by {now}", path=name, remedy="run the service again")

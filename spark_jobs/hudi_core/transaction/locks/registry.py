@@ -1,0 +1,186 @@
+"""Which lock a table has: Hudi's own options decide, by an allow-list of its class names. No class is ever loaded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from hudi_core.codec.xxhash64 import xxh64
+from hudi_core.config.lock_config import (
+    DYNAMODB_PARTITION_KEY,
+    PROVIDER,
+    UNCONFIGURED,
+    ZOOKEEPER_BASE_PATH,
+    ZOOKEEPER_LOCK_KEY,
+    DynamodbConfig,
+    LeaseConfig,
+    LockConfig,
+    ZookeeperConfig,
+    required,
+    writers_base_path,
+)
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, LockError, UnsupportedError
+from hudi_core.storage.base import Storage
+from hudi_core.storage.registry import open_storage
+from hudi_core.transaction.locks.base import TableLock
+from hudi_core.transaction.locks.filesystem import BREAKS, FileSystemLock
+from hudi_core.transaction.locks.storage_lease import StorageLease
+from hudi_core.transaction.locks.unconfigured import decide, read_signs
+from hudi_core.transaction.owner import Owner
+
+_CLIENT = "org.apache.hudi.client.transaction.lock."
+_AWS = "org.apache.hudi.aws.transaction.lock."
+_HASH_SEED = 0xFFFFFFFFDABADABA
+_IMPLICIT_KEY = "lock_key"
+_SETTLE_MS = 100
+_MAX_WARNED = 1000
+_BREAKS_OUTSIDE = ".airflow_hudi/locks"
+
+log = logging.getLogger(__name__)
+_warned: set[tuple[str, frozenset[str]]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a lock is made from."""
+
+    storage: Storage
+    config: TableConfig
+    options: Mapping[str, str]
+    owner: Owner
+    storage_options: Mapping[str, str]
+
+
+def table_lock(
+    storage: Storage, config: TableConfig, options: Mapping[str, str], owner: Owner, *, storage_options: Mapping[str, str] | None = None
+) -> TableLock:
+    """The lock that all writers of the table share, not taken yet.
+
+    `hoodie.write.lock.provider` names it. Without it, and for Hudi's in-process lock, our processes exclude each other by the file-system
+    lock; when another writer may be alive that is logged, or refused (airflow_hudi.lock.unconfigured; always for the in-process lock).
+    Raises ConfigError for options that do not fit, UnsupportedError for a provider that this release does not have, and LockError for a
+    refusal.
+    """
+    request = _Request(storage, config, options, owner, storage_options or {})
+    provider = PROVIDER.read(options)
+    if provider is None:
+        return _default(request, cast('Literal["warn", "refuse"]', UNCONFIGURED.read(options)))
+    make = _PROVIDERS.get(provider)
+    if make is None:
+        known = ", ".join(sorted(_PROVIDERS))
+        raise UnsupportedError(
+            f"{PROVIDER.name} is {provider!r}, which this release does not have",
+            path=storage.uri,
+            remedy=f"let all writers of the table use one of {known}",
+        )
+    return make(request)
+
+
+def implicit_key(options: Mapping[str, str], uri: str) -> str:
+    """The name of a lock that is named after the table's address: 16 hexadecimal digits (HashID.generateXXHashAsString, 64 bits)."""
+    return f"{xxh64(writers_base_path(options, uri).encode(), _HASH_SEED):016X}"
+
+
+def _default(request: _Request, mode: Literal["warn", "refuse"]) -> TableLock:
+    signs = read_signs(request.storage, request.config, request.options)
+    verdict = decide(signs, mode)
+    if verdict.message is not None:
+        if not verdict.allowed:
+            raise LockError(verdict.message, path=request.storage.uri, remedy=verdict.remedy)
+        seen = (request.storage.uri, frozenset(signs.heartbeats) | frozenset(signs.inflight))
+        if seen not in _warned:
+            if len(_warned) >= _MAX_WARNED:
+                _warned.clear()
+            _warned.add(seen)
+            log.warning("%s: %s (%s)", request.storage.uri, verdict.message, verdict.remedy)
+    return _file_system(request, settle_ms=0)
+
+
+def _in_process(request: _Request) -> TableLock:
+    """InProcessLockProvider excludes threads of one JVM: never us, so nobody else may write while we do."""
+    return _default(request, "refuse")
+
+
+def _file_system(request: _Request, settle_ms: int = _SETTLE_MS) -> TableLock:
+    lock = LockConfig.of(request.options, request.storage.uri)
+    storage = request.storage if lock.outside is None else open_storage(lock.outside, request.storage_options)
+    if not storage.supports_exclusive_create:
+        raise ConfigError(
+            f"{storage.uri} cannot create a file exclusively, so it cannot carry a lock file", path=lock.path, remedy="use another lock provider"
+        )
+    breaks = BREAKS if lock.outside is None else _BREAKS_OUTSIDE
+    return FileSystemLock(
+        storage, request.owner, path=lock.path, breaks=breaks, expire_minutes=lock.expire_minutes, wait_ms=lock.wait_ms, settle_ms=settle_ms
+    )
+
+
+def _storage_lease(request: _Request) -> TableLock:
+    lease = LeaseConfig.of(request.options)
+    return StorageLease(
+        request.storage, request.owner, validity_seconds=lease.validity_seconds, renew_seconds=lease.renew_seconds, wait_ms=lease.wait_ms
+    )
+
+
+def _zookeeper(request: _Request) -> TableLock:
+    key = ZOOKEEPER_LOCK_KEY.read(request.options) or request.config.name
+    return _zookeeper_at(request, ZookeeperConfig.of(request.options, required(ZOOKEEPER_BASE_PATH, request.options), key))
+
+
+def _zookeeper_implicit(request: _Request) -> TableLock:
+    return _zookeeper_at(request, ZookeeperConfig.of(request.options, f"/tmp/{implicit_key(request.options, request.storage.uri)}", _IMPLICIT_KEY))
+
+
+def _zookeeper_at(request: _Request, config: ZookeeperConfig) -> TableLock:
+    try:
+        from hudi_core.transaction.locks.zookeeper import ZookeeperLock  # here, since kazoo is optional
+    except ImportError as error:
+        raise ConfigError(f"the lock is in ZooKeeper: {error}", remedy="pip install 'airflow-hudi[zookeeper]' on the driver") from error
+    return ZookeeperLock(config, request.owner)
+
+
+def _dynamodb(request: _Request) -> TableLock:
+    return _dynamodb_at(request, DYNAMODB_PARTITION_KEY.read(request.options) or request.config.name)
+
+
+def _dynamodb_implicit(request: _Request) -> TableLock:
+    return _dynamodb_at(request, implicit_key(request.options, request.storage.uri))
+
+
+def _dynamodb_at(request: _Request, key: str) -> TableLock:
+    config = DynamodbConfig.of(request.options, key)
+    try:
+        from hudi_core.transaction.locks.dynamodb import DynamodbLock  # here, since boto3 is optional
+        from hudi_core.transaction.locks.dynamodb_client import dynamodb_client
+    except ImportError as error:
+        raise ConfigError(f"the lock is in DynamoDB: {error}", remedy="pip install 'airflow-hudi[dynamodb]' on the driver") from error
+    return DynamodbLock(dynamodb_client(config, request.storage_options), config, request.owner)
+
+
+def _hive_metastore(request: _Request) -> TableLock:
+    raise UnsupportedError(
+        "the writers of this table lock it in a Hive metastore, which this release cannot do",
+        path=request.storage.uri,
+        remedy="let all writers of the table use ZooKeeper, DynamoDB or the storage lease",
+    )
+
+
+def _noop(request: _Request) -> TableLock:
+    raise ConfigError(
+        "NoopLockProvider locks nothing", path=request.storage.uri, remedy="name a real provider, or leave the option out when nobody else writes"
+    )
+
+
+_PROVIDERS: Mapping[str, Callable[[_Request], TableLock]] = {
+    f"{_CLIENT}FileSystemBasedLockProvider": _file_system,
+    f"{_CLIENT}ZookeeperBasedLockProvider": _zookeeper,
+    f"{_CLIENT}ZookeeperBasedImplicitBasePathLockProvider": _zookeeper_implicit,
+    f"{_CLIENT}StorageBasedLockProvider": _storage_lease,
+    f"{_CLIENT}InProcessLockProvider": _in_process,
+    f"{_CLIENT}NoopLockProvider": _noop,
+    f"{_AWS}DynamoDBBasedLockProvider": _dynamodb,
+    f"{_AWS}DynamoDBBasedImplicitPartitionKeyLockProvider": _dynamodb_implicit,
+    "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider": _hive_metastore,
+}

@@ -1,0 +1,241 @@
+"""The table's lock in ZooKeeper: Curator's InterProcessMutex, which Hudi's ZookeeperBasedLockProvider uses, over kazoo.
+
+Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path; the lowest sequence has the lock, and
+each other contender watches the one before it. A node goes away with its session, so a dead holder is succeeded by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+
+from hudi_core.config.lock_config import ZookeeperConfig
+from hudi_core.errors import CorruptFileError, LockError, StorageError
+from hudi_core.transaction.locks.base import LockHolder, lost
+from hudi_core.transaction.owner import Owner
+
+_NAME = "lock-"
+_PROTECTED = "_c_"
+_RETRIES = 3
+_MAX_TEXT = 200
+_FAILURES = (KazooException, KazooTimeoutError)
+
+log = logging.getLogger(__name__)
+
+
+class ZookeeperLock:
+    """The mutex at `config.path`. Each acquire() opens a session of its own, which release() closes."""
+
+    def __init__(self, config: ZookeeperConfig, owner: Owner, *, connect: Callable[[ZookeeperConfig], KazooClient] | None = None) -> None:
+        """`connect` makes a client that is not started; tests cut its connection."""
+        self.name = f"zookeeper:{config.path}"
+        self._config = config
+        self._owner = owner
+        self._connect = connect or _client
+        self._client: KazooClient | None = None
+        self._node: str | None = None
+        self._expired = threading.Event()
+
+    def __enter__(self) -> ZookeeperLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self.release():
+            log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
+
+    def acquire(self) -> None:
+        """TableLock.acquire; raises StorageError when ZooKeeper cannot be reached."""
+        if self._client is not None:
+            raise LockError(f"{self._owner.describe()} holds the lock already", path=self.name)
+        deadline = time.monotonic() + self._config.wait_ms / 1000
+        client = self._connect(self._config)
+        self._expired = threading.Event()
+        expired = self._expired
+        client.add_listener(lambda state: expired.set() if state == KazooState.LOST else None)
+        try:
+            client.start(timeout=self._config.connection_ms / 1000)
+            self._node = self._enqueue(client)
+            self._wait(client, self._node, deadline)
+        except _FAILURES as error:
+            self._drop(client)
+            raise self._unreachable(error) from error
+        except BaseException:
+            self._drop(client)
+            raise
+        self._client = client
+
+    def check(self) -> None:
+        """TableLock.check: the session lives, and our node is the first. One request while that is so."""
+        client, node = self._client, self._node
+        if client is None or node is None:
+            raise lost(self.name, self.holder())
+        try:
+            children = self._children(client)
+            holder = self._holder_of(client, children[0]) if children and children[0] != node else None
+        except _FAILURES as error:
+            raise lost(self.name, None, f"ZooKeeper does not answer: {error}") from error
+        if self._expired.is_set() or not children or children[0] != node:
+            raise lost(self.name, holder, "its session expired" if self._expired.is_set() or node not in children else "")
+
+    def release(self) -> bool:
+        """TableLock.release: removes our node and ends the session, with which the node would go in any case."""
+        client, node = self._client, self._node
+        if client is None or node is None:
+            return False
+        self._client = self._node = None
+        try:
+            self._call(client.delete_async(f"{self._config.path}/{node}"))
+        except NoNodeError:
+            return False
+        except _FAILURES as error:
+            log.warning("%s: the node is left to its session: %s", self.name, error)
+            return not self._expired.is_set()
+        finally:
+            _close(client)  # the session is over then, which sets _expired
+        return True
+
+    def holder(self) -> LockHolder | None:
+        """TableLock.holder; opens a session unless the lock is held here."""
+        if self._client is not None:
+            return self._first(self._client)
+        client = self._connect(self._config)
+        try:
+            client.start(timeout=self._config.connection_ms / 1000)
+            return self._first(client)
+        except _FAILURES as error:
+            raise self._unreachable(error) from error
+        finally:
+            _close(client)
+
+    def _enqueue(self, client: KazooClient) -> str:
+        """Makes our node and returns its name. A create whose answer is lost is found again by the unique part of the name."""
+        prefix = f"{_PROTECTED}{uuid.uuid4()}-{_NAME}"
+        data = json.dumps({"version": 1, "owner": self._owner.to_json()}).encode()
+
+        def create() -> str:
+            for name in self._children(client):
+                if name.startswith(prefix):
+                    return name
+            path = f"{self._config.path}/{prefix}"
+            made: str = self._call(client.create_async(path, data, ephemeral=True, sequence=True, makepath=True))
+            return made.rsplit("/", 1)[1]
+
+        name: str = client.retry(create)
+        return name
+
+    def _wait(self, client: KazooClient, node: str, deadline: float) -> None:
+        while True:
+            children = client.retry(self._children, client)
+            if self._expired.is_set() or node not in children:
+                raise lost(self.name, None, "the session expired while it waited")
+            position = children.index(node)
+            if position == 0:
+                return
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self._timeout(self._holder_of(client, children[0]))
+            changed = threading.Event()
+            path = f"{self._config.path}/{children[position - 1]}"
+            if client.retry(lambda path=path, changed=changed: self._call(client.exists_async(path, watch=lambda _: changed.set()))) is not None:
+                changed.wait(left)
+
+    def _call(self, answer: Any) -> Any:
+        """The result of a request; a server that is gone must not keep us waiting beyond the time for a connection."""
+        return answer.get(timeout=self._config.connection_ms / 1000)
+
+    def _children(self, client: KazooClient) -> list[str]:
+        """The contenders, first first; all nodes count, as in Curator (StandardLockInternalsDriver)."""
+        try:
+            return sorted(self._call(client.get_children_async(self._config.path)), key=_sequence)
+        except NoNodeError:
+            return []
+
+    def _first(self, client: KazooClient) -> LockHolder | None:
+        children = client.retry(self._children, client)
+        return self._holder_of(client, children[0]) if children else None
+
+    def _holder_of(self, client: KazooClient, name: str) -> LockHolder | None:
+        try:
+            data, stat = client.retry(lambda: self._call(client.get_async(f"{self._config.path}/{name}")))
+        except NoNodeError:
+            return None
+        return LockHolder(name, _owner_in(data, self.name), stat.ctime / 1000, _text_of(data))
+
+    def _drop(self, client: KazooClient) -> None:
+        self._node = None
+        _close(client)
+
+    def _timeout(self, holder: LockHolder | None) -> LockError:
+        waited = self._config.wait_ms / 1000
+        if holder is None:
+            return LockError(f"the lock went from hand to hand for {waited:.0f} s", path=self.name, remedy="run again later")
+        age = max(0.0, time.time() - holder.since)
+        return LockError(
+            f"the lock is held by {holder.describe()} for {age:.0f} s; waited {waited:.0f} s",
+            path=self.name,
+            remedy=f"run again later; {self.how_to_break(holder)}",
+        )
+
+    def how_to_break(self, holder: LockHolder) -> str:
+        """TableLock.how_to_break."""
+        by_itself = "a holder that is gone for good loses it when its session ends by itself"
+        return f"{by_itself}; else, when it is proven dead, delete the node {self._config.path}/{holder.token}"
+
+    def _unreachable(self, error: Exception) -> StorageError:
+        return StorageError(
+            f"ZooKeeper at {self._config.url} failed: {type(error).__name__} {error}",
+            path=self.name,
+            remedy="check hoodie.write.lock.zookeeper.url, and that the servers run",
+        )
+
+
+def _client(config: ZookeeperConfig) -> KazooClient:
+    forever = KazooRetry(max_tries=-1, delay=0.1, max_delay=2.0)  # a session outlives a server that restarts
+    commands = KazooRetry(max_tries=_RETRIES, delay=0.1, max_delay=2.0)
+    return KazooClient(hosts=config.url, timeout=config.session_ms / 1000, connection_retry=forever, command_retry=commands)
+
+
+def _close(client: KazooClient) -> None:
+    try:
+        client.stop()
+        client.close()
+    except _FAILURES as error:
+        log.debug("a ZooKeeper session was not closed cleanly: %s", error)
+
+
+def _sequence(name: str) -> str:
+    """What Curator sorts by: the part behind the last `lock-`, or the whole name (StandardLockInternalsDriver.standardFixForSorting)."""
+    return name[name.rindex(_NAME) + len(_NAME) :] if _NAME in name else name
+
+
+def _owner_in(data: bytes, path: str) -> Owner | None:
+    """The owner that a node of ours names; None for another's, such as `application_id=…` of Hudi or the address of Curator."""
+    try:
+        value: Any = json.loads(data)
+    except ValueError:
+        return None
+    owner = value.get("owner") if isinstance(value, dict) else None
+    if not isinstance(owner, dict):
+        return None
+    try:
+        return Owner.from_json(owner, path=path)
+    except CorruptFileError:
+        return None
+
+
+def _text_of(data: bytes) -> str:
+    text = "".join(char if char.isprintable() else "?" for char in data[:_MAX_TEXT].decode("utf-8", "replace"))
+    return f"a Hudi writer ({text})" if text else "a Hudi writer (its node names nobody)"

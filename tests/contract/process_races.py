@@ -1,0 +1,49 @@
+"""Races of processes for new files of a local storage."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+from hudi_core.errors import StorageExistsError
+from hudi_core.storage.local import LocalStorage
+
+RACERS = 16
+ROUNDS = 60
+
+
+def _racing_process(kind: type[LocalStorage], root: str, number: int, barrier: Any, wins: Any) -> None:
+    storage = kind(root)
+    for round_number in range(ROUNDS):
+        barrier.wait(60)
+        try:
+            storage.create_exclusive(f"race/{round_number}", bytes([number]) * 20_000)
+        except StorageExistsError:
+            pass
+        else:
+            wins.put((round_number, number))
+        found = storage.read(f"race/{round_number}")
+        if len(found) != 20_000 or len(set(found)) != 1:
+            wins.put((round_number, -1))
+    wins.put(None)
+
+
+def race_processes(kind: type[LocalStorage], root: Path) -> dict[int, list[int]]:
+    """Races processes over ROUNDS files; per round the numbers of those that believe they won, -1 for a reader who saw a part."""
+    context = multiprocessing.get_context("fork")
+    barrier, wins = context.Barrier(RACERS), context.Queue()
+    processes = [context.Process(target=_racing_process, args=(kind, str(root), number, barrier, wins)) for number in range(RACERS)]
+    for process in processes:
+        process.start()
+    found: dict[int, list[int]] = {number: [] for number in range(ROUNDS)}
+    finished = 0
+    while finished < RACERS:
+        win = wins.get(timeout=120)
+        if win is None:
+            finished += 1
+        else:
+            found[win[0]].append(win[1])
+    for process in processes:
+        process.join()
+    return found

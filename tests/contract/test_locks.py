@@ -1,0 +1,255 @@
+"""What every lock provider promises (hudi_core.transaction.locks.base.TableLock), run over all of them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import multiprocessing
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from hudi_core.config.lock_config import ZookeeperConfig
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import EXIT_RETRY, LockError, StorageError
+from hudi_core.storage.registry import open_storage
+from hudi_core.transaction.locks.registry import table_lock
+from hudi_core.transaction.locks.zookeeper import ZookeeperLock
+from hudi_core.transaction.owner import Owner
+from tests.contract.lock_providers import HUDI_NAME, LockSpec, hold_until_killed
+from tests.contract.racing_servers import RacingServer, racing_server
+from tests.contract.s3_server import S3Server, s3_server
+from tests.contract.zookeeper_server import zookeeper_process, zookeeper_server
+
+PROVIDERS = ["filesystem-local", "filesystem-s3", "lease-local", "lease-s3", "zookeeper", "dynamodb"]
+SPAWN = multiprocessing.get_context("spawn")
+_tables = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[RacingServer]:
+    with racing_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def dynamodb() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def zookeeper() -> Iterator[str]:
+    with zookeeper_server() as address:
+        yield address
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], LockSpec]:
+    def make_spec(name: str) -> LockSpec:
+        if name == "zookeeper":
+            return LockSpec(name, request.getfixturevalue("zookeeper"))
+        if name == "dynamodb":
+            return LockSpec(name, request.getfixturevalue("dynamodb").url)
+        provider, where = name.split("-")
+        if where == "local":
+            return LockSpec(provider, str(tmp_path))
+        server = request.getfixturevalue("s3")
+        return LockSpec(provider, f"s3://bucket/locks/t{next(_tables)}", server.options)
+
+    return make_spec
+
+
+@pytest.fixture(params=PROVIDERS)
+def spec(request: pytest.FixtureRequest, make: Callable[[str], LockSpec]) -> LockSpec:
+    return make(request.param)
+
+
+def test_one_holder_at_a_time_and_the_other_is_told_who_and_how_long_and_what_to_do(spec: LockSpec) -> None:
+    first, second = spec.lock("dag first"), spec.lock("dag second", wait_ms=200 if spec.provider != "dynamodb" else 0)
+    assert first.holder() is None
+    with first:
+        first.check()
+        with pytest.raises(LockError) as caught:
+            second.acquire()
+        assert caught.value.exit_code == EXIT_RETRY
+        assert caught.value.path == first.name == second.name
+        assert re.search(r"held by dag first \(process \d+ on \S+\) for \d+ s", str(caught.value)), caught.value
+        assert "delete" in (caught.value.remedy or "")
+        for asking in (first, second):
+            holder = asking.holder()
+            assert holder is not None
+            assert holder.owner is not None
+            assert holder.owner.text == "dag first"
+            assert abs(holder.since - time.time()) < 30
+        first.check()
+    assert first.holder() is None
+
+
+def test_a_lock_is_given_back_and_taken_again(spec: LockSpec) -> None:
+    first, second = spec.lock("first"), spec.lock("second")
+    for _ in range(3):
+        for lock in (first, second):
+            lock.acquire()
+            lock.check()
+            assert lock.release() is True
+            assert lock.release() is False
+    assert first.holder() is None
+
+
+def test_what_was_not_taken_can_be_neither_checked_nor_given_back(spec: LockSpec) -> None:
+    lock = spec.lock()
+    with pytest.raises(LockError, match="lost"):
+        lock.check()
+    assert lock.release() is False
+
+
+def test_a_lock_is_not_taken_twice_by_its_holder(spec: LockSpec) -> None:
+    with spec.lock("holder") as lock:
+        with pytest.raises(LockError, match="already"):
+            lock.acquire()
+        lock.check()
+
+
+def test_who_waits_gets_the_lock_when_it_is_given_back(spec: LockSpec) -> None:
+    first, second = spec.lock("first"), spec.lock("second")
+    taken = threading.Event()
+
+    def wait() -> None:
+        with second:
+            taken.set()
+
+    first.acquire()
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert not taken.wait(0.4)
+    assert first.release()
+    assert taken.wait(15)
+    waiting.join()
+
+
+def test_a_failed_block_gives_the_lock_back(spec: LockSpec) -> None:
+    lock = spec.lock()
+    with pytest.raises(ZeroDivisionError), lock:
+        raise ZeroDivisionError
+    with spec.lock("next", wait_ms=2000):
+        pass
+
+
+def test_a_lock_of_hudi_is_respected_and_named(spec: LockSpec) -> None:
+    lock = spec.lock(wait_ms=0)
+    with spec.held_by_hudi():
+        holder = lock.holder()
+        assert holder is not None
+        assert holder.owner is None
+        if spec.provider != "filesystem":  # whose file is empty
+            assert HUDI_NAME in holder.describe()
+        with pytest.raises(LockError, match="a Hudi writer"):
+            lock.acquire()
+    with lock:
+        lock.check()
+
+
+def test_a_lock_that_was_taken_away_is_seen_and_left_to_its_new_holder(spec: LockSpec, caplog: pytest.LogCaptureFixture) -> None:
+    lock = spec.lock("loser", lease_ms=1000)
+    with caplog.at_level(logging.WARNING):
+        lock.acquire()
+        with spec.held_by_hudi():
+            with pytest.raises(LockError, match="lost") as caught:
+                lock.check()
+            assert "a Hudi writer" in str(caught.value)
+            assert "run the service again" in str(caught.value)
+            lock.__exit__(None, None, None)
+            assert any("taken away" in record.message for record in caplog.records)
+            holder = lock.holder()
+            assert holder is not None
+            assert holder.owner is None
+        with lock:
+            lock.check()
+
+
+def test_a_renewed_lock_outlives_its_lease(make: Callable[[str], LockSpec]) -> None:
+    specs = [make(name) for name in ("lease-local", "lease-s3", "zookeeper", "dynamodb")]
+    with ExitStack() as stack:
+        locks = [stack.enter_context(spec.lock("holder", lease_ms=3000)) for spec in specs]
+        time.sleep(6.5)
+        for spec, lock in zip(specs, locks, strict=True):
+            lock.check()
+            with pytest.raises(LockError, match="held by holder"):
+                spec.lock("other", wait_ms=0, elsewhere=True).acquire()
+
+
+def kill_a_holder(spec: LockSpec, *, lease_ms: int, elsewhere: bool) -> None:
+    ready = SPAWN.Queue()
+    process = SPAWN.Process(target=hold_until_killed, args=(spec, lease_ms, elsewhere, ready), daemon=True)
+    process.start()
+    assert ready.get(timeout=60)
+    process.kill()
+    process.join()
+
+
+def test_a_killed_holder_on_another_machine_is_succeeded_when_its_time_is_over(spec: LockSpec) -> None:
+    lease_ms = 3000
+    kill_a_holder(spec, lease_ms=lease_ms, elsewhere=True)
+    with pytest.raises(LockError, match="killed"):
+        spec.lock("early", wait_ms=0, lease_ms=60_000 if spec.provider != "filesystem" else lease_ms).acquire()
+    with spec.lock("late", wait_ms=15_000, lease_ms=lease_ms) as lock:
+        lock.check()
+
+
+@pytest.mark.parametrize("provider", [None, "FileSystemBasedLockProvider", "StorageBasedLockProvider"])
+def test_a_table_on_s3_is_locked_by_the_same_options(s3: RacingServer, provider: str | None) -> None:
+    uri = f"s3://bucket/locks/t{next(_tables)}"
+    storage = open_storage(uri, s3.options)
+    options = {"hoodie.write.lock.wait_time_ms": "0"}
+    if provider is not None:
+        options["hoodie.write.lock.provider"] = f"org.apache.hudi.client.transaction.lock.{provider}"
+    config = TableConfig.of({"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6"})
+    first, second = (table_lock(storage, config, options, Owner.current(who), storage_options=s3.options) for who in ("first", "second"))
+    with first:
+        first.check()
+        with pytest.raises(LockError, match="held by first"):
+            second.acquire()
+    with second:
+        second.check()
+    outside = options | {"hoodie.write.lock.filesystem.path": f"{uri}-locks"}
+    if provider == "FileSystemBasedLockProvider":
+        with table_lock(storage, config, outside, Owner.current("outside"), storage_options=s3.options) as lock:
+            assert open_storage(f"{uri}-locks", s3.options).exists("lock")
+            lock.check()
+
+
+def test_a_killed_holder_on_this_machine_is_succeeded_at_once(make: Callable[[str], LockSpec]) -> None:
+    for name in ("filesystem-local", "filesystem-s3", "lease-local", "lease-s3", "dynamodb"):
+        spec = make(name)
+        kill_a_holder(spec, lease_ms=600_000, elsewhere=False)
+        with spec.lock("next", wait_ms=0, lease_ms=600_000) as lock:
+            lock.check()
+
+
+def test_a_zookeeper_that_pauses_loses_nothing_and_one_that_is_gone_keeps_nobody_waiting() -> None:
+    with zookeeper_process() as (address, server):
+        spec = LockSpec("zookeeper", address)
+        patient = spec.lock("patient", lease_ms=20_000)
+        with patient:
+            server.send_signal(signal.SIGSTOP)
+            time.sleep(0.7)
+            server.send_signal(signal.SIGCONT)
+            patient.check()
+        lock = ZookeeperLock(ZookeeperConfig(address, "/hudi/locks/gone", 1000, 1500, 20_000), Owner.current("hasty"))
+        lock.acquire()
+        server.send_signal(signal.SIGSTOP)
+        started = time.monotonic()
+        with pytest.raises(LockError, match="ZooKeeper does not answer"):
+            lock.check()
+        assert time.monotonic() - started < 10
+        server.send_signal(signal.SIGCONT)
+        lock.release()
+    with pytest.raises(StorageError, match="ZooKeeper at"):
+        lock.acquire()

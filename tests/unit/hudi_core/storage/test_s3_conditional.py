@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hudi_core.errors import ConfigError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.storage.s3_conditional import S3Conditional
+
+
+class Refusal(OSError):
+    """An error as s3fs raises it: the answer of the service is at its cause."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.response = {"Error": {"Code": code}}
+
+
+class Members:
+    """The parts of botocore's service model that are looked at."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.meta = self.service_model = self.input_shape = self
+        self.members = dict.fromkeys(names)
+
+    def operation_model(self, name: str) -> Members:
+        assert name == "PutObject"
+        return self
+
+
+class Body:
+    def __init__(self, data: bytes, error: Exception | None) -> None:
+        self.data, self.error, self.closed = data, error, False
+
+    async def read(self) -> bytes:
+        if self.error is not None:
+            raise self.error
+        return self.data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeS3:
+    """s3fs over a dictionary. `script` says what becomes of the next PUTs: a code to refuse with, `lost:<code>` when it took effect all the same."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.s3 = Members(("IfMatch", "IfNoneMatch"))
+        self.objects: dict[str, tuple[bytes, dict[str, str]]] = {}
+        self.script: list[str] = []
+        self.puts = 0
+        self.head_error: OSError | None = None
+        self.body_error: Exception | None = None
+        self.bodies: list[Body] = []
+        self.told_etag: Any = True
+
+    def split_path(self, target: str) -> tuple[str, str, None]:
+        bucket, _, key = target.partition("/")
+        return bucket, key, None
+
+    def pipe_file(self, target: str, data: bytes, *, Metadata: dict[str, str], mode: str = "", IfMatch: str | None = None) -> Any:
+        self.puts += 1
+        planned = self.script.pop(0) if self.script else ""
+        if planned and not planned.startswith("lost:"):
+            raise Refusal(planned)
+        there = self.objects.get(target)
+        if (mode == "create" and there is not None) or (IfMatch is not None and (there is None or etag(there[0]) != IfMatch)):
+            raise Refusal("PreconditionFailed")
+        self.objects[target] = (data, Metadata)
+        if planned:
+            raise Refusal(planned[5:])
+        return {"ETag": etag(data)} if self.told_etag else None
+
+    def call_s3(self, verb: str, *, Bucket: str, Key: str) -> Any:
+        assert verb == "head_object"
+        if self.head_error is not None:
+            raise self.head_error
+        found = self.objects.get(f"{Bucket}/{Key}")
+        if found is None:
+            raise FileNotFoundError(Key)
+        return {"ETag": etag(found[0]), "Metadata": found[1]}
+
+    async def _call_s3(self, verb: str, *, Bucket: str, Key: str) -> Any:
+        assert verb == "get_object"
+        if f"{Bucket}/{Key}" not in self.objects:
+            raise FileNotFoundError(Key)
+        data = self.objects[f"{Bucket}/{Key}"][0]
+        self.bodies.append(Body(data, self.body_error))
+        return {"ETag": etag(data), "Body": self.bodies[-1]}
+
+
+def etag(data: bytes) -> str:
+    return f'"{data.hex()}"'
+
+
+@pytest.fixture
+def fs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
+    monkeypatch.setattr("hudi_core.storage.s3_conditional.time.sleep", lambda _: None)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    yield FakeS3(loop)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture
+def put(fs: FakeS3) -> Callable[..., str]:
+    storage = S3Conditional(fs, "s3://b/t")
+    return lambda data, version=None: storage.put("b/t/x", data, path="x", version=version)
+
+
+def test_each_condition_is_sent_and_its_failure_told(fs: FakeS3, put: Callable[..., str]) -> None:
+    first = put(b"one")
+    with pytest.raises(StorageExistsError):
+        put(b"two")
+    second = put(b"two", first)
+    for version in (first, '"else"'):
+        with pytest.raises(StorageConflictError):
+            put(b"three", version)
+    assert S3Conditional(fs, "s3://b/t").read("b/t/x", path="x") == (b"two", second)
+    assert fs.bodies[0].closed
+    fs.objects.clear()
+    with pytest.raises(StorageConflictError, match="gone"):
+        put(b"three", second)
+
+
+@pytest.mark.parametrize("code", ["PreconditionFailed", "ConditionalRequestConflict", "InternalError", "SlowDown"])
+def test_a_lost_answer_is_our_own_whatever_the_server_says(fs: FakeS3, put: Callable[..., str], code: str) -> None:
+    fs.script = [f"lost:{code}"]
+    first = put(b"one")
+    fs.script = [f"lost:{code}"]
+    put(b"two", first)
+    assert fs.objects["b/t/x"][0] == b"two"
+    assert fs.puts == 2
+
+
+def test_a_conflict_is_tried_again_until_it_is_an_error(fs: FakeS3, put: Callable[..., str]) -> None:
+    fs.script = ["ConditionalRequestConflict"] * 4
+    first = put(b"one")
+    assert fs.puts == 5
+    fs.script = ["ConditionalRequestConflict"] * 4
+    put(b"two", first)
+    for version in (None, etag(b"two")):
+        if version is None:
+            fs.objects.clear()
+        else:
+            fs.objects["b/t/x"] = (b"two", {})
+        fs.script = ["ConditionalRequestConflict"] * 5
+        with pytest.raises(StorageError, match="another conditional write is under way") as caught:
+            put(b"three", version)
+        assert not isinstance(caught.value, (StorageExistsError, StorageConflictError))
+
+
+@pytest.mark.parametrize("version", [None, '"6f6e65"'])
+def test_an_outcome_that_cannot_be_told_is_neither_yes_nor_no(fs: FakeS3, put: Callable[..., str], version: str | None) -> None:
+    if version is not None:
+        fs.objects["b/t/x"] = (b"one", {})
+    for script, head_error in ((["InternalError"], None), (["PreconditionFailed"], OSError("no answer"))):
+        fs.script, fs.head_error = list(script), head_error
+        with pytest.raises(StorageError) as caught:
+            put(b"two", version)
+        assert not isinstance(caught.value, (StorageExistsError, StorageConflictError, StorageNotFoundError))
+
+
+def test_a_refused_create_exists_although_it_is_gone_again(fs: FakeS3, put: Callable[..., str]) -> None:
+    fs.script = ["PreconditionFailed"]
+    with pytest.raises(StorageExistsError):
+        put(b"one")
+
+
+def test_a_missing_bucket_is_no_absent_object(fs: FakeS3, put: Callable[..., str]) -> None:
+    missing = FileNotFoundError("b")
+    missing.__cause__ = Refusal("NoSuchBucket")
+    fs.script, fs.head_error = ["NoSuchBucket"], missing
+    with pytest.raises(StorageError, match="bucket") as caught:
+        put(b"one")
+    assert not isinstance(caught.value, (StorageExistsError, StorageConflictError, StorageNotFoundError))
+
+
+def test_a_client_that_leaves_conditions_out_is_refused_before_it_overwrites(fs: FakeS3, put: Callable[..., str]) -> None:
+    fs.s3 = Members(("IfNoneMatch",))
+    with pytest.raises(ConfigError, match="botocore"):
+        put(b"one")
+    assert fs.puts == 0
+
+
+def test_a_client_that_tells_no_etag_is_named(fs: FakeS3, put: Callable[..., str]) -> None:
+    fs.told_etag = None
+    with pytest.raises(StorageError, match="ETag"):
+        put(b"one")
+
+
+@pytest.mark.parametrize("error", [OSError("reset"), ValueError("Response payload is not completed")])
+def test_content_that_breaks_off_is_an_error(fs: FakeS3, put: Callable[..., str], error: Exception) -> None:
+    put(b"one")
+    fs.body_error = error
+    with pytest.raises(StorageError):
+        S3Conditional(fs, "s3://b/t").read("b/t/x", path="x")
+    assert fs.bodies[-1].closed
+    with pytest.raises(StorageNotFoundError):
+        S3Conditional(fs, "s3://b/t").read("b/t/y", path="y")
