@@ -1,8 +1,9 @@
-"""Java `.properties` text (java.util.Properties.load): Latin-1, `\\` escapes, `#` and `!` comments, continued lines."""
+"""Java `.properties` text (java.util.Properties.load and store): Latin-1, `\\` escapes, `#` and `!` comments, continued lines."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 from hudi_core.errors import CorruptFileError
 
@@ -12,6 +13,8 @@ MAX_BYTES = 8 << 20
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
 _KEY_END = re.compile(r"(?<!\\)(?:\\\\)*([=: \t\f])")
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_NAMES = {char: name for name, char in _PLAIN.items()}
+_SPECIAL = frozenset("\\=:#!")
 
 
 def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
@@ -25,6 +28,31 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
         key, value = _split(line)
         found[_unescape(key, path)] = _unescape(value, path)
     return found
+
+
+def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] = ()) -> bytes:
+    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`; escapes as Properties.store."""
+    lines = [f"#{' '.join(comment.split())}" for comment in comments]
+    lines += [f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()]
+    return "".join(f"{line}\n" for line in lines).encode("ascii", "backslashreplace")
+
+
+def _escape(text: str, *, all_blanks: bool) -> str:
+    """A key's blanks are all escaped; of a value's only the leading one, which would be taken for a separator's."""
+    return "".join(_escaped(char, blank=all_blanks or at == 0) for at, char in enumerate(text))
+
+
+def _escaped(char: str, *, blank: bool) -> str:
+    if char == " ":
+        return "\\ " if blank else " "
+    if char in _NAMES:
+        return f"\\{_NAMES[char]}"
+    if char in _SPECIAL:
+        return f"\\{char}"
+    if " " < char <= "~":
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))
 
 
 def _logical_lines(text: str) -> list[str]:

@@ -1,25 +1,22 @@
-"""Options of services and locks, under Hudi's own names where Hudi has them, else below `airflow_hudi.`."""
+"""Options of services, under Hudi's own names where Hudi has them, else below `airflow_hudi.`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hudi_core.config.archive_config import ARCHIVE_KEYS
+from hudi_core.config.clean_config import CLEAN_KEYS
+from hudi_core.config.doctor_config import DOCTOR_KEYS
 from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, real_number, text, whole_number
+from hudi_core.config.lock_config import LOCK_KEYS
 from hudi_core.config.read_config import READ_KEYS
+from hudi_core.config.rollback_config import ROLLBACK_KEYS
+from hudi_core.config.transaction_config import TRANSACTION_KEYS
 from hudi_core.errors import ConfigError
 
 _MAX = 2**53
 
-LOCK_PATH: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.filesystem.path", None, optional_text, "folder of the lock file; the table's .hoodie folder when absent"
-)
-LOCK_EXPIRE_MINUTES: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.filesystem.expire", 0, whole_number(0, 10**6), "minutes after which a lock counts as left behind; 0 is never"
-)
-LOCK_WAIT_MS: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.wait_time_ms", 60_000, whole_number(0, 10**9), "milliseconds to wait for the table's lock"
-)
 HEARTBEAT_INTERVAL_MS: ConfigKey[int] = ConfigKey(
     "hoodie.client.heartbeat.interval_in_ms", 60_000, whole_number(1, 10**8), "milliseconds between two heartbeats of a run"
 )
@@ -74,9 +71,7 @@ READ_ZONE: ConfigKey[str | None] = ConfigKey(
 )
 
 KEYS: tuple[ConfigKey[object], ...] = (
-    LOCK_PATH,
-    LOCK_EXPIRE_MINUTES,
-    LOCK_WAIT_MS,
+    *LOCK_KEYS,
     HEARTBEAT_INTERVAL_MS,
     HEARTBEAT_MISSES,
     BLOOM_ENTRIES,
@@ -95,6 +90,11 @@ KEYS: tuple[ConfigKey[object], ...] = (
     FOOTER_SKIPPING,
     READ_ZONE,
     *READ_KEYS,
+    *CLEAN_KEYS,
+    *ARCHIVE_KEYS,
+    *TRANSACTION_KEYS,
+    *ROLLBACK_KEYS,
+    *DOCTOR_KEYS,
 )
 """Every option that this release reads, for `hudictl` and the user guide."""
 
@@ -111,26 +111,6 @@ def check_options(options: Mapping[str, str]) -> None:
         raise ConfigError(f"unknown options: {', '.join(unknown)}", remedy=f"known options of airflow_hudi: {ours}")
     for key in KEYS:
         key.read(options)
-
-
-@dataclass(frozen=True, slots=True)
-class LockConfig:
-    """How the table's lock is taken. `path` is relative to the table; times are minutes (0: never) and milliseconds."""
-
-    path: str
-    expire_minutes: int
-    wait_ms: int
-
-    @staticmethod
-    def of(options: Mapping[str, str]) -> LockConfig:
-        """Reads the lock options; raises ConfigError for a lock folder outside the table, which this release cannot reach."""
-        folder = LOCK_PATH.read(options)
-        if folder is not None and (folder.startswith("/") or ":" in folder):
-            raise ConfigError(
-                f"{LOCK_PATH.name} is {folder!r}, outside the table",
-                remedy="give a folder relative to the table, or leave the option out on all writers",
-            )
-        return LockConfig(f"{(folder or '.hoodie').strip('/')}/lock", LOCK_EXPIRE_MINUTES.read(options), LOCK_WAIT_MS.read(options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from hudi_core.errors import StorageExistsError, StorageNotFoundError, TimelineError
@@ -9,7 +11,8 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline import naming_v1
 from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit
 from hudi_core.timeline.containers import decode_any
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, STATES, Action, Instant, State, completed_action
+from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.layout import completion_by_file, naming_for
 from hudi_core.timeline.plans import CompactionPlan, decode_compaction_plan
 from hudi_core.timeline.query import Timeline
@@ -57,6 +60,21 @@ class ActiveTimeline:
     def names(self) -> list[str]:
         """The names of the files in the timeline's folder, foreign ones included, sorted; one listing."""
         return sorted(self._storage.list_names(self.folder))
+
+    def modified(self) -> dict[str, float]:
+        """When each file of the timeline's folder was modified, by path, in seconds since the epoch; one listing."""
+        return {info.path: info.modified for info in self._storage.list_files(self.folder)}
+
+    def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
+        """When each completed instant of `timeline` completed: its completion time, in layout 1 when its file was modified.
+
+        That is what Hudi 0.15 compares, too (HoodieInstant.getStateTransitionTime). An instant that was archived meanwhile is left out.
+        """
+        if not self._naming.completes_by_name:
+            return {instant: instant.completion_time for instant in timeline.completed() if instant.completion_time is not None}
+        modified = self.modified()
+        paths = {instant: self.path_of(instant) for instant in timeline.completed()}
+        return {instant: of_epoch_seconds(modified[path], self._zone) for instant, path in paths.items() if path in modified}
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The name of a state's file; raises TimelineError for parts that make no name."""
@@ -117,8 +135,8 @@ class ActiveTimeline:
         """Starts an instant. Raises StorageExistsError when it is there in any state, TimelineError for a savepoint (it has no such state)."""
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
-        for state in (State.COMPLETED, State.INFLIGHT):
-            self._refuse_existing(self.path(requested_time, action, state))
+        self._refuse_completed(requested_time, action)
+        self._refuse_existing(self.path(requested_time, action, State.INFLIGHT))
         self._storage.create_exclusive(self.path(requested_time, action, State.REQUESTED), data)
         return Instant(requested_time, action, State.REQUESTED, None, action)
 
@@ -129,36 +147,106 @@ class ActiveTimeline:
         """
         if action != Action.SAVEPOINT:
             self._require(self.path(requested_time, action, State.REQUESTED), f"{action} {requested_time} was never requested")
-        self._refuse_existing(self.path(requested_time, action, State.COMPLETED))
+        self._refuse_completed(requested_time, action)
         try:
             self._storage.create_exclusive(self.path(requested_time, action, State.INFLIGHT), data)
         except StorageExistsError:
             return False
         return True
 
-    def complete(self, requested_time: str, action: str, data: bytes) -> Instant:
+    def complete(self, requested_time: str, action: str, data: bytes, completion_time: str | None = None) -> Instant:
         """Completes an inflight instant by one exclusive create; what it wrote is visible from then on.
 
-        Raises StorageExistsError when it is completed already, TimelineError when it is not inflight or `data` is empty (an empty completed
-        file reads as a commit that wrote nothing).
+        Layout 2 needs the completion time, which is part of the file's name. There the create alone does not decide who completes: call it
+        under the table lock with a time that was decided once for the instant (transaction.commit); any completed file of the instant is
+        refused. Layout 1 records no completion time and passes over it. Raises StorageExistsError when the instant is completed already,
+        TimelineError when it is not inflight or `data` is empty (an empty completed file reads as a commit that wrote nothing).
         """
-        path = self.path(requested_time, action, State.COMPLETED)
+        path = self.path(requested_time, action, State.COMPLETED, completion_time)
         if not data:
             raise TimelineError("a completed instant must have content", path=path)
+        if not self._naming.completes_by_name and completion_time is not None and completion_time <= requested_time:
+            message = f"{action} {requested_time} cannot complete at {completion_time}, before it began"
+            raise TimelineError(message, path=path, remedy="check the clocks")
         self._require(self.path(requested_time, action, State.INFLIGHT), f"{action} {requested_time} is not inflight")
+        if not self._naming.completes_by_name:
+            self._refuse_completed(requested_time, action)
         self._storage.create_exclusive(path, data)
         completed = self._naming.instants([path.rsplit("/", 1)[-1], self.file_name(requested_time, action, State.INFLIGHT)])
         return completed[0]
 
+    def completed_paths(self, requested_time: str, action: str) -> list[str]:
+        """The paths of the instant's completed files, earliest completion first. More than one is what a race without a lock leaves in layout 2."""
+        if self._naming.completes_by_name:
+            path = self.path(requested_time, action, State.COMPLETED)
+            return [path] if self._storage.exists(path) else []
+        wanted = completed_action(action)
+        return [
+            f"{self.folder}/{name}"
+            for name in sorted(self._storage.list_names(self.folder))
+            if name.startswith(requested_time)
+            for shown in self._naming.instants([name])
+            if shown.requested_time == requested_time and shown.is_completed and completed_action(shown.action) == wanted
+        ]
+
     def remove(self, requested_time: str, action: str, state: State) -> bool:
         """Takes one state back; False when its file was not there. Raises TimelineError while a later state's file is there."""
-        for later in State:
-            if later.rank > state.rank and self._storage.exists(self.path(requested_time, action, later)):
-                raise TimelineError(
-                    f"{action} {requested_time} is {later.value}: its {state.value} file cannot go first",
-                    path=self.path(requested_time, action, later),
-                )
+        completed = self.completed_paths(requested_time, action)
+        if state is State.COMPLETED:
+            deleted = [self._storage.delete(path) for path in completed]
+            return any(deleted)
+        later = list(completed)
+        if state is State.REQUESTED:
+            inflight = self.path(requested_time, action, State.INFLIGHT)
+            later += [inflight] if self._storage.exists(inflight) else []
+        if later:
+            raise TimelineError(f"{action} {requested_time} is further on: its {state.value} file cannot go first", path=later[0])
         return self._storage.delete(self.path(requested_time, action, state))
+
+    def undo(self, requested_time: str, action: str) -> bool:
+        """Takes the whole instant back, its completed file first, then the inflight one, the requested one last; False when it was gone.
+
+        Cut off anywhere, the instant is less far than before and never further: what it wrote is invisible from the first delete on, and
+        the rest of it says that it must still be undone (BaseRollbackActionExecutor.deleteInflightAndRequestedInstant).
+        """
+        removed = [self.remove(requested_time, action, state) for state in reversed(STATES)]
+        return any(removed)
+
+    def revert_to_inflight(self, requested_time: str, action: str) -> bool:
+        """Takes the completion back, which makes invisible what the instant wrote; False when it was pending already.
+
+        The inflight file is made first where it is missing: without it nothing would tell that there is something to roll back
+        (HoodieActiveTimeline.revertToInflight).
+        """
+        with suppress(StorageExistsError):
+            self._storage.create_exclusive(self.path(requested_time, action, State.INFLIGHT), b"")
+        return self.remove(requested_time, action, State.COMPLETED)
+
+    def revert_to_requested(self, requested_time: str, action: str) -> bool:
+        """Makes a planned instant (compaction, log compaction, clustering) wait for its next run; False when it was requested already.
+
+        Raises TimelineError when it is completed, or when its plan is gone: its inflight file is all that tells of it then
+        (HoodieActiveTimeline.revertInstantFromInflightToRequested).
+        """
+        self._require(self.path(requested_time, action, State.REQUESTED), f"the plan of {action} {requested_time} is gone")
+        return self.remove(requested_time, action, State.INFLIGHT)
+
+    def forget(self, instants: Iterable[Instant]) -> int:
+        """Deletes the files of archived instants; returns how many. Only for completed instants that the history holds by now.
+
+        All pending files go first, while the completed ones say what they said; then the completed ones, oldest first, so that a reader
+        never meets a timeline with a hole in it (HoodieTimelineArchiver.deleteArchivedInstants, HUDI-7207). Raises TimelineError for a
+        pending instant, before anything is deleted.
+        """
+        wanted = {(instant.requested_time, completed_action(instant.action)) for instant in instants}
+        shown = [(name, found) for name in self.names() for found in self._naming.instants([name])]
+        shown = [(name, found) for name, found in shown if (found.requested_time, completed_action(found.action)) in wanted]
+        completed = {(found.requested_time, completed_action(found.action)): name for name, found in shown if found.is_completed}
+        for name, found in shown:
+            if (found.requested_time, completed_action(found.action)) not in completed:
+                raise TimelineError(f"{found.action} {found.requested_time} is not completed: it cannot be archived", path=f"{self.folder}/{name}")
+        ordered = sorted(shown, key=lambda item: (item[1].is_completed, item[1].requested_time, item[1].state.rank))
+        return sum(self._storage.delete(f"{self.folder}/{name}") for name, _ in ordered)
 
     def _modified(self, name: str) -> float | None:
         try:
@@ -171,6 +259,10 @@ class ActiveTimeline:
             self._storage.stat(path)
         except StorageNotFoundError as error:
             raise TimelineError(message, path=path, remedy="list the instants with `hudictl timeline`") from error
+
+    def _refuse_completed(self, requested_time: str, action: str) -> None:
+        for path in self.completed_paths(requested_time, action):
+            raise StorageExistsError("the instant is further on already", path=path)
 
     def _refuse_existing(self, path: str) -> None:
         if self._storage.exists(path):

@@ -69,11 +69,16 @@ class CommitMetadata:
                 yield FileGroupId(partition, file_id)
 
     def check_paths(self, *, source: str) -> None:
-        """Raises FormatError naming `source` when a partition or a written file lies outside the table. Call before a path is used."""
+        """Raises FormatError naming `source` when a partition or a written file lies outside the table. Call before a path is used.
+
+        A write stat names its partition again; that is checked like the key that it stands under.
+        """
         for partition, stats in self.partition_to_write_stats.items():
             check_partition(partition, source=source)
             for stat in stats:
-                check_relative_path(stat.path, source=source)
+                check_partition(stat.partition_path, source=source)
+                for path in (stat.path, *(name for name, _ in stat.cdc_stats)):
+                    check_relative_path(path, source=source)
 
 
 def decode_commit(data: bytes, *, path: str) -> CommitMetadata:

@@ -111,20 +111,11 @@ class Timeline:
         """The latest completed instant, by requested time."""
         return self.completed().last()
 
-    def completed_before(self, time: str) -> Timeline:
-        """The instants completed before `time`; in layout 1, here and below, completion is by requested time (Instant.completed_at)."""
-        return self.filter(lambda instant: instant.is_completed and instant.completed_at < time)
-
-    def completed_up_to(self, time: str) -> Timeline:
-        """The instants completed at or before `time` (findInstantsModifiedBeforeOrEqualsByCompletionTime)."""
-        return self.filter(lambda instant: instant.is_completed and instant.completed_at <= time)
-
-    def completed_after(self, time: str) -> Timeline:
-        """The instants completed after `time` (findInstantsModifiedAfterByCompletionTime)."""
-        return self.filter(lambda instant: instant.is_completed and instant.completed_at > time)
-
     def instants_in_completion_range(self, begin: str | None, end: str | None) -> Timeline:
-        """The instants completed after `begin` (exclusive) and at or before `end`; None is no bound (findInstantsInRangeByCompletionTime)."""
+        """The instants completed after `begin` (exclusive) and at or before `end`; None is no bound (findInstantsInRangeByCompletionTime).
+
+        In layout 1, here and below, completion is by requested time (Instant.completed_at).
+        """
         return self.filter(
             lambda instant: instant.is_completed and (begin is None or instant.completed_at > begin) and (end is None or instant.completed_at <= end)
         )

@@ -22,17 +22,19 @@ def schema_of(
     create_schema: str | None = None,
     stored: Callable[[], dict[str, Any] | None] | None = None,
     archived: Callable[[], Iterable[tuple[Instant, CommitMetadata]]] | None = None,
+    path_of: Callable[[Instant], str] | None = None,
 ) -> dict[str, Any]:
     """The table's Avro record schema, without meta fields.
 
     Taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only rewrites, from the latest
     of these; with no schema in any commit, from `create_schema` (`hoodie.table.create.schema`); then from the data files, whose schema
     `stored` gives (filegroup.stored_schema); then from the archive's commits, which `archived` gives latest first. Both are called only
-    then. `read` gives a commit file's content (ActiveTimeline.read_details).
+    then. `read` gives a commit file's content (ActiveTimeline.read_details), `path_of` its path for messages (ActiveTimeline.path_of).
     For an older state of the table give `timeline.up_to(instant)`. Raises FormatError when there is none, CorruptFileError when a commit
     file is not readable.
     """
-    found = _latest_schema(_decoded(timeline, read))
+    named = path_of or commit_label
+    found = _latest_schema(_decoded(timeline, read, named), named)
     if found is None and create_schema:
         found = create_schema, ".hoodie/hoodie.properties"
     if found is None and stored is not None:
@@ -40,28 +42,29 @@ def schema_of(
         if schema is not None:
             return schema
     if found is None and archived is not None:
-        found = _latest_schema(archived())
+        found = _latest_schema(archived(), commit_label)
     if found is None:
         raise FormatError("no completed commit records the table's schema", path=".hoodie", remedy="write to the table with Hudi once")
     return load_object(found[0].encode(), path=found[1])
 
 
-def _decoded(timeline: Timeline, read: Callable[[Instant], bytes]) -> Iterator[tuple[Instant, CommitMetadata]]:
+def _decoded(timeline: Timeline, read: Callable[[Instant], bytes], named: Callable[[Instant], str]) -> Iterator[tuple[Instant, CommitMetadata]]:
     for instant in reversed(timeline.commits().instants):
-        yield instant, decode_commit(read(instant), path=_source(instant))
+        yield instant, decode_commit(read(instant), path=named(instant))
 
 
-def _latest_schema(commits: Iterable[tuple[Instant, CommitMetadata]]) -> tuple[str, str] | None:
+def _latest_schema(commits: Iterable[tuple[Instant, CommitMetadata]], named: Callable[[Instant], str]) -> tuple[str, str] | None:
     """The schema's text and the file that records it."""
     rewritten: tuple[str, str] | None = None
     for instant, metadata in commits:
         if metadata.schema_text is None:
             continue
         if metadata.operation_type not in _KEEPS_SCHEMA:
-            return metadata.schema_text, _source(instant)
-        rewritten = rewritten or (metadata.schema_text, _source(instant))
+            return metadata.schema_text, named(instant)
+        rewritten = rewritten or (metadata.schema_text, named(instant))
     return rewritten
 
 
-def _source(instant: Instant) -> str:
+def commit_label(instant: Instant) -> str:
+    """What messages call a commit whose file is not known."""
     return f"{instant.requested_time}.{instant.action}"

@@ -4,6 +4,7 @@ Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digi
 - `<epoch>.json`, created exclusively: who claimed. The highest epoch owns the instant.
 - `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
 - `<epoch>.released`: the owner is done with it, whatever came of the run.
+- `<epoch>.decision`: what the owner is about to complete, or that its successor closed the epoch (see decision).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,8 +23,10 @@ from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, Stora
 from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction import held
+from hudi_core.transaction.decision import Decision, close, decide, decision_path, withdraw
 from hudi_core.transaction.heartbeat import Heartbeat
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.storage_clock import storage_time
 
 CLAIMS = ".hoodie/.airflow_hudi/claims"
 HUDI_HEARTBEATS = ".hoodie/.heartbeat"
@@ -65,6 +68,11 @@ class Claim:
         self._hudi_heartbeat = hudi_heartbeat
         self._record = record
         self._released = False
+        self._decided_by: int | None = None
+        self.decided: Decision | None = None
+        """What an earlier owner decided to complete and perhaps did not; nothing else may be done to the instant before (Completer)."""
+        self.may_have_decided = False
+        """Whether this owner's own decision is on record, or may be: what it wrote is no longer its own to delete."""
         self.heartbeat = Heartbeat(
             self._beat, interval_seconds=record.interval_ms / 1000, tolerance_seconds=record.tolerance_seconds, name=f"instant {instant}"
         )
@@ -76,7 +84,20 @@ class Claim:
         self.release()
 
     def check(self) -> None:
-        """Raises ConflictError when the instant has another owner by now, or when others may take this process for dead."""
+        """Raises ConflictError when the instant has another owner by now, or when others may take this process for dead.
+
+        Also while an earlier owner's decision is not carried out.
+        """
+        self.check_owner()
+        if self.decided is not None:
+            raise ConflictError(
+                f"an earlier run decided to complete instant {self.instant} and was cut off",
+                path=decision_path(self._folder, self._decided_by or self.epoch),
+                remedy="run the instant again: that completes it",
+            )
+
+    def check_owner(self) -> None:
+        """As check, whatever earlier owners decided."""
         self.heartbeat.check()
         epochs = _epochs(self._storage.list_files(self._folder))
         if not epochs or epochs[-1] != self.epoch:
@@ -86,6 +107,32 @@ class Claim:
                 path=_claim_path(self._folder, self.epoch),
                 remedy="leave the instant to its new owner",
             )
+
+    def decide(self, decision: Decision) -> None:
+        """Puts on record what this owner is about to complete; from then on it or a successor will. Raises ConflictError when closed."""
+        self.may_have_decided = True
+        try:
+            decide(self._storage, self._folder, self.epoch, decision)
+        except ConflictError:
+            self.may_have_decided = False
+            raise
+        if self.epoch not in _epochs(self._storage.list_files(self._folder)):  # a successor is done with the instant and removed its claims
+            self._storage.delete(decision_path(self._folder, self.epoch))
+            self.may_have_decided = False
+            raise ConflictError(f"the claim on instant {self.instant} was removed", path=self._folder, remedy="leave the instant to its new owner")
+
+    def settle(self, *, withdrawn: bool = False) -> None:
+        """The earlier owner's decision is carried out, or (`withdrawn`) cannot be: the instant is this owner's to run."""
+        if withdrawn and self._decided_by is not None:
+            withdraw(self._storage, self._folder, self._decided_by)
+        self.decided = None
+
+    def close_earlier(self, epochs: Iterable[int]) -> None:
+        """Keeps the owners of `epochs` from completing the instant; the latest decision among them becomes this claim's to carry out."""
+        for epoch in sorted(epochs):
+            decision = close(self._storage, self._folder, epoch)
+            if decision is not None:
+                self.decided, self._decided_by = decision, epoch
 
     def release(self) -> None:
         """Ends the heartbeat and lets others claim the instant at once, also when the run failed. Idempotent."""
@@ -135,12 +182,14 @@ def claim(
     held.hold(token)  # before the file shows: no thread of this process may take it for left behind
     try:
         for _ in range(_ATTEMPTS):
-            epoch = _next_epoch(storage, folder, instant, now)
+            earlier = _earlier_epochs(storage, folder, instant, now)
+            epoch = max(earlier, default=0) + 1
             path = _claim_path(folder, epoch)
             with suppress(StorageExistsError):  # lost the race for this epoch: look who won
                 storage.create_exclusive(path, json.dumps(body).encode())
                 record = ClaimRecord(path, epoch, token, owner, interval_ms, tolerable_misses, 0.0)
                 claimed = Claim(storage, folder, join(base, f"{HUDI_HEARTBEATS}/{instant}"), record, instant)
+                claimed.close_earlier(earlier)  # after our epoch shows: who decides now sees that it has a successor, or we see the decision
                 claimed.heartbeat.start()
                 return claimed
     except BaseException:
@@ -157,39 +206,56 @@ def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRec
     return _read(storage, folder, epochs[-1]) if epochs else None
 
 
-def _next_epoch(storage: Storage, folder: str, instant: str, now: Callable[[], float] | None) -> int:
-    """The epoch that may be created now; raises ConflictError while the highest one's owner may be alive."""
+def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
+    """Removes all claims of an instant that is over. Idempotent.
+
+    The highest epoch goes last: an owner of an earlier one that wakes up meanwhile finds it, or nothing, and never its own as the highest.
+    """
+    folder = join(base, f"{CLAIMS}/{instant}")
+    for epoch in _epochs(storage.list_files(folder))[:-1]:
+        storage.delete(_claim_path(folder, epoch))
+    highest = _epochs(storage.list_files(folder))[-1:]
+    for info in storage.list_files(folder):
+        if info.path not in {_claim_path(folder, epoch) for epoch in highest}:
+            storage.delete(info.path)
+    storage.delete_folder(folder)
+
+
+def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = "") -> bool:
+    """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
+    folder = join(base, f"{CLAIMS}/{instant}")
     files = {info.name: info for info in storage.list_files(folder)}
     epochs = _epochs(list(files.values()))
-    if not epochs:
-        return 1
-    epoch = epochs[-1]
-    if f"{epoch:06d}.released" in files:
-        return epoch + 1
-    record = _read(storage, folder, epoch)
-    if held.is_left_behind(record.owner, record.token):
-        return epoch + 1
-    heartbeat = files.get(f"{epoch:06d}.heartbeat")
-    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
-    age = (now() if now is not None else _storage_time(storage, folder)) - last
-    if age > record.tolerance_seconds:
-        return epoch + 1
+    return bool(epochs) and epochs[-1] == epoch and _silence(storage, folder, files, epoch, now) is not None
+
+
+def _earlier_epochs(storage: Storage, folder: str, instant: str, now: Callable[[], float] | None) -> list[int]:
+    """The epochs that may be succeeded now; raises ConflictError while the highest one's owner may be alive."""
+    files = {info.name: info for info in storage.list_files(folder)}
+    epochs = _epochs(list(files.values()))
+    silence = _silence(storage, folder, files, epochs[-1], now) if epochs else None
+    if silence is None:
+        return epochs
+    record = _read(storage, folder, epochs[-1])
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.claimed))
     raise ConflictError(
-        f"instant {instant} is run by {record.owner.describe()} since {since}; its last sign of life is {max(0.0, age):.0f} s old",
+        f"instant {instant} is run by {record.owner.describe()} since {since}; its last sign of life is {max(0.0, silence):.0f} s old",
         path=record.path,
         remedy=f"wait for it; a dead one can be succeeded {record.tolerance_seconds:.0f} s after its last sign of life, or at once on its machine",
     )
 
 
-def _storage_time(storage: Storage, folder: str) -> float:
-    """The time on the clock that dates the heartbeats: the modification time of a file made now."""
-    probe = f"{folder}/clock-{uuid.uuid4().hex}"
-    storage.write(probe, b"")
-    try:
-        return storage.stat(probe).modified
-    finally:
-        storage.delete(probe)
+def _silence(storage: Storage, folder: str, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None) -> float | None:
+    """Seconds since the last sign of life of an epoch's owner; None when it released the instant, is provably dead, or its heartbeat expired."""
+    if f"{epoch:06d}.released" in files:
+        return None
+    record = _read(storage, folder, epoch)
+    if held.is_left_behind(record.owner, record.token):
+        return None
+    heartbeat = files.get(f"{epoch:06d}.heartbeat")
+    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
+    age = (now() if now is not None else storage_time(storage, folder)) - last
+    return None if age > record.tolerance_seconds else age
 
 
 def _epochs(files: list[FileInfo]) -> list[int]:

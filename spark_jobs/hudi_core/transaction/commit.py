@@ -3,72 +3,115 @@
 Order (HoodieBackedTableMetadataWriter and BaseHoodieTableServiceClient.completeCompaction of Hudi 0.15): under the table lock the metadata
 table learns of the new files first, under the same instant, then the data timeline's completed file appears. A reader of the metadata
 table accepts blocks of completed data instants only, so the completed file makes both visible at once.
+
+Between the two the owner puts its decision on record (transaction.decision): from there on the instant completes with these bytes and, in
+layout 2, at this completion time, by this owner or by whoever succeeds it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Protocol
 
-from hudi_core.errors import ConflictError, StorageExistsError
+from hudi_core.errors import ConflictError, StorageExistsError, TimelineError
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
-from hudi_core.timeline.instant import Action, Instant, State, completed_action
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.lock import FileSystemLock
-
-
-class MetadataSink(Protocol):
-    """Whoever must know of a commit's files before the commit completes: the metadata table."""
-
-    def publish(self, instant: str, metadata: CommitMetadata) -> None:
-        """Makes the files of `metadata` part of the metadata table under `instant`; called under the table lock, once per attempt."""
-        ...
-
+from hudi_core.transaction.decision import Decision
+from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.locks.base import TableLock
 
 Precondition = Callable[[Timeline], None]
 """Raises ConflictError when the timeline, read under the lock, no longer allows the commit."""
+
+log = logging.getLogger(__name__)
 
 
 class Completer:
     """Completes instants of one table for the owner of a claim."""
 
-    def __init__(self, timeline: ActiveTimeline, claim: Claim, lock: Callable[[], FileSystemLock], sink: MetadataSink | None) -> None:
-        """`lock` makes the table lock; `sink` is None for a table without metadata table."""
+    def __init__(self, timeline: ActiveTimeline, claim: Claim, lock: Callable[[], TableLock], clock: InstantClock) -> None:
+        """`lock` makes the table lock; `clock` draws completion times, which layout 2 records."""
         self._timeline = timeline
         self._claim = claim
         self._lock = lock
-        self._sink = sink
+        self._clock = clock
 
-    def complete(self, instant: str, action: str, metadata: CommitMetadata, *, preconditions: tuple[Precondition, ...] = ()) -> None:
-        """Publishes `metadata` and completes the inflight `action` (the pending name, `compaction`) at `instant`.
+    def complete(
+        self,
+        instant: str,
+        action: str,
+        content: bytes,
+        *,
+        publish: Callable[[], None] | None = None,
+        preconditions: tuple[Precondition, ...] = (),
+    ) -> Instant:
+        """Completes the inflight `action` (the pending name, `compaction`) at `instant` with `content`, its completed file.
 
-        The claim is checked on both sides of the publication: an owner that was taken over while it wrote metadata must not complete, and
-        its deltacommit is rolled back by the new owner. Raises ConflictError when the instant is no longer this owner's to complete.
+        `publish` tells the metadata table. It is called under the lock, once per attempt, with the claim checked on both sides: what an owner
+        published that was taken over meanwhile is rolled back by the new owner. Raises ConflictError when the instant is no longer this
+        owner's to complete, and whatever `publish`, a precondition or the storage raises. After a StorageError the instant may be completed
+        all the same, now or later, with these very bytes: `finish_decided` of the next claim finds out. Raises TimelineError when `content`
+        is empty (see ActiveTimeline.complete).
         """
-        content = encode_commit(metadata)
+        if not content:
+            raise TimelineError("a completed instant must have content", path=self._timeline.folder)
         with self._lock() as lock:
             self._claim.check()
             timeline = self._timeline.load()
             check_inflight(timeline, instant, action)
             for precondition in preconditions:
                 precondition(timeline)
-            if self._sink is not None:
-                self._sink.publish(instant, metadata)
+            if publish is not None:
+                publish()
             self._claim.check()
+            decision = Decision(action, self._completion_time(instant, timeline), content)
             lock.check()
-            self._put(instant, action, content)
+            self._claim.decide(decision)
+            self._claim.check()
+            return self._put(instant, decision)
 
-    def _put(self, instant: str, action: str, content: bytes) -> None:
+    def finish_decided(self, instant: str, *, usable: Callable[[bytes], bool] | None = None) -> Instant | None:
+        """Carries out what an earlier owner of the claim decided and may not have done; None when the instant is this owner's to run.
+
+        Every service calls it right after the claim: until then Claim.check refuses. `usable` says whether what the decided content names is
+        still there; where it is not, or where the instant is not inflight any more, as a foreign writer rolled it back, the decision is
+        withdrawn. Raises ConflictError when another owner took over.
+        """
+        decision = self._claim.decided
+        if decision is None:
+            return None
+        with self._lock() as lock:
+            self._claim.check_owner()
+            found = self._timeline.load().find(instant, decision.action)
+            if found is not None and found.is_completed:
+                self._claim.settle()
+                return found
+            if found is None or found.state is not State.INFLIGHT or (usable is not None and not usable(decision.content)):
+                log.warning("an earlier run decided to complete %s %s, which somebody has undone since", decision.action, instant)
+                self._claim.settle(withdrawn=True)
+                return None
+            lock.check()
+            completed = self._put(instant, decision)
+            self._claim.settle()
+            log.info("%s %s completed: an earlier run had decided so and was cut off", decision.action, instant)
+            return completed
+
+    def _completion_time(self, instant: str, timeline: Timeline) -> str | None:
+        return None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
+
+    def _put(self, instant: str, decision: Decision) -> Instant:
         try:
-            self._timeline.complete(instant, action, content)
+            return self._timeline.complete(instant, decision.action, decision.content, decision.completion_time)
         except StorageExistsError as error:
-            completed = Instant(instant, completed_action(action), State.COMPLETED)
-            if self._timeline.read_details(completed) != content:
-                path = self._timeline.path_of(completed)
-                raise ConflictError("somebody else completed this instant", path=path, remedy="validate the table's metadata") from error
-            # the same bytes: an earlier try of this very request arrived although its answer was lost
+            found = self._timeline.load().get(instant, decision.action)
+            same = found.completion_time == decision.completion_time or self._timeline.layout == 1
+            if not same or self._timeline.read_details(found) != decision.content:
+                raise ConflictError(
+                    "somebody else completed this instant", path=self._timeline.path_of(found), remedy="validate the table's metadata"
+                ) from error
+            return found  # the same bytes: an earlier try of this very request arrived although its answer was lost
 
 
 def check_inflight(timeline: Timeline, instant: str, action: str) -> None:

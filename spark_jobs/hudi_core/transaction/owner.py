@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,9 +29,11 @@ class Owner:
     boot_id: str
     pid_namespace: str
     process_start: str
+    run_id: str = ""
+    """The run that asks, as whoever started it names it (Airflow's run id); a random one where nobody does."""
 
     @staticmethod
-    def current(text: str = "") -> Owner:
+    def current(text: str = "", run_id: str = "") -> Owner:
         """This process."""
         pid = os.getpid()
         return Owner(
@@ -40,6 +43,7 @@ class Owner:
             boot_id=_read_line(Path("/proc/sys/kernel/random/boot_id")),
             pid_namespace=_namespace(),
             process_start=_start_in(_status_of(pid)) or "",
+            run_id=run_id or uuid.uuid4().hex,
         )
 
     @property
@@ -73,6 +77,7 @@ class Owner:
     def from_json(value: Mapping[str, Any], *, path: str) -> Owner:
         """Reads `to_json`; raises CorruptFileError naming `path`."""
         texts = {name: value.get(name) for name in ("text", "host", "boot_id", "pid_namespace", "process_start")}
+        texts["run_id"] = value.get("run_id", "")
         pid = value.get("pid")
         if not all(isinstance(text, str) for text in texts.values()) or not isinstance(pid, int) or not 0 < pid < 2**31:
             raise CorruptFileError("the owner in it is not one", path=path, remedy="look who wrote the file; delete it when nobody runs")

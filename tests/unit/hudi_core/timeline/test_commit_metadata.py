@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,6 +131,17 @@ def test_paths_outside_the_table_are_refused_before_use(partition: str, path: st
         metadata.check_paths(source=COMPACTION)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"partition_path": "../p"}, {"partition_path": "/p"}, {"partition_path": ".hoodie"}, {"cdc_stats": (("p/f.cdc", 1), ("../f.cdc", 1))}],
+)
+def test_what_a_write_stat_says_besides_its_path_is_refused_alike(changed: dict[str, Any]) -> None:
+    stat = WriteStat("f", "p/f", "p", "null", 0, 0, 0, 0, 0, 0)
+    CommitMetadata({"p": (stat,)}).check_paths(source=COMPACTION)
+    with pytest.raises(FormatError, match=COMPACTION):
+        CommitMetadata({"p": (replace(stat, **changed),)}).check_paths(source=COMPACTION)
+
+
 def test_replaced_file_groups_of_real_tables() -> None:
     for name in ("insert_overwrite_table", "delete_partition_cow", "clustered_cow"):
         active = timelines_of(load_table(name))[0]
@@ -164,6 +176,10 @@ def test_the_schema_is_that_of_the_last_commit_that_may_set_one() -> None:
     assert schema_of(timeline_of(names), read)["name"] == "b"
     assert schema_of(timeline_of(names[4:]), read)["name"] == "c"
     assert schema_of(timeline_of([]), read, create_schema=_schema("d"))["name"] == "d"
+    storage.write(names[2], b"{")
+    with pytest.raises(CorruptFileError, match=r"\.hoodie/002\.commit"):
+        schema_of(timeline_of(names[2:3]), read, path_of=lambda instant: f".hoodie/{instant.requested_time}.commit")
+    storage.write(names[2], encode_commit(CommitMetadata()))
     with pytest.raises(FormatError, match="no completed commit records"):
         schema_of(timeline_of(names[2:4]), read)
 

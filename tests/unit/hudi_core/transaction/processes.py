@@ -13,7 +13,7 @@ from typing import Any
 from hudi_core.errors import ConflictError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim import claim
-from hudi_core.transaction.lock import FileSystemLock
+from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
 
 FORK = multiprocessing.get_context("fork")

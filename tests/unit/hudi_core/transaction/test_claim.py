@@ -15,7 +15,8 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.memory import MemoryStorage
-from hudi_core.transaction.claim import CLAIMS, Claim, claim, current_claim
+from hudi_core.transaction.claim import CLAIMS, Claim, claim, current_claim, forget_claims, is_live
+from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 from tests.unit.hudi_core.transaction.processes import Holder
 
@@ -92,7 +93,7 @@ def test_a_killed_process_is_succeeded_but_not_while_it_lives(tmp_path: Path) ->
     with claim(storage, T, HERE) as held:
         assert held.epoch == 2
         held.check()
-    assert names(storage) == ["000001.heartbeat", "000001.json", "000002.json", "000002.released"]
+    assert names(storage) == ["000001.decision", "000001.heartbeat", "000001.json", "000002.json", "000002.released"]
     child.process.join(30)
 
 
@@ -246,3 +247,100 @@ def test_of_racing_threads_one_claims(tmp_path: Path) -> None:
             thread.join()
         assert len(won) == 1
         won[0].release()
+
+
+DECISION = Decision("compaction", None, b"content")
+
+
+def test_a_successor_closes_every_earlier_epoch() -> None:
+    storage = MemoryStorage()
+    claims = [claim(storage, T, REMOTE, now=lambda: 2.0**40) for _ in range(3)]
+    for older in claims[:2]:
+        with pytest.raises(ConflictError, match="closed this run"):
+            older.decide(DECISION)
+        assert not older.may_have_decided
+    claims[2].decide(DECISION)
+    claims[2].decide(DECISION)
+    assert claims[2].may_have_decided
+    with pytest.raises(ConflictError, match="closed this run"):
+        claims[2].decide(Decision("compaction", None, b"something else"))
+
+
+def test_the_latest_decision_of_earlier_owners_is_the_successors_to_carry_out() -> None:
+    storage = MemoryStorage()
+    first = claim(storage, T, REMOTE)
+    first.decide(DECISION)
+    second = claim(storage, T, REMOTE, now=lambda: 2.0**40)
+    assert second.decided == DECISION
+    with pytest.raises(ConflictError, match="decided to complete") as caught:
+        second.check()
+    assert caught.value.path == f"{FOLDER}/000001.decision"
+    second.check_owner()
+    third = claim(storage, T, REMOTE, now=lambda: 2.0**40)
+    assert third.decided == DECISION
+    third.settle(withdrawn=True)
+    third.check()
+    assert claim(storage, T, REMOTE, now=lambda: 2.0**40).decided is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"version": 2}', b'{"version": 1, "action": "clean"}', b'{"version": 1, "action": 5}\nx', b"\xff\n"]
+)
+def test_a_decision_that_nobody_understands_is_neither_carried_out_nor_passed_over(content: bytes) -> None:
+    storage = MemoryStorage()
+    claim(storage, T, REMOTE).release()
+    storage.write(f"{FOLDER}/000001.decision", content)
+    with pytest.raises(CorruptFileError) as caught:
+        claim(storage, T, HERE)
+    assert caught.value.path == f"{FOLDER}/000001.decision"
+    storage.delete(f"{FOLDER}/000001.decision")
+    with claim(storage, T, HERE) as held:
+        held.check()
+
+
+def test_a_decision_after_the_claims_were_removed_leaves_nothing() -> None:
+    storage = MemoryStorage()
+    held = claim(storage, T, HERE)
+    forget_claims(storage, T)
+    with pytest.raises(ConflictError, match="removed"):
+        held.decide(DECISION)
+    assert not held.may_have_decided
+    held.release()
+    assert names(storage) == []
+
+
+def test_a_kill_while_claims_are_removed_never_makes_an_old_owner_the_highest() -> None:
+    number = 0
+    while True:
+        inner = MemoryStorage()
+        zombies = [claim(inner, T, REMOTE, now=lambda: 2.0**40) for _ in range(3)]
+        claim(inner, T, HERE, now=lambda: 2.0**40).release()
+        plan = FaultPlan(kill_at=number, counts=MUTATIONS)
+        try:
+            forget_claims(FaultStorage(inner, plan), T)
+        except InjectedCrash:
+            number += 1
+        for zombie in zombies:
+            with pytest.raises(ConflictError):
+                zombie.check()
+        forget_claims(inner, T)
+        assert names(inner) == []
+        if not plan.crashed:
+            break
+    assert number > 8
+
+
+def test_an_owner_is_alive_until_released_succeeded_dead_or_silent_for_too_long() -> None:
+    storage = MemoryStorage()
+    assert not is_live(storage, T, 1)
+    held = claim(storage, T, HERE)
+    assert is_live(storage, T, 1)
+    assert not is_live(storage, T, 2)
+    held.release()
+    assert not is_live(storage, T, 1)
+    put_claim(storage, REMOTE, epoch=2)
+    assert is_live(storage, T, 2)
+    assert not is_live(storage, T, 1)
+    assert not is_live(storage, T, 2, now=lambda: time.time() + 1000)
+    put_claim(storage, DEAD, epoch=3)
+    assert not is_live(storage, T, 3)

@@ -1,30 +1,22 @@
-"""The one way to complete an instant."""
+"""The one way to complete an instant, on both layouts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
 
-from hudi_core.errors import ConflictError, LockError
+from hudi_core.errors import ConflictError, LockError, StorageError, TimelineError
 from hudi_core.storage.memory import MemoryStorage
-from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.query import Timeline
-from hudi_core.transaction.claim import Claim, claim
-from hudi_core.transaction.commit import Completer, check_not_rolled_back
-from hudi_core.transaction.lock import FileSystemLock
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.claim import CLAIMS, claim
+from hudi_core.transaction.commit import check_not_rolled_back
+from tests.unit.hudi_core.transaction.layouts import OWNER, MeanwhileStorage, T, Table
 
-T = "20260102000000000"
-METADATA = CommitMetadata({}, True, "COMPACT", {"schema": "{}"})
-
-
-@dataclass
-class Layout:
-    layout_version: int = 1
-    timeline_folder: str = ".hoodie"
+METADATA = encode_commit(CommitMetadata({}, True, "COMPACT", {"schema": "{}"}))
 
 
 @dataclass
@@ -32,57 +24,70 @@ class Sink:
     """Records what is published, and lets something happen meanwhile."""
 
     seen: list[str] = field(default_factory=list)
-    meanwhile: list[object] = field(default_factory=list)
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
-    def publish(self, instant: str, metadata: CommitMetadata) -> None:
-        self.seen.append(instant)
+    def publish(self) -> None:
+        self.seen.append(T)
         for action in self.meanwhile:
-            action()  # type: ignore[operator]
+            action()
 
 
 class Setup:
-    def __init__(self) -> None:
-        self.storage = MemoryStorage()
-        self.active = ActiveTimeline(self.storage, Layout())
-        self.active.create_requested(T, Action.COMPACTION, b"plan")
-        self.active.to_inflight(T, Action.COMPACTION)
-        self.owner = Owner.current("tester")
-        self.claim: Claim = claim(self.storage, T, self.owner)
+    def __init__(self, layout: int) -> None:
+        self.table = Table(layout).begin()
+        self.storage = self.table.storage
+        self.active = self.table.active
+        self.claim = self.table.claim()
         self.sink = Sink()
 
-    def completer(self) -> Completer:
-        return Completer(self.active, self.claim, lambda: FileSystemLock(self.storage, self.owner, wait_ms=0), self.sink)
+    def complete(self) -> Instant:
+        return self.table.completer(self.claim).complete(T, Action.COMPACTION, METADATA, publish=self.sink.publish)
 
-    def complete(self) -> None:
-        self.completer().complete(T, Action.COMPACTION, METADATA)
+    def complete_elsewhere(self, content: bytes) -> Instant:
+        return self.active.complete(T, Action.COMPACTION, content, "20990101000000000")
 
     def state(self) -> State:
         return self.active.load().get(T, Action.COMPACTION).state
 
 
-@pytest.fixture
-def setup() -> Setup:
-    return Setup()
+@pytest.fixture(params=[1, 2])
+def setup(request: pytest.FixtureRequest) -> Setup:
+    return Setup(request.param)
 
 
 def test_published_first_then_completed_under_the_lock(setup: Setup) -> None:
-    setup.sink.meanwhile = [lambda: setup.storage.stat(".hoodie/lock"), lambda: setup.storage.stat(f".hoodie/{T}.compaction.inflight")]
-    setup.complete()
+    inflight = setup.active.path(T, Action.COMPACTION, State.INFLIGHT)
+    setup.sink.meanwhile = [lambda: setup.storage.stat(".hoodie/lock"), lambda: setup.storage.stat(inflight)]
+    completed = setup.complete()
     assert setup.sink.seen == [T]
-    assert setup.storage.read(f".hoodie/{T}.commit") == encode_commit(METADATA)
+    assert setup.storage.read(setup.active.path_of(completed)) == METADATA
+    assert setup.active.load().get(T, Action.COMPACTION) == completed
     assert not setup.storage.exists(".hoodie/lock")
+
+
+def test_layout_2_completes_at_a_time_after_everything_else_on_the_timeline() -> None:
+    setup = Setup(2)
+    setup.active.create_requested("20880101000000000", Action.DELTA_COMMIT)
+    setup.active.to_inflight("20880101000000000", Action.DELTA_COMMIT)
+    setup.active.complete("20880101000000000", Action.DELTA_COMMIT, b"{}", "20880102000000000")
+    assert setup.complete().completion_time == "20880102000000001"
+
+
+def test_without_a_metadata_table_nothing_is_published(setup: Setup) -> None:
+    setup.table.completer(setup.claim).complete(T, Action.COMPACTION, METADATA)
+    assert setup.state() is State.COMPLETED
 
 
 def test_a_lost_claim_does_not_publish(setup: Setup) -> None:
     setup.claim.release()
-    claim(setup.storage, T, setup.owner)
+    claim(setup.storage, T, OWNER)
     with pytest.raises(ConflictError, match="taken over"):
         setup.complete()
     assert setup.sink.seen == []
 
 
 def test_a_claim_lost_while_publishing_does_not_complete(setup: Setup) -> None:
-    setup.sink.meanwhile = [lambda: claim(setup.storage, T, setup.owner, now=lambda: 2**40)]
+    setup.sink.meanwhile = [lambda: setup.table.claim(expired=True)]
     with pytest.raises(ConflictError, match="taken over"):
         setup.complete()
     assert setup.state() is State.INFLIGHT
@@ -93,6 +98,7 @@ def test_a_lock_lost_while_publishing_does_not_complete(setup: Setup) -> None:
     with pytest.raises(LockError):
         setup.complete()
     assert setup.state() is State.INFLIGHT
+    assert not setup.claim.may_have_decided
 
 
 def test_only_an_inflight_instant_completes(setup: Setup) -> None:
@@ -106,19 +112,56 @@ def test_only_an_inflight_instant_completes(setup: Setup) -> None:
 
 
 def test_a_completed_instant_is_a_conflict(setup: Setup) -> None:
-    setup.active.complete(T, Action.COMPACTION, b"somebody else's")
+    setup.complete_elsewhere(b"somebody else's")
     with pytest.raises(ConflictError, match="completed on the timeline"):
         setup.complete()
 
 
-def test_a_commit_that_appears_in_the_last_moment(setup: Setup) -> None:
-    """With our own bytes it was our own request, whose answer got lost; with others it is a conflict."""
-    setup.sink.meanwhile = [lambda: setup.active.complete(T, Action.COMPACTION, encode_commit(METADATA))]
-    setup.complete()
-    other = Setup()
-    other.sink.meanwhile = [lambda: other.active.complete(T, Action.COMPACTION, b"{}")]
+def test_a_commit_that_appears_in_the_last_moment_is_a_conflict(setup: Setup) -> None:
+    setup.sink.meanwhile = [lambda: setup.complete_elsewhere(b"{}")]
     with pytest.raises(ConflictError, match="somebody else completed"):
-        other.complete()
+        setup.complete()
+    assert setup.table.contents() == [b"{}"]
+
+
+class LostAnswers(MemoryStorage):
+    """Carries a create out and then says that it failed, or that the file is there, as a retry of a lost answer does."""
+
+    def __init__(self, ending: str, error: type[Exception] | None) -> None:
+        super().__init__()
+        self.ending = ending
+        self.error = error
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        super().create_exclusive(path, data)
+        if path.endswith(self.ending):
+            ending, self.ending = self.ending, "never"
+            if self.error is not None:
+                raise self.error(f"no answer for {ending}")
+            super().create_exclusive(path, data)
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("ending", [".commit", ".decision"])
+def test_our_own_request_whose_answer_got_lost_is_ours(layout: int, ending: str) -> None:
+    table = Table(layout, LostAnswers(ending, None)).begin()
+    table.completer(table.claim()).complete(T, Action.COMPACTION, METADATA)
+    assert table.contents() == [METADATA]
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("ending", [".commit", ".decision"])
+def test_a_request_with_no_answer_is_finished_by_the_next_run(layout: int, ending: str) -> None:
+    table = Table(layout, LostAnswers(ending, StorageError)).begin()
+    with table.claim() as held, pytest.raises(StorageError, match="no answer"):
+        table.completer(held).complete(T, Action.COMPACTION, METADATA)
+    assert held.may_have_decided
+    with table.claim() as again:
+        finished = table.completer(again).finish_decided(T)
+        again.check()
+    assert finished is not None
+    assert finished.is_completed
+    assert table.contents() == [METADATA]
 
 
 def test_preconditions_see_the_timeline_under_the_lock(setup: Setup) -> None:
@@ -128,6 +171,85 @@ def test_preconditions_see_the_timeline_under_the_lock(setup: Setup) -> None:
 
     setup.active.create_requested("20260103000000000", Action.ROLLBACK, b"plan")
     with pytest.raises(ConflictError, match="20260103000000000"):
-        setup.completer().complete(T, Action.COMPACTION, METADATA, preconditions=(refuse,))
+        setup.table.completer(setup.claim).complete(T, Action.COMPACTION, METADATA, publish=setup.sink.publish, preconditions=(refuse,))
     assert setup.sink.seen == []
     check_not_rolled_back(setup.active.load(), T, lambda rollback: "another instant")
+
+
+def test_an_empty_content_is_refused_and_leaves_the_instant_inflight(setup: Setup) -> None:
+    with pytest.raises(TimelineError, match="must have content"):
+        setup.table.completer(setup.claim).complete(T, Action.COMPACTION, b"")
+    assert setup.state() is State.INFLIGHT
+    assert not setup.claim.may_have_decided
+
+
+def decided_and_cut_off(table: Table) -> None:
+    """An owner that dies between its decision and its put."""
+    with table.claim() as held:
+        storage = MeanwhileStorage()
+        storage.__dict__.update({name: value for name, value in table.storage.__dict__.items() if name != "before"})
+
+        def cut() -> None:
+            raise KeyboardInterrupt
+
+        storage.when(lambda path: path.endswith(".commit"), cut)
+        with pytest.raises(KeyboardInterrupt):
+            table.completer(held, storage).complete(T, Action.COMPACTION, METADATA)
+
+
+def test_what_a_dead_owner_decided_is_completed_by_the_next_with_the_same_bytes(setup: Setup) -> None:
+    setup.claim.release()
+    decided_and_cut_off(setup.table)
+    assert setup.state() is State.INFLIGHT
+    with setup.table.claim() as held:
+        with pytest.raises(ConflictError, match="decided to complete"):
+            held.check()
+        with pytest.raises(ConflictError, match="decided to complete"):
+            setup.table.completer(held).complete(T, Action.COMPACTION, b"other bytes")
+        finished = setup.table.completer(held).finish_decided(T, usable=lambda content: content == METADATA)
+        assert finished is not None
+        held.check()
+        assert setup.table.completer(held).finish_decided(T) is None
+    assert setup.table.contents() == [METADATA]
+
+
+def test_a_decision_whose_files_are_gone_is_withdrawn_for_good(setup: Setup) -> None:
+    setup.claim.release()
+    decided_and_cut_off(setup.table)
+    with setup.table.claim() as held:
+        assert setup.table.completer(held).finish_decided(T, usable=lambda content: False) is None
+        held.check()
+    with setup.table.claim() as held:
+        assert held.decided is None
+        setup.table.completer(held).complete(T, Action.COMPACTION, b"a new run's")
+    assert setup.table.contents() == [b"a new run's"]
+
+
+def test_a_decision_on_an_instant_that_somebody_rolled_back_is_withdrawn(setup: Setup) -> None:
+    setup.claim.release()
+    decided_and_cut_off(setup.table)
+    setup.active.revert_to_requested(T, Action.COMPACTION)
+    with setup.table.claim() as held:
+        assert setup.table.completer(held).finish_decided(T) is None
+        held.check()
+    assert setup.state() is State.REQUESTED
+
+
+def test_a_decision_that_was_carried_out_is_told_as_completed(setup: Setup) -> None:
+    setup.complete()
+    setup.claim.release()
+    with setup.table.claim() as held:
+        finished = setup.table.completer(held).finish_decided(T)
+    assert finished == setup.active.load().get(T, Action.COMPACTION)
+    assert setup.storage.list_files(f"{CLAIMS}/{T}")
+
+
+def test_only_the_owner_finishes(setup: Setup) -> None:
+    setup.claim.release()
+    decided_and_cut_off(setup.table)
+    first = setup.table.claim()
+    with setup.table.claim(expired=True) as second:
+        with pytest.raises(ConflictError, match="taken over"):
+            setup.table.completer(first).finish_decided(T)
+        assert setup.table.completer(second).finish_decided(T) is not None
+    assert setup.table.contents() == [METADATA]

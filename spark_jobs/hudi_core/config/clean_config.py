@@ -1,0 +1,194 @@
+"""Options of cleaning (HoodieCleanConfig), under the names of Hudi 1.x, with those of 0.15 as aliases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, whole_number
+from hudi_core.errors import ConfigError
+
+KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+
+_MAX = 2**31 - 1
+_NO_CAP = 2**63 - 1
+
+
+def _pattern(value: str) -> str | None:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return value or None
+
+
+CLEAN_POLICY: ConfigKey[str | None] = ConfigKey(
+    "hoodie.clean.policy",
+    None,
+    one_of(KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS),
+    "what a clean keeps: KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS or KEEP_LATEST_BY_HOURS; when absent, what the one retention option "
+    "that is set stands for, else KEEP_LATEST_COMMITS",
+    aliases=("hoodie.cleaner.policy",),
+)
+CLEAN_COMMITS_RETAINED: ConfigKey[int] = ConfigKey(
+    "hoodie.clean.commits.retained",
+    10,
+    whole_number(1, _MAX),
+    "commits whose files KEEP_LATEST_COMMITS keeps, besides the slice before them",
+    aliases=("hoodie.cleaner.commits.retained",),
+)
+CLEAN_HOURS_RETAINED: ConfigKey[int] = ConfigKey(
+    "hoodie.clean.hours.retained",
+    24,
+    whole_number(1, 24 * 366 * 1000),
+    "hours for which KEEP_LATEST_BY_HOURS keeps files, besides the slice before them",
+    aliases=("hoodie.cleaner.hours.retained",),
+)
+CLEAN_VERSIONS_RETAINED: ConfigKey[int] = ConfigKey(
+    "hoodie.clean.fileversions.retained",
+    3,
+    whole_number(1, _MAX),
+    "slices of each file group that KEEP_LATEST_FILE_VERSIONS keeps",
+    aliases=("hoodie.cleaner.fileversions.retained",),
+)
+CLEAN_TRIGGER: ConfigKey[str] = ConfigKey(
+    "hoodie.clean.trigger.strategy", "NUM_COMMITS", one_of("NUM_COMMITS"), "what makes a clean due: NUM_COMMITS since the last one"
+)
+CLEAN_TRIGGER_COMMITS: ConfigKey[int] = ConfigKey(
+    "hoodie.clean.trigger.max.commits",
+    1,
+    whole_number(0, _MAX),
+    "commits since the last clean that make the next one due",
+    aliases=("hoodie.clean.max.commits",),
+)
+CLEAN_INCREMENTAL: ConfigKey[bool] = ConfigKey(
+    "hoodie.clean.incremental.enabled",
+    True,
+    boolean,
+    "look only at the partitions that commits changed since the last clean, where the timeline tells them",
+    aliases=("hoodie.cleaner.incremental.mode",),
+)
+CLEAN_PARALLELISM: ConfigKey[int] = ConfigKey(
+    "hoodie.clean.parallelism", 200, whole_number(1, 10**6), "tasks at most over which deletes are spread", aliases=("hoodie.cleaner.parallelism",)
+)
+CLEAN_MULTIPLE: ConfigKey[bool] = ConfigKey(
+    "hoodie.clean.multiple.enabled",
+    False,
+    boolean,
+    "plan a clean although another is pending",
+    aliases=("hoodie.clean.allow.multiple",),
+)
+CLEAN_MAX_COMMITS: ConfigKey[int] = ConfigKey(
+    "hoodie.clean.max.commits.to.clean", _NO_CAP, whole_number(1, _NO_CAP), "commits at most that one clean moves on by; not for file versions"
+)
+CLEAN_PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
+    "hoodie.clean.partition.filter.regex",
+    None,
+    _pattern,
+    "clean only partitions whose whole path matches; needs hoodie.clean.incremental.enabled=false",
+    aliases=("hoodie.cleaner.partition.filter.regex",),
+)
+CLEAN_PARTITIONS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "hoodie.clean.partition.filter.selected",
+    (),
+    name_list,
+    "clean only these partitions; goes before the regular expression, and needs hoodie.clean.incremental.enabled=false",
+    aliases=("hoodie.cleaner.partition.filter.selected",),
+)
+
+CLEAN_KEYS: tuple[ConfigKey[object], ...] = (
+    CLEAN_POLICY,
+    CLEAN_COMMITS_RETAINED,
+    CLEAN_HOURS_RETAINED,
+    CLEAN_VERSIONS_RETAINED,
+    CLEAN_TRIGGER,
+    CLEAN_TRIGGER_COMMITS,
+    CLEAN_INCREMENTAL,
+    CLEAN_PARALLELISM,
+    CLEAN_MULTIPLE,
+    CLEAN_MAX_COMMITS,
+    CLEAN_PARTITION_REGEX,
+    CLEAN_PARTITIONS,
+)
+
+_RETENTIONS: tuple[tuple[ConfigKey[int], str], ...] = (
+    (CLEAN_COMMITS_RETAINED, KEEP_LATEST_COMMITS),
+    (CLEAN_HOURS_RETAINED, KEEP_LATEST_BY_HOURS),
+    (CLEAN_VERSIONS_RETAINED, KEEP_LATEST_FILE_VERSIONS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanConfig:
+    """How a clean is planned and run. `max_commits` is None without a cap."""
+
+    policy: str
+    commits_retained: int
+    hours_retained: int
+    versions_retained: int
+    trigger_commits: int
+    incremental: bool
+    parallelism: int
+    multiple: bool
+    max_commits: int | None
+    partition_regex: str | None
+    partitions: tuple[str, ...]
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> CleanConfig:
+        """Reads the options. Raises ConfigError for values that are not valid, and for a partition filter beside the incremental mode."""
+        CLEAN_TRIGGER.read(options)
+        cap = CLEAN_MAX_COMMITS.read(options)
+        config = CleanConfig(
+            policy=_policy(options),
+            commits_retained=CLEAN_COMMITS_RETAINED.read(options),
+            hours_retained=CLEAN_HOURS_RETAINED.read(options),
+            versions_retained=CLEAN_VERSIONS_RETAINED.read(options),
+            trigger_commits=CLEAN_TRIGGER_COMMITS.read(options),
+            incremental=CLEAN_INCREMENTAL.read(options),
+            parallelism=CLEAN_PARALLELISM.read(options),
+            multiple=CLEAN_MULTIPLE.read(options),
+            max_commits=None if cap == _NO_CAP else cap,
+            partition_regex=CLEAN_PARTITION_REGEX.read(options),
+            partitions=CLEAN_PARTITIONS.read(options),
+        )
+        if config.incremental and config.has_partition_filter:
+            raise ConfigError(
+                "a partition filter cannot be used with incremental cleaning: the partitions left out would never be looked at again",
+                remedy=f"set {CLEAN_INCREMENTAL.name}=false, or leave the filter out",
+            )
+        return config
+
+    @property
+    def has_partition_filter(self) -> bool:
+        """Whether only some partitions are to be cleaned."""
+        return bool(self.partitions) or self.partition_regex is not None
+
+    @property
+    def retention(self) -> ConfigKey[int]:
+        """The option that says how much the policy keeps."""
+        return next(key for key, policy in _RETENTIONS if policy == self.policy)
+
+    @property
+    def retained(self) -> int:
+        """The value of `retention`: commits, hours or file versions."""
+        amounts = {KEEP_LATEST_COMMITS: self.commits_retained, KEEP_LATEST_BY_HOURS: self.hours_retained}
+        return amounts.get(self.policy, self.versions_retained)
+
+    def takes(self, partition: str) -> bool:
+        """Whether a partition passes the filter; every one does without a filter."""
+        if self.partitions:
+            return partition in self.partitions
+        return self.partition_regex is None or re.fullmatch(self.partition_regex, partition) is not None
+
+
+def _policy(options: Mapping[str, str]) -> str:
+    """The policy, inferred from the one retention that is set when the policy is not (HoodieCleanConfig.CLEANER_POLICY)."""
+    given = CLEAN_POLICY.read(options)
+    if given is not None:
+        return given
+    implied = [policy for key, policy in _RETENTIONS if key.is_set(options)]
+    return implied[0] if len(implied) == 1 else KEEP_LATEST_COMMITS

@@ -1,0 +1,224 @@
+"""Optimistic concurrency: which concurrent operations a commit must be compared with, and whether it may go on. Pure: facts in, verdict out.
+
+The rules are those of Hudi's ConflictResolutionStrategy classes in the release that wrote the table's version (TableVersion.conflict_release):
+0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9. Two operations conflict when they changed the same file group; which of
+the others count is what the strategies and releases differ in. All comparisons of times are comparisons of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from hudi_core.config.transaction_config import Strategy
+from hudi_core.errors import ConflictError, FormatError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.timeline.commit_metadata import Operation as OperationType
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+
+_BUCKET_DIGITS: Final = 8
+_REWRITING: Final = frozenset({Action.COMPACTION, Action.CLUSTERING})
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRules:
+    """In what the releases differ when they choose whom to compare with."""
+
+    pending_after: frozenset[str]
+    """Pending actions that count when they were requested after this operation (SIMPLE, BUCKET)."""
+    clusterings_of_any_age: bool
+    """Pending clusterings count whenever they were requested (else after this operation)."""
+    passes_compactions: bool
+    """Completed compactions do not count: writers go on in the slice that a compaction opens."""
+    inflight_ingestion: frozenset[str]
+    """Inflight actions that a service gives way to (PREFER_WRITER)."""
+    sees_rollbacks: bool
+    """A pending rollback of this very operation is a conflict (PREFER_WRITER, for writers)."""
+
+
+_INGESTION: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT})
+RULES: Final[Mapping[str, ReleaseRules]] = {
+    "0.15": ReleaseRules(frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION}), False, False, _INGESTION, False),
+    "1.0": ReleaseRules(frozenset({Action.CLUSTERING, Action.COMPACTION}), False, False, _INGESTION, False),
+    "1.2": ReleaseRules(frozenset({Action.REPLACE_COMMIT}), True, True, COMMIT_ACTIONS, True),
+}
+"""By the release that wrote the table's version: TableVersion.conflict_release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """What the timeline showed when the operation began: its last completed commit, and what was pending beside it."""
+
+    last_completed: str | None = None
+    pending: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An instant on the timeline under the lock, as far as the timeline's names tell.
+
+    `completed_at` orders completions: the completion time, in layout 1 the time at which the completed file was modified. `clustering`:
+    it is one, under whatever action. `alive`: its writer has a fresh heartbeat.
+    """
+
+    instant: Instant
+    completed_at: str | None = None
+    clustering: bool = False
+    alive: bool = False
+
+    @property
+    def action(self) -> str:
+        """The action by what it does: `clustering` in layout 1, too."""
+        return Action.CLUSTERING if self.clustering and not self.instant.is_completed else self.instant.action
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentOperation:
+    """One side of a comparison (ConcurrentOperation): `action` is the pending one of this side, `kind` the WriteOperationType, if known."""
+
+    instant: str
+    action: str
+    state: State
+    kind: str | None
+    groups: frozenset[FileGroupId] = field(hash=False)
+    rolls_back: str | None = None
+
+    def describe(self) -> str:
+        """For messages."""
+        return f"{self.state.value} {self.action} {self.instant}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictFacts:
+    """Everything that a verdict depends on. `others` are the candidates, with the file groups that they changed or plan to change."""
+
+    this: ConcurrentOperation
+    others: tuple[ConcurrentOperation, ...]
+    strategy: Strategy = Strategy.SIMPLE
+    blocks_on_requested: bool = False
+    """A clustering gives way to live ingestion that has not said yet what it writes
+    (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The conflicts found: with whom, and a line for people. None: the operation may complete."""
+
+    conflicts: tuple[tuple[ConcurrentOperation, str], ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the operation may complete."""
+        return not self.conflicts
+
+    def check(self) -> None:
+        """Raises ConflictError naming every conflict."""
+        if self.conflicts:
+            raise ConflictError(
+                "; ".join(text for _, text in self.conflicts),
+                remedy="run it again when the other one is over; which side gives way is set by hoodie.write.conflict.resolution.strategy",
+            )
+
+
+def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strategy) -> bool:
+    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict, BaseHoodieTableServiceClient).
+
+    `mode` is `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer. Compactions are not
+    compared, since what is written meanwhile belongs to the slice that they open; clusterings only where they give way to writers.
+    """
+    if mode == "SINGLE_WRITER":
+        return False
+    if mode == "NON_BLOCKING_CONCURRENCY_CONTROL":
+        return kind == "BULK_INSERT"
+    if action == Action.CLUSTERING:
+        return strategy is Strategy.PREFER_WRITER
+    return action != Action.COMPACTION
+
+
+def candidates(
+    this: ConcurrentOperation, others: Iterable[Other], began: Began, strategy: Strategy, rules: ReleaseRules, *, merge_on_read: bool
+) -> list[Other]:
+    """The instants to compare with, in timeline order (getCandidateInstants, and what completed of `began.pending`)."""
+
+    def counts(other: Other) -> bool:
+        if strategy is not Strategy.PREFER_WRITER:
+            return _simple(this, other, began, rules, merge_on_read)
+        return _for_service(this, other, rules) if this.action in _REWRITING else _for_writer(this, other, rules)
+
+    return [other for other in others if other.instant.requested_time != this.instant and (counts(other) or _ended(other, began))]
+
+
+def judge(facts: ConflictFacts) -> Verdict:
+    """The verdict over all candidates (hasConflict, then resolveConflict). Raises FormatError where a bucket's file id has no number."""
+    found = [(other, _conflict(facts, other)) for other in facts.others]
+    return Verdict(tuple((other, text) for other, text in found if text is not None))
+
+
+def _ended(other: Other, began: Began) -> bool:
+    """It was pending when this operation began, and has completed since (getCompletedInstantsDuringCurrentWriteOperation)."""
+    return _is_commit(other) and other.instant.requested_time in began.pending
+
+
+def _is_commit(other: Other) -> bool:
+    return other.instant.is_completed and other.instant.action in COMMIT_ACTIONS
+
+
+def _simple(this: ConcurrentOperation, other: Other, began: Began, rules: ReleaseRules, merge_on_read: bool) -> bool:
+    time = other.instant.requested_time
+    if other.instant.is_completed:
+        compaction = merge_on_read and other.instant.action == Action.COMMIT
+        return _is_commit(other) and time > (began.last_completed or "") and not (compaction and rules.passes_compactions)
+    if other.clustering and rules.clusterings_of_any_age:
+        return True
+    return other.action in rules.pending_after and time > this.instant
+
+
+def _for_service(this: ConcurrentOperation, other: Other, rules: ReleaseRules) -> bool:
+    if other.instant.is_completed:
+        return _is_commit(other) and (other.completed_at or "") > this.instant
+    if other.clustering:
+        return False
+    inflight = other.instant.state is State.INFLIGHT
+    return other.instant.action in rules.inflight_ingestion and (inflight or other.alive)
+
+
+def _for_writer(this: ConcurrentOperation, other: Other, rules: ReleaseRules) -> bool:
+    if other.instant.action == Action.ROLLBACK:
+        return rules.sees_rollbacks and not other.instant.is_completed and other.instant.requested_time > this.instant
+    return _is_commit(other) and (other.completed_at or "") > this.instant
+
+
+def _conflict(facts: ConflictFacts, other: ConcurrentOperation) -> str | None:
+    this = facts.this
+    if facts.blocks_on_requested and this.action == Action.CLUSTERING and other.state is State.REQUESTED and other.action in COMMIT_ACTIONS:
+        return f"{other.describe()} is alive and has not said yet what it writes"
+    if other.rolls_back is not None:
+        return f"{other.describe()} rolls it back" if other.rolls_back == this.instant else None
+    shared = _shared(this.groups, other.groups, facts.strategy)
+    if not shared or _is_harmless(this, other):
+        return None
+    shown = ", ".join(f"{group.partition or '.'}/{group.file_id}" for group in sorted(shared)[:3])
+    more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
+    return f"{other.describe()} changes file groups that {this.action} {this.instant} changes: {shown}{more}"
+
+
+def _shared(mine: frozenset[FileGroupId], theirs: frozenset[FileGroupId], strategy: Strategy) -> frozenset[FileGroupId]:
+    if strategy is not Strategy.BUCKET:
+        return mine & theirs
+    buckets = {(group.partition, _bucket(group)) for group in theirs}
+    return frozenset(group for group in mine if (group.partition, _bucket(group)) in buckets)
+
+
+def _bucket(group: FileGroupId) -> int:
+    digits = group.file_id[:_BUCKET_DIGITS]
+    if len(digits) != _BUCKET_DIGITS or not (digits.isdigit() and digits.isascii()):
+        raise FormatError(f"file id {group.file_id!r} names no bucket", remedy="the bucket strategy is for tables with a bucket index only")
+    return int(digits)
+
+
+def _is_harmless(this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
+    """An earlier compaction took only what was there before; a log compaction may commit beside writers, the scan puts it in order."""
+    if other.kind == OperationType.COMPACT:
+        return other.instant < this.instant
+    return this.action == Action.LOG_COMPACTION

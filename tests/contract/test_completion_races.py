@@ -1,0 +1,118 @@
+"""8 and 16 writers that complete one instant, 60 rounds, on both timeline layouts: once, and everybody is told the same.
+
+Also where each takes the others for dead and nothing but the claims keeps them apart. And the same on a storage that must fail.
+S3 is moto behind one lock, where the rounds are few, as one completion is two dozen requests; or the server that AIRFLOW_HUDI_S3_SERVER
+names (`make soak`: versitygw), with all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from hudi_core.errors import HudiError
+from hudi_core.storage.base import Storage
+from hudi_core.storage.local import LocalStorage
+from hudi_core.storage.registry import open_storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.claim import claim
+from hudi_core.transaction.commit import Completer
+from hudi_core.transaction.locks.filesystem import FileSystemLock
+from hudi_core.transaction.owner import Owner
+from tests.contract.racing import CheckThenPut, race
+from tests.contract.racing_servers import CHOICE, RacingServer, racing_server
+from tests.unit.hudi_core.transaction.layouts import Layout, OpenLock, quiet_clock
+
+pytestmark = pytest.mark.slow
+ROUNDS = 60
+CONTROL_ROUNDS = 12
+MOTO_ROUNDS = 3
+FIRST = 20260101000000000
+_tables = itertools.count()
+LAYOUTS = pytest.mark.parametrize("layout", [1, 2])
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[RacingServer]:
+    with racing_server() as server:
+        yield server
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Storage]:
+    def make(where: str) -> Storage:
+        if where == "local":
+            return LocalStorage(tmp_path)
+        server: RacingServer = request.getfixturevalue("s3")
+        return open_storage(f"s3://bucket/completions/t{next(_tables)}", server.options)
+
+    return make
+
+
+def rounds_of(where: str, rounds: int) -> int:
+    return MOTO_ROUNDS if where == "s3" and os.environ.get(CHOICE, "moto") == "moto" else rounds
+
+
+def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody_dead: bool) -> list[str]:
+    """What went wrong: rounds that did not complete once, and writers that were told other bytes than those on the timeline.
+
+    `everybody_dead`: each claims over the others, and the table lock is open.
+    """
+    active = ActiveTimeline(storage, Layout(layout), zone="UTC")
+    for number in range(rounds):
+        active.create_requested(str(FIRST + number), Action.COMPACTION, b"plan")
+        active.to_inflight(str(FIRST + number), Action.COMPACTION)
+    told: list[tuple[int, bytes]] = []
+
+    def attempt(writer: int) -> Callable[[int], bool]:
+        owner = Owner.current(f"writer {writer}")
+
+        def complete(number: int) -> bool:
+            instant = str(FIRST + number)
+            try:
+                with claim(storage, instant, owner, now=(lambda: 2.0**40) if everybody_dead else None) as held:
+                    lock = OpenLock if everybody_dead else lambda: FileSystemLock(storage, owner, wait_ms=60_000)
+                    completer = Completer(active, held, lock, quiet_clock())
+                    done = completer.finish_decided(instant) or completer.complete(instant, Action.COMPACTION, str(writer).encode())
+                    told.append((number, active.read_details(done)))
+            except HudiError:
+                return False
+            return True
+
+        return complete
+
+    race([attempt(writer) for writer in range(writers)], rounds)
+    wrong = []
+    for number in range(rounds):
+        contents = [storage.read(path) for path in active.completed_paths(str(FIRST + number), Action.COMPACTION)]
+        heard = {content for round_number, content in told if round_number == number}
+        if len(contents) > 1 or not heard <= set(contents) or (not contents and not everybody_dead):
+            wrong.append(f"round {number}: completed with {contents}, told {sorted(heard)}")
+    return wrong
+
+
+@LAYOUTS
+@pytest.mark.parametrize("writers", [8, 16])
+@pytest.mark.parametrize("where", ["local", "s3"])
+def test_racing_writers_complete_each_instant_once(table: Callable[[str], Storage], where: str, writers: int, layout: int) -> None:
+    assert races(table(where), layout, writers, rounds_of(where, ROUNDS), everybody_dead=False) == []
+
+
+@LAYOUTS
+@pytest.mark.parametrize(("where", "writers", "rounds"), [("local", 8, ROUNDS), ("local", 16, CONTROL_ROUNDS), ("s3", 8, ROUNDS)])
+def test_writers_that_take_each_other_for_dead_complete_no_instant_twice(
+    table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int
+) -> None:
+    assert races(table(where), layout, writers, rounds_of(where, rounds), everybody_dead=True) == []
+
+
+@pytest.mark.parametrize("where", ["local", "s3"])
+def test_the_race_finds_a_storage_that_checks_then_puts(table: Callable[[str], Storage], where: str) -> None:
+    storage = cast(Storage, CheckThenPut(table(where)))
+    assert races(storage, 2, 8, rounds_of(where, CONTROL_ROUNDS), everybody_dead=True), "a race test that passes here is too weak"

@@ -1,0 +1,98 @@
+"""Whom a commit is compared with, and which file groups the others changed: ours against Hudi's own strategy classes on golden tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.config.transaction_config import Strategy
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.clustering_plan import is_clustering
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.transaction.conflict import RULES, Began, ConcurrentOperation, Other, candidates
+from hudi_core.transaction.conflict_facts import read_operation
+from tests.golden_data import GoldenCase
+from tests.interop.real_hudi import RealHudi
+
+pytestmark = pytest.mark.hudi
+Golden = Callable[[str, str], GoldenCase]
+CASES = (
+    "mor_compaction_requested",
+    "compaction_inflight",
+    "clustering_requested_cow",
+    "clustering_requested_mor",
+    "failed_inflight_cow",
+    "failed_inflight_mor",
+    "clustered_mor",
+    "mor_compacted",
+    "insert_overwrite_partition_mor",
+    "delete_partition_cow",
+)
+BEFORE, AFTER = "20200101000000000", "20990101000000000"
+WORKERS = {"6": "hudi_0_15", "8": "hudi_1_0", "9": "hudi_1_2"}
+
+
+class Table:
+    def __init__(self, case: GoldenCase) -> None:
+        self.path = case.table
+        storage = LocalStorage(self.path)
+        self.config = TableConfig.load(storage)
+        self.active = ActiveTimeline(storage, self.config, zone="UTC")
+        self.timeline = self.active.load()
+
+    def questions(self) -> list[tuple[Strategy, str, str, str | None]]:
+        """Writers before, among and behind everything on the timeline, and its pending services."""
+        times = [instant.requested_time for instant in self.timeline]
+        lasts = [None, times[0], times[-1]]
+        writers = [(Action.DELTA_COMMIT, time) for time in (BEFORE, f"{times[len(times) // 2]}5", AFTER)]
+        services = [(found.action, found.requested_time) for found in self.timeline.pending() if self._is_service(found)]
+        strategies = (Strategy.SIMPLE, Strategy.PREFER_WRITER)
+        return [(strategy, action, time, last) for strategy in strategies for action, time in writers + services for last in lasts]
+
+    def _is_service(self, instant: Instant) -> bool:
+        return instant.action == Action.COMPACTION or self._is_clustering(instant)
+
+    def _is_clustering(self, instant: Instant) -> bool:
+        return instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT) and is_clustering(self.active, instant)
+
+    def answer(self, strategy: Strategy, action: str, time: str, last: str | None) -> list[list[Any]]:
+        found = self.timeline.find(time, action)
+        mine = Action.CLUSTERING if found is not None and self._is_clustering(found) else action
+        this = ConcurrentOperation(time, mine, State.INFLIGHT, None, frozenset())
+        completed = self.active.completion_times(self.timeline)
+        others = [Other(item, completed.get(item), not item.is_completed and self._is_clustering(item)) for item in self.timeline]
+        rules = RULES[self.config.features.conflict_release]
+        chosen = candidates(this, others, Began(last), strategy, rules, merge_on_read=self.config.is_merge_on_read)
+        operations = [(other, read_operation(self.active, other)) for other in chosen]
+        return sorted(
+            [
+                other.instant.requested_time,
+                other.instant.action,
+                other.instant.state.name,
+                sorted([group.partition, group.file_id] for group in operation.groups),
+            ]
+            for other, operation in operations
+            if operation is not None
+        )
+
+
+@pytest.mark.parametrize("version", list(WORKERS))
+def test_the_candidates_and_their_file_groups_are_hudis(version: str, golden: Golden, request: pytest.FixtureRequest) -> None:
+    hudi: RealHudi = request.getfixturevalue(WORKERS[version])
+    compared = 0
+    wrong: list[str] = []
+    for case in CASES:
+        table = Table(golden(version, case))
+        questions = table.questions()
+        answers = hudi.ask("conflict_candidates", base=str(table.path), cases=[[question[0].value, *question[1:]] for question in questions])
+        for question, answer in zip(questions, answers, strict=True):
+            ours = table.answer(*question)
+            compared += len(ours)
+            if ours != answer:
+                wrong.append(f"{case} {question}: ours {ours}, Hudi {answer}")
+    assert wrong == []
+    assert compared > 100
