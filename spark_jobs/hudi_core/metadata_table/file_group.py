@@ -1,23 +1,24 @@
-"""Where the metadata table's `files` partition takes its next log file, and which blocks of an instant count in it: table version 6.
+"""Where a partition of the metadata table takes its next log files, and which blocks of an instant count in its log files.
 
-The partition has one file group, `files-0000-0` (MetadataPartitionType.FILES). A log file's name carries the base instant of its slice,
-and a pending compaction starts the next slice.
+In layout 1 a log file's name carries the base instant of its slice, and a pending compaction starts the next slice. In layout 2 it carries
+the instant that writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.metadata_table.slices import merged_slices
-from hudi_core.model.ids import WriteToken
+from hudi_core.metadata_table.slices import MergedSlice, merged_slices
+from hudi_core.model.ids import FileGroupId, WriteToken
 from hudi_core.model.names import LogFileName, parse_base_file, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.query import Timeline
 
 ROOT = ".hoodie/metadata"
@@ -37,32 +38,72 @@ class LatestSlice:
     base_instant: str
     base_file: FileInfo | None
     logs: tuple[FileInfo, ...]
+    partition: str = FILES_PARTITION
 
-    def next_log(self, token: WriteToken) -> LogFileName:
-        """The name of the next log file: one version above every log file of this base instant (HoodieLogFormat.WriterBuilder)."""
-        versions = [name.version for name in map(_log_name, self.logs) if name.instant == self.base_instant]
-        return LogFileName(self.file_id, self.base_instant, max(versions, default=0) + 1, token)
+    def next_log(self, token: WriteToken, instant: str | None = None) -> LogFileName:
+        """The name of the next log file (HoodieLogFormat.WriterBuilder): one version above every log file of this base instant.
+
+        In layout 2 `instant` is the one that writes it; it takes the base instant's place.
+        """
+        owner = self.base_instant if instant is None else instant
+        versions = [name.version for name in map(_log_name, self.logs) if name.instant == owner]
+        return LogFileName(self.file_id, owner, max(versions, default=0) + 1, token)
 
 
 def latest_slice(storage: Storage, timeline: Timeline) -> LatestSlice:
-    """The `files` file group's latest slice, by one listing and the metadata table's own timeline.
+    """The `files` file group's latest slice in layout 1, by one listing and the metadata table's own timeline.
 
     Raises StorageNotFoundError when the partition holds no file group, UnsupportedError when it holds several.
     """
     slices = merged_slices(FOLDER, storage.list_files(FOLDER), timeline, V6.layout)
     if not slices:
-        raise StorageNotFoundError(
-            "hoodie.properties lists the metadata partition `files`, but it holds no file group",
-            path=FOLDER,
-            remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
-        )
+        raise _no_file_group(FILES_PARTITION)
     if len(slices) > 1:
         raise UnsupportedError(f"the metadata partition `files` has {len(slices)} file groups, expected one", path=FOLDER)
-    found = slices[0]
-    start = "" if found.base_file is None else parse_base_file(found.base_file.name).instant
     pending = [instant.requested_time for instant in timeline.pending_compactions()]
-    base_instant = max([start, *pending, *(_log_name(info).instant for info in found.logs)])
-    return LatestSlice(found.file_id, base_instant, found.base_file, found.logs)
+    return _of_base_instant(slices[0], FILES_PARTITION, max(pending, default=""))
+
+
+def latest_slices(
+    storage: Storage, timeline: Timeline, partition: str, *, layout: int, pending: Mapping[FileGroupId, str] | None = None
+) -> list[LatestSlice]:
+    """The latest slices of all file groups of a partition, sorted by file id: the position is what a key's hash gives (facts 8.6).
+
+    `pending` is what pending_bases gives; only layout 1 needs it. Raises StorageNotFoundError when the partition holds no file group.
+    """
+    folder = f"{ROOT}/{partition}"
+    slices = merged_slices(folder, storage.list_files(folder), timeline, layout)
+    if not slices:
+        raise _no_file_group(partition)
+    if layout != V6.layout:
+        return [LatestSlice(item.file_id, _start(item), item.base_file, item.logs, partition) for item in slices]
+    planned = pending or {}
+    return [_of_base_instant(item, partition, planned.get(FileGroupId(partition, item.file_id), "")) for item in slices]
+
+
+def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, str]:
+    """By file group, the pending compaction of the metadata table that merges it: in layout 1 its next logs go on top of that."""
+    plans = active.read_plans(timeline)
+    return {FileGroupId(item.partition, item.file_id): instant for instant, plan in sorted(plans.items()) for item in plan.operations}
+
+
+def _of_base_instant(item: MergedSlice, partition: str, pending: str) -> LatestSlice:
+    start = "" if item.base_file is None else parse_base_file(item.base_file.name).instant
+    base_instant = max([start, pending, *(_log_name(info).instant for info in item.logs)])
+    return LatestSlice(item.file_id, base_instant, item.base_file, item.logs, partition)
+
+
+def _start(item: MergedSlice) -> str:
+    """The base instant of a slice in layout 2: that of its base file, else of its first log file."""
+    return min(_log_name(info).instant for info in item.logs) if item.base_file is None else parse_base_file(item.base_file.name).instant
+
+
+def _no_file_group(partition: str) -> StorageNotFoundError:
+    return StorageNotFoundError(
+        f"hoodie.properties lists the metadata partition `{partition}`, but it holds no file group",
+        path=f"{ROOT}/{partition}",
+        remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +120,13 @@ def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> Block
     A block counts for readers as soon as its instant completes on the data timeline, whoever wrote it, so an attempt may only publish when
     nothing of its instant is live. Raises CorruptFileError for a damaged log file: nobody may guess here.
     """
-    live: list[FileInfo] = []
-    commands: list[tuple[FileInfo, str]] = []
+    return blocks_by_instant(storage, logs).get(instant, BlocksOf((), ()))
+
+
+def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, BlocksOf]:
+    """As blocks_of, for every instant that wrote a block or was the target of a command; each log file is read once."""
+    live: dict[str, list[FileInfo]] = {}
+    commands: dict[str, list[tuple[FileInfo, str]]] = {}
     for info in logs:
         for block in walk(_reader(storage, info), info.size, info.path):
             if isinstance(block, CorruptBlock):
@@ -89,17 +135,29 @@ def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> Block
                     path=info.path,
                     remedy="drop the metadata table and let Hudi's writer rebuild it",
                 )
-            if block.is_rollback and block.target_instant_time == instant:
-                live.clear()
-                commands.append((info, block.instant_time or ""))
-            elif block.type is not BlockType.COMMAND and block.instant_time == instant and info not in live:
-                live.append(info)
-    return BlocksOf(tuple(live), tuple(commands))
+            target = block.target_instant_time
+            if block.is_rollback and target is not None:
+                live.pop(target, None)
+                commands.setdefault(target, []).append((info, block.instant_time or ""))
+            elif block.type is not BlockType.COMMAND and block.instant_time is not None:
+                found = live.setdefault(block.instant_time, [])
+                if info not in found:
+                    found.append(info)
+    return {instant: BlocksOf(tuple(live.get(instant, ())), tuple(commands.get(instant, ()))) for instant in {*live, *commands}}
 
 
-def metadata_path(name: LogFileName) -> str:
-    """The path of a log file of the partition, relative to the data table's base path."""
-    return join(FOLDER, str(name))
+def metadata_path(name: LogFileName, partition: str = FILES_PARTITION) -> str:
+    """The path of a log file of a partition, relative to the data table's base path."""
+    return join(f"{ROOT}/{partition}", str(name))
+
+
+def partition_folders(storage: Storage) -> list[str]:
+    """The names of the metadata table's partitions that have a folder, listed in hoodie.properties or not, sorted.
+
+    An index that is being built has one, and so has what a crash left of an index that was dropped.
+    """
+    names = (folder.rpartition("/")[2] for folder in storage.list_folders(ROOT))
+    return sorted(name for name in names if name != ".hoodie")
 
 
 def _log_name(info: FileInfo) -> LogFileName:

@@ -13,6 +13,8 @@ from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesReco
 from hudi_core.model.partition import NON_PARTITIONED, join
 from hudi_core.model.stats import WriteStat
 
+_GONE = FileEntry(0, is_deleted=True)
+
 
 def partition_key(partition: str) -> str:
     """The key of a partition's record: its path, or `.` when the table is not partitioned."""
@@ -51,6 +53,27 @@ def rollback_records(appended: Mapping[str, Mapping[str, int]], deleted: Mapping
     """
     gone = {partition: tuple(names) for partition, names in (deleted or {}).items()}
     return [_files_record(partition, appended.get(partition, {}), gone.get(partition, ())) for partition in sorted({*appended, *gone})]
+
+
+def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str] = ()) -> list[FilesRecord]:
+    """The records of files that are gone, by partition path, and of partitions that are gone as a whole.
+
+    As a clean writes them (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)). For the record of a partition that is gone, Hudi 1.2
+    writes a delete instead, with the same effect.
+    """
+    records = [_files_record(partition, {}, names) for partition, names in sorted(deleted.items())]
+    gone = sorted(dropped_partitions)
+    if gone:
+        entries = dict.fromkeys(map(partition_key, gone), _GONE)
+        records.append(FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, entries))
+    return records
+
+
+def sync_records(
+    added: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str]
+) -> list[FilesRecord]:
+    """The records that make the listing that of the storage, after a restore (convertMissingPartitionRecords)."""
+    return [*rollback_records(added, deleted), *deletion_records({}, dropped_partitions)]
 
 
 def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
@@ -106,7 +129,7 @@ def _files_record(partition: str, sizes: Mapping[str, int], deleted: Iterable[st
     for name in deleted:
         if name in entries:
             raise FormatError("a rollback cannot append to a file and delete it", path=join(partition, name))
-        entries[name] = FileEntry(0, is_deleted=True)
+        entries[name] = _GONE
     return FilesRecord(partition_key(partition), RecordKind.FILES, entries)
 
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.delta_commit import complete_delta_commit, latest_schema, write_delta_commit_start
+from hudi_core.metadata_table.delta_commit import complete_delta_commit, latest_schema, log_stat, profile_stat, write_delta_commit_start
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, LatestSlice, blocks_of, latest_slice, metadata_path
 from hudi_core.metadata_table.files import commit_records
 from hudi_core.metadata_table.record import encode_items, schema_text
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import LogFileName
-from hudi_core.model.partition import join
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.active import ActiveTimeline, LayoutConfig
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.query import Timeline
@@ -33,8 +32,9 @@ _RETRY = "run the instant again: it is rolled back in the metadata table first"
 class MetadataWriter:
     """The MetadataSink of a table whose metadata table has the partition `files`. `token` makes the log file's name this attempt's own."""
 
-    def __init__(self, storage: Storage, config: LayoutConfig, token: WriteToken) -> None:
+    def __init__(self, storage: Storage, config: TableConfig, token: WriteToken) -> None:
         self._storage = storage
+        self._config = config
         self._active = ActiveTimeline(storage, config, ROOT)
         self._token = token
 
@@ -50,12 +50,13 @@ class MetadataWriter:
         items = encode_items(commit_records(metadata.partition_to_write_stats))
         schema = latest_schema(self._active, timeline)
         name = place.next_log(self._token)
-        write_delta_commit_start(self._active, instant, {FILES_PARTITION: (_profile(place, len(items)),)})
+        write_delta_commit_start(self._active, instant, {FILES_PARTITION: (profile_stat(place, len(items)),)})
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema_text()}
-        block = encode_block(BlockType.HFILE_DATA, headers, write_hfile(items, schema=schema_text(), codec="GZ"))
+        content = write_hfile(items, schema=schema_text(), codec="GZ")
+        block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=self._config.features.hudi_1_log_headers)
         self._storage.create_exclusive(metadata_path(name), block)
         self._refuse_newcomers(timeline, place, name, instant)
-        complete_delta_commit(self._active, instant, {FILES_PARTITION: (_stat(place, name, len(items), len(block)),)}, schema)
+        complete_delta_commit(self._active, instant, {FILES_PARTITION: (log_stat(place, name, len(items), len(block), own_instant=False),)}, schema)
 
     def _refuse_traces(self, timeline: Timeline, place: LatestSlice, instant: str) -> None:
         found = timeline.find(instant, Action.DELTA_COMMIT)
@@ -75,30 +76,3 @@ class MetadataWriter:
         live = blocks_of(self._storage, newcomers, instant).live
         if live:
             raise ConflictError("another attempt's block appeared in the metadata table", path=live[0].path, remedy=_RETRY)
-
-
-def _profile(place: LatestSlice, records: int) -> WriteStat:
-    """What the inflight file says of the one file group, before anything is written: path and sizes are not known (WorkloadStat)."""
-    unknown = {"path": None, "partitionPath": None, "runtimeStats": None}
-    return WriteStat(place.file_id, "", "", place.base_instant, 0, 0, records, 0, 0, 0, extra=unknown)
-
-
-def _stat(place: LatestSlice, name: LogFileName, records: int, size: int) -> WriteStat:
-    older = [info.name for info in reversed(place.logs)]
-    return WriteStat(
-        file_id=place.file_id,
-        path=join(FILES_PARTITION, str(name)),
-        partition_path=FILES_PARTITION,
-        prev_commit=place.base_instant,
-        num_writes=records,
-        num_deletes=0,
-        num_update_writes=records,
-        num_inserts=0,
-        file_size_in_bytes=size,
-        total_write_bytes=size,
-        log_version=name.version,
-        log_offset=0,
-        base_file="" if place.base_file is None else place.base_file.name,
-        log_files=(*older, str(name)),
-        extra={"recordsStats": {"val": None}},
-    )

@@ -10,7 +10,9 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 NON_PARTITIONED = "."
 """The metadata table's name of the one partition of a table without partitions."""
 
+_REMEDY = "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
+_UNSAFE = re.compile(r"[\x00-\x1f\\\x7f]")
 
 
 def check_relative_path(path: str, *, source: str) -> str:
@@ -18,15 +20,14 @@ def check_relative_path(path: str, *, source: str) -> str:
 
     Refused: absolute paths, schemes, empty, `.` and `..` segments, backslashes, NUL and control characters.
     """
-    remedy = "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
     if path == "":
         return path
     if path.startswith("/") or _SCHEME.match(path):
-        raise FormatError(f"path {path!r} is not relative to the table", path=source, remedy=remedy)
-    if any(ord(char) < 32 or char in "\\\x7f" for char in path):
-        raise FormatError(f"path {path!r} has a control character or a backslash", path=source, remedy=remedy)
+        raise FormatError(f"path {path!r} is not relative to the table", path=source, remedy=_REMEDY)
+    if _UNSAFE.search(path):
+        raise FormatError(f"path {path!r} has a control character or a backslash", path=source, remedy=_REMEDY)
     if any(segment in ("", ".", "..") for segment in path.split("/")):
-        raise FormatError(f"path {path!r} has an empty, '.' or '..' segment", path=source, remedy=remedy)
+        raise FormatError(f"path {path!r} has an empty, '.' or '..' segment", path=source, remedy=_REMEDY)
     return path
 
 
@@ -34,7 +35,7 @@ def check_partition(partition: str, *, source: str) -> str:
     """As check_relative_path, and not below `.hoodie`."""
     check_relative_path(partition, source=source)
     if partition.split("/", 1)[0] == ".hoodie":
-        raise FormatError(f"partition {partition!r} lies in the table's own .hoodie folder", path=source)
+        raise FormatError(f"partition {partition!r} lies in the table's own .hoodie folder", path=source, remedy=_REMEDY)
     return partition
 
 
@@ -42,7 +43,7 @@ def check_file_name(name: str, *, source: str) -> str:
     """Returns `name` when it is one path segment, else raises FormatError naming `source`."""
     check_relative_path(name, source=source)
     if not name or "/" in name:
-        raise FormatError(f"{name!r} is not a file name", path=source)
+        raise FormatError(f"{name!r} is not a file name", path=source, remedy=_REMEDY)
     return name
 
 

@@ -11,8 +11,22 @@ from hypothesis import strategies as st
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, MetadataCodec, RecordKind, encode_items, files_record, schema_text
+from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.metadata_table.record import (
+    ALL_PARTITIONS,
+    FILE_NAME,
+    FileDatum,
+    FileEntry,
+    FilesRecord,
+    MetadataCodec,
+    RecordEncoder,
+    RecordKind,
+    block_schema,
+    encode_items,
+    files_record,
+    schema_text,
+)
+from hudi_core.model.meta_fields import META_FIELDS
 from tests.golden_data import golden_cases
 from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles
 
@@ -108,3 +122,37 @@ def test_another_schema_is_corrupt(schema: str) -> None:
     with pytest.raises(CorruptFileError) as caught:
         decode((b"p", b""), MetadataCodec(schema, path="x.hfile"), "x.hfile")
     assert caught.value.path == "x.hfile"
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), unique=True, max_size=5))
+def test_a_datum_of_many_files_encodes_as_each_of_them_would(names: list[str]) -> None:
+    def datum(name: str) -> dict[str, Any]:
+        return {"type": 4, "BloomFilterMetadata": {"type": name, "timestamp": "t", "bloomFilter": b"", "isDeleted": True}}
+
+    encoder, template = RecordEncoder(schema_text()), datum(FILE_NAME)
+    assert encoder.cells((name, FileDatum(template, name)) for name in names) == encoder.cells((name, datum(name)) for name in names)
+
+
+def test_two_records_of_one_key_are_refused() -> None:
+    with pytest.raises(ValueError, match="'a'"):
+        RecordEncoder(schema_text()).cells([("a", {"type": 2}), ("a", {"type": 2})])
+
+
+def test_the_schema_of_blocks_is_that_of_commits_behind_the_meta_columns() -> None:
+    commit = {"type": "record", "name": "r", "doc": "d", "fields": [{"name": "key", "type": "string"}, {"name": "ü", "type": "int"}]}
+    text = block_schema(json.dumps(commit))
+    schema = json.loads(text)
+    assert [field["name"] for field in schema["fields"]] == [*META_FIELDS, "key", "ü"]
+    assert block_schema(text) == text, "columns that are there already come once"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"fields": 3}', '{"fields": [{}]}'])
+def test_a_commit_schema_that_is_none(text: str) -> None:
+    with pytest.raises(FormatError, match="schema"):
+        block_schema(text)
+
+
+@pytest.mark.parametrize("text", ["{", '"nothing"', "3"])
+def test_an_encoder_needs_a_schema(text: str) -> None:
+    with pytest.raises(FormatError):
+        RecordEncoder(text)
