@@ -25,7 +25,17 @@ SECONDS_AN_INPUT = 0.1
 
 NAMES = (
     *("log", "log_content", "hfile", "hfile_cells", "avro_container", "avro_payload", "avro_schema", "commit_metadata", "commit_json"),
-    *("compaction_plan", "properties", "names", "history_log", "history_manifest", "history_manifest_json", "history_parquet"),
+    *(
+        "compaction_plan",
+        "clean_plan",
+        "clean_metadata",
+        "properties",
+        "names",
+        "history_log",
+        "history_manifest",
+        "history_manifest_json",
+        "history_parquet",
+    ),
     *("metadata_record", "bloom_filter", "schema_history", "index_definitions", "orc_zones", "table"),
 )
 

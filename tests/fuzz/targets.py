@@ -35,6 +35,7 @@ from hudi_core.metadata_table.record import MetadataCodec
 from hudi_core.model.names import parse_base_file, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, check_relative_path
 from hudi_core.storage.memory import MemoryStorage
+from hudi_core.timeline.clean_plans import decode_clean_plan, decode_last_clean
 from hudi_core.timeline.clustering_plan import decode_clustering_plan
 from hudi_core.timeline.commit_metadata import decode_commit
 from hudi_core.timeline.containers import decode_any
@@ -126,6 +127,22 @@ def run_cells(data: bytes) -> None:
 def run_compaction_plan(data: bytes) -> None:
     for layout in (1, 2):
         decode_compaction_plan(data, path=PATH, layout=layout)
+
+
+def run_clean_plan(data: bytes) -> None:
+    """What comes through may be deleted, so it lies in the table, and the general way to read the file gives the same names."""
+    plan = decode_clean_plan(data, path=PATH)
+    for partition, names in plan.files.items():
+        check_partition(partition, source=PATH)
+        assert all(parse_data_file(check_file_name(name, source=PATH)) is not None for name in names)
+    assert all(check_partition(partition, source=PATH) for partition in plan.dropped_partitions)
+    raw = decode_any(data, path=PATH)
+    listed = raw.get("filePathsToBeDeletedPerPartition" if raw.get("version") == 2 else "filesToBeDeletedPerPartition") or {}
+    assert {partition: len(items) for partition, items in listed.items()} == {partition: len(names) for partition, names in plan.files.items()}
+
+
+def run_clean_metadata(data: bytes) -> None:
+    decode_last_clean(data, "20260101000000000", path=PATH)
 
 
 def run_properties(data: bytes) -> None:
@@ -351,6 +368,8 @@ CODECS: dict[str, Target] = {
     "commit_json": Target(json_seeds, run_commit, mutate=mutated_json),
     "commit_metadata": Target(lambda: seeds.timeline_files(".commit", ".deltacommit", ".replacecommit", ".inflight"), run_commit),
     "compaction_plan": Target(lambda: seeds.timeline_files(".compaction.requested"), run_compaction_plan),
+    "clean_plan": Target(lambda: seeds.timeline_files(".clean.requested"), run_clean_plan),
+    "clean_metadata": Target(lambda: seeds.timeline_files(".clean"), run_clean_metadata),
     "avro_schema": Target(avro_schema_seeds, run_avro_schema, mutate=mutated_json),
     "properties": Target(lambda: seeds.timeline_files("hoodie.properties"), run_properties),
     "names": Target(name_seeds, run_names),

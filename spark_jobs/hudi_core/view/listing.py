@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Final, Protocol
 
 from hudi_core.errors import FormatError
 from hudi_core.model.partition import PARTITION_METADATA, check_partition, join
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.options import scheme_of
 
 _METADATA_FOLDER: Final = ".hoodie"
 _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.parquet", f"{PARTITION_METADATA}.orc"})
 _MAX_DEPTH: Final = 32
 """Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no table."""
+_NEAR: Final = frozenset({"file", "memory"})
+"""Schemes whose listings wait for nobody, so that threads would only cost."""
+LISTING_THREADS: Final = 16
+"""How many folders of a remote storage are listed at once."""
+
+
+def walk_partitions(storage: Storage, list_files: Callable[[str], list[FileInfo]]) -> Iterator[tuple[str, list[FileInfo]]]:
+    """Every partition with its files, sorted by path, level by level of the path, found by one listing of each folder.
+
+    `list_files` lists the files of a folder. Does not look below a partition, nor into `.hoodie`. A remote storage is asked by threads about
+    the folders that come next; no more than LISTING_THREADS of each level are kept before they are asked for.
+    """
+
+    def visit(folder: str) -> tuple[list[FileInfo] | None, list[str]]:
+        files = list_files(folder)
+        if any(info.name in _METADATA_FILES for info in files):
+            return files, []
+        return None, [child for child in storage.list_folders(folder) if child != _METADATA_FOLDER]
+
+    with ExitStack() as stack:
+        near = scheme_of(storage.uri) in _NEAR
+        visit_all = map if near else stack.enter_context(ThreadPoolExecutor(LISTING_THREADS, "hudi-listing")).map
+        pending = [("", 0)]
+        visited: dict[str, tuple[list[FileInfo] | None, list[str]]] = {}
+        while pending:
+            folder, depth = pending[-1]
+            if folder not in visited:
+                ahead = [name for name, _ in pending[: -2 if near else -LISTING_THREADS - 1 : -1] if name not in visited]
+                visited.update(zip(ahead, visit_all(visit, ahead), strict=True))
+            pending.pop()
+            files, children = visited.pop(folder)
+            if files is not None:
+                yield folder, files
+            if children and depth >= _MAX_DEPTH:
+                raise FormatError(f"folders nest deeper than {_MAX_DEPTH} levels", path=children[0], remedy="is this the table's base path?")
+            pending += [(child, depth + 1) for child in reversed(children)]
 
 
 class FileListing(Protocol):
@@ -39,20 +79,7 @@ class StorageListing:
 
     def partitions(self) -> list[str]:
         """See FileListing. Does not look below a partition, nor into `.hoodie`."""
-        found: list[str] = []
-        pending = [("", 0)]
-        while pending:
-            folder, depth = pending.pop()
-            if any(info.name in _METADATA_FILES for info in self.files(folder)):
-                found.append(folder)
-                continue
-            for child in self._storage.list_folders(folder):
-                if child == _METADATA_FOLDER:
-                    continue
-                if depth >= _MAX_DEPTH:
-                    raise FormatError(f"folders nest deeper than {_MAX_DEPTH} levels", path=child, remedy="is this the table's base path?")
-                pending.append((child, depth + 1))
-        return sorted(found)
+        return sorted(folder for folder, _ in walk_partitions(self._storage, self.files))
 
     def files(self, partition: str) -> list[FileInfo]:
         """See FileListing. Raises FormatError for a partition path that leaves the table."""

@@ -48,8 +48,9 @@ def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tu
     reader = Reader(data, path)
     schema, sync = read_header(reader)
     count, size = (reader.zigzag(), reader.zigzag()) if not reader.at_end() else (0, 0)
-    if count != 1 or schema.get("type") != "record":
+    if count != 1 or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
         raise CorruptFileError(f"holds {count} Avro records where one is due", path=path)
+    codec_of(schema, path=path)  # refuses what is no schema: from here on it can be walked
     start = reader.position
     reader.skip(size)
     if reader.bytes(SYNC_BYTES) != sync or not reader.at_end():

@@ -1,0 +1,138 @@
+"""When a clean is due, up to which commit it may delete, and where it has to look. Pure (CleanPlanner, CleanerUtils of Hudi)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from hudi_core.config.clean_config import (
+    CLEAN_MULTIPLE,
+    CLEAN_TRIGGER_COMMITS,
+    KEEP_LATEST_BY_HOURS,
+    KEEP_LATEST_COMMITS,
+    KEEP_LATEST_FILE_VERSIONS,
+    CleanConfig,
+)
+from hudi_core.timeline.clean_plans import LastClean
+from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant_time import format_instant, zone_of
+from hudi_core.timeline.query import Timeline
+
+_RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
+"""The pending actions that hold the earliest commit to retain back (getCommitsAndCompactionTimeline)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionFacts:
+    """What decides a clean before any file is looked at.
+
+    `timeline` is the whole active timeline, `now` an aware moment, `zone` the timeline's (instant_time.zone_of). `last_clean` is the last
+    completed clean whose metadata is not empty. `savepoints` are the requested times of completed savepoints.
+    """
+
+    timeline: Timeline
+    now: datetime
+    zone: str = "UTC"
+    last_clean: LastClean | None = None
+    savepoints: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a clean looks. `commits` are those whose partitions changed since the last clean; None: in every partition."""
+
+    earliest: Instant | None
+    commits: tuple[Instant, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Why there is no clean to plan, and which option would change that."""
+
+    reason: str
+
+
+def retention(facts: RetentionFacts, config: CleanConfig) -> Scope | Nothing:
+    """Whether a clean is due and where it looks."""
+    pending = facts.timeline.pending().of_actions(Action.CLEAN)
+    if pending.instants and not config.multiple:
+        first = pending.instants[0].requested_time
+        return Nothing(f"clean {first} is pending: run it first, or set {CLEAN_MULTIPLE.name}=true")
+    since = commits_since(facts)
+    if since < config.trigger_commits:
+        return Nothing(f"{since} commits since the last clean, but {CLEAN_TRIGGER_COMMITS.name} is {config.trigger_commits}")
+    if config.policy == KEEP_LATEST_FILE_VERSIONS:
+        return Scope(None)
+    earliest = earliest_to_retain(facts, config)
+    if earliest is None:
+        return Nothing(_all_retained(facts, config))
+    return Scope(earliest, _changed(facts, config, earliest))
+
+
+def commits_since(facts: RetentionFacts) -> int:
+    """The completed commits since the last one that the last clean knew (CleanPlanActionExecutor.getCommitsSinceLastCleaning)."""
+    commits = facts.timeline.commits()
+    return len(commits if facts.last_clean is None else commits.after(facts.last_clean.last_completed))
+
+
+def earliest_to_retain(facts: RetentionFacts, config: CleanConfig) -> Instant | None:
+    """The earliest commit whose files are kept (CleanerUtils.getEarliestCommitToRetain); None when all of them are."""
+    commits = facts.timeline.commits()
+    found = _by_commits(facts.timeline, config.commits_retained) if config.policy == KEEP_LATEST_COMMITS else None
+    if config.policy == KEEP_LATEST_BY_HOURS:
+        since = format_instant((facts.now - timedelta(hours=config.hours_retained)).astimezone(zone_of(facts.zone)))
+        found = next((instant for instant in commits if instant.requested_time >= since), None)
+    previous = "" if facts.last_clean is None else facts.last_clean.earliest
+    if found is None or config.max_commits is None or not previous:
+        return found
+    passed = [instant for instant in commits.before(found.requested_time) if instant.requested_time >= previous]
+    return passed[config.max_commits] if len(passed) > config.max_commits else found
+
+
+def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
+    """The oldest of the commits to keep, but not later than the last one completed before the earliest pending one."""
+    commits = timeline.commits()
+    if len(commits) <= retained:
+        return None
+    nth = commits.instants[len(commits) - retained]
+    pending = timeline.pending().of_actions(*_RETAINING).first()
+    if pending is None or nth.sort_key <= pending.sort_key:
+        return nth
+    return commits.before(pending.requested_time).last()
+
+
+def _changed(facts: RetentionFacts, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
+    """The commits since the last clean's earliest; None where they do not tell every partition with something to delete.
+
+    They do not when there was no clean, when its earliest commit is no commit of the timeline (archived, rolled back, or never real: what
+    it left behind could be anywhere), and when a savepoint of then is gone: its files may lie in any partition.
+    """
+    last = facts.last_clean
+    if not config.incremental or last is None or not last.earliest or last.savepoints - facts.savepoints:
+        return None
+    commits = facts.timeline.commits()
+    if not commits.contains(last.earliest):
+        return None
+    # A commit that completed after the last clean was planned is looked at, however old its instant: by hours, pending ones hold nothing back.
+    return tuple(
+        instant
+        for instant in commits.before(earliest.requested_time)
+        if instant.requested_time >= last.earliest or instant.completed_at > last.requested_time
+    )
+
+
+def partitions_of(metadata: CommitMetadata) -> set[str]:
+    """The partitions that a commit changed: written or with replaced file groups. Unchecked names."""
+    return {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
+
+
+def _all_retained(facts: RetentionFacts, config: CleanConfig) -> str:
+    commits = len(facts.timeline.commits())
+    if config.policy == KEEP_LATEST_BY_HOURS:
+        return f"no commit of the last {config.hours_retained} hours: by hours, a clean keeps all until there is one ({config.retention.name})"
+    if commits <= config.commits_retained:
+        return f"the timeline has {commits} commits and {config.retention.name} keeps {config.commits_retained}"
+    pending = facts.timeline.pending().of_actions(*_RETAINING).first()
+    held = "" if pending is None else f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
+    return f"{held}; complete it or roll it back ({config.retention.name} is {config.commits_retained})"

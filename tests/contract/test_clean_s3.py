@@ -1,0 +1,82 @@
+"""Cleaning on an object store: plans of real Hudi and of our own, files and whole partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.request.model import RunRequest
+from hudi_core.services.local_engine import LocalEngine
+from hudi_core.table import HudiTable, MetadataMode
+from tests.consistency import has_metadata_table
+from tests.contract.s3_server import S3Server
+from tests.golden_data import GoldenCase
+from tests.rows import assert_same_rows, read_parquet
+from tests.unit.hudi_core.services.clean.golden_cleans import SKEW, before_clean, data_files
+from tests.unit.hudi_core.services.clean.test_run import clean_of
+
+Golden = Callable[[str, str], GoldenCase]
+CASES = ("clean_requested_cow", "insert_overwrite_clean_requested")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    started = S3Server()
+    started.client().create_bucket(Bucket="lake")
+    yield started
+    started.stop()
+
+
+def upload(server: S3Server, table: Path, key: str) -> str:
+    client = server.client()
+    for path in table.rglob("*"):
+        if path.is_file() and path.suffix != ".crc":
+            client.upload_file(str(path), "lake", f"{key}/{path.relative_to(table).as_posix()}")
+    return f"s3://lake/{key}"
+
+
+def keys(server: S3Server, key: str, below: str = "") -> list[str]:
+    listed = server.client().list_objects_v2(Bucket="lake", Prefix=f"{key}/{below}").get("Contents", [])
+    return sorted(item["Key"][len(key) + 1 :] for item in listed)
+
+
+def rows(table: HudiTable, metadata: MetadataMode) -> pa.Table:
+    result = table.read(metadata=metadata)
+    return pa.Table.from_batches(list(result.batches), result.schema)
+
+
+@pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), ("8", 0), ("9", 2)])
+@pytest.mark.parametrize("name", CASES)
+def test_a_clean_of_real_hudi_is_run(name: str, folder: str, lost_answers: int, server: S3Server, golden: Golden) -> None:
+    """Also when the store does what a conditional PUT asks for and the answer is lost."""
+    case = golden(folder, name)
+    key = f"{folder}-{name}-{lost_answers}"
+    uri = upload(server, case.table, key)
+    table = HudiTable.open(uri, server.options, SKEW)
+    server.lost_answers = lost_answers
+    (done,) = table.run(RunRequest(table=uri, service="clean"), LocalEngine(2)).instants
+    assert (done.state, done.instant) == ("completed", clean_of(case.table))
+    assert [item for item in keys(server, key) if not item.startswith(".hoodie/")] == data_files(case.after())
+    for metadata in ("on", "off") if has_metadata_table(case.table) else ("off",):
+        assert_same_rows(rows(table, metadata), read_parquet(case.expected / "after_snapshot.parquet"))  # type: ignore[arg-type]
+    left = [item for item in keys(server, key, ".hoodie/") if item.startswith((".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"))]
+    assert left == []
+
+
+@pytest.mark.parametrize("folder", ["6", "9"])
+def test_a_clean_is_planned_and_run(folder: str, server: S3Server, golden: Golden) -> None:
+    case = golden(folder, CASES[1])
+    before = before_clean(case, clean_of(case.table))
+    key = f"{folder}-planned"
+    uri = upload(server, before.table, key)
+    table = HudiTable.open(uri, server.options, {**SKEW, **case.info["write_options"]})
+    (done,) = table.run(RunRequest(table=uri, service="clean", schedule=True), LocalEngine(2)).instants
+    assert (done.state, done.files_deleted) == ("completed", before.plan.file_count)
+    assert [item for item in keys(server, key) if not item.startswith(".hoodie/")] == data_files(case.after())
+    shown = table.show(done.instant)
+    assert shown.plan is not None
+    addresses = [entry["filePath"] for entries in shown.plan["filePathsToBeDeletedPerPartition"].values() for entry in entries]
+    assert all(address.startswith(f"{uri}/") for address in addresses)
