@@ -129,6 +129,15 @@ class LogArchive:
         name = _PLANS.get(instant.action)
         return {} if entry is None or entry.requested is None or name is None else self._member(entry.requested, name)
 
+    def newest(self) -> frozenset[tuple[str, str]]:
+        """The instants that the newest file holds as completed: requested time and action. Reads no other file."""
+        return frozenset(
+            (time, completed_action(action))
+            for _, file in archive_files(self._storage, self._folder)[-1:]
+            for _, time, action, state in self._states(file)
+            if state is State.COMPLETED
+        )
+
     @cached_property
     def _requested_times(self) -> frozenset[str]:
         return frozenset(time for time, _ in self._entries)
@@ -139,7 +148,7 @@ class LogArchive:
         completed: dict[_Key, _Place] = {}
         requested: dict[_Key, _Place] = {}
         planned: dict[_Key, str] = {}
-        for file in self._list():
+        for _, file in archive_files(self._storage, self._folder):
             for place, time, action, state in self._states(file):
                 key = (time, completed_action(action))
                 if state is State.COMPLETED:
@@ -152,10 +161,6 @@ class LogArchive:
             key: _Entry(Instant(key[0], key[1], State.COMPLETED, None, planned.get(key, key[1])), completed[key], requested.get(key))
             for key in sorted(completed)
         }
-
-    def _list(self) -> list[FileInfo]:
-        numbered = [(int(match["number"]), info) for info in self._storage.list_files(self._folder) for match in [_FILE.match(info.name)] if match]
-        return [info for _, info in sorted(numbered, key=lambda pair: (pair[0], pair[1].name))]
 
     def _states(self, file: FileInfo) -> list[_State]:
         """What the records of a file say; none of a merged file that its merger did not finish: the files that it merges are still there."""
@@ -222,6 +227,19 @@ class LogArchive:
         record = self._decoded(place.path, place.offset, place.length, place.schema)[place.ordinal]
         value = record.get(name)
         return value if isinstance(value, dict) else {}
+
+
+def archive_files(storage: Storage, folder: str) -> list[tuple[int, FileInfo]]:
+    """The files of the archive with their numbers, oldest first."""
+    numbered = [(int(match["number"]), info) for info in storage.list_files(folder) for match in [_FILE.match(info.name)] if match]
+    return sorted(numbered, key=lambda pair: (pair[0], pair[1].name))
+
+
+def check_whole(storage: Storage, file: FileInfo) -> None:
+    """Raises CorruptFileError naming the first block of an archive file that is not whole, also at its end."""
+    for block in walk(lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path):
+        if isinstance(block, CorruptBlock):
+            raise CorruptFileError(f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY)
 
 
 def _identity(record: dict[str, Any], path: str) -> tuple[str, str, State]:

@@ -124,7 +124,7 @@ def test_layout_2_snapshots_and_the_merge_of_level_0(version: str, case: str) ->
     golden = load_table(case, version)
     levels = [read_manifest(golden, FOLDER, number) for number in (1, 2, 3)]
     storage = MemoryStorage()
-    writer = LsmWriter(storage, FOLDER, batch=3, file_bytes=1 << 30, retained=3)
+    writer = LsmWriter(storage, FOLDER, lambda: None, batch=3, file_bytes=1 << 30, retained=3)
     for file in levels[-1]:
         writer.write(instants_of(pq.read_table(io.BytesIO(golden.read(file.path))).to_pylist()))
     for number, files in enumerate(levels, 1):
@@ -147,7 +147,7 @@ def test_our_reader_reads_what_the_golden_archive_said() -> None:
     golden = load_table("archived_timeline_mor", "9")
     config = TableConfig.load(golden)
     before = {instant: load_history(golden, config).content(instant) for instant in load_history(golden, config).instants()}
-    compact_levels(golden, FOLDER, batch=2, most_bytes=1 << 30)
+    compact_levels(golden, FOLDER, lambda: None, batch=2, most_bytes=1 << 30)
     again = load_history(golden, config)
     assert {instant: again.content(instant) for instant in again.instants()} == before
     assert decode_datum(REQUESTED_REPLACE, path="requested") == dict.fromkeys(("operationType", "clusteringPlan", "extraMetadata", "version"))

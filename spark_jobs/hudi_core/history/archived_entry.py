@@ -1,0 +1,101 @@
+"""A state file of an instant as a record of the archive of layout 1 (HoodieArchivedMetaEntry; MetadataConversionUtils of Hudi 0.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.history.archiving import StateFile
+from hudi_core.timeline.containers import decode_any
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.pretty_json import member
+
+_ROLLING_STAT: Final = "ROLLING_STAT"
+"""Archived commits carry this key with an empty value in place of the rolling statistics of very old writers."""
+_UNKNOWN: Final = "UNKNOWN"
+_COMPACTED: Final = "COMPACT"
+
+_TEXTS: Final = ("fileId", "path", "prevCommit", "partitionPath")
+_NUMBERS: Final = (
+    "numWrites",
+    "numDeletes",
+    "numUpdateWrites",
+    "totalWriteBytes",
+    "totalWriteErrors",
+    "totalLogRecords",
+    "totalUpdatedRecordsCompacted",
+    "numInserts",
+    "totalLogBlocks",
+    "totalCorruptLogBlock",
+    "totalRollbackBlocks",
+    "fileSizeInBytes",
+)
+_COMPLETED: Final = {Action.CLEAN: "hoodieCleanMetadata", Action.ROLLBACK: "hoodieRollbackMetadata"}
+_PENDING: Final = {
+    (Action.CLEAN, State.REQUESTED): "hoodieCleanerPlan",
+    (Action.CLEAN, State.INFLIGHT): "hoodieCleanerPlan",
+    (Action.COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
+    (Action.LOG_COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
+    (Action.REPLACE_COMMIT, State.REQUESTED): "hoodieRequestedReplaceMetadata",
+}
+"""Which member holds the content of a file that is an Avro container already, by action and state; others are not kept."""
+
+
+def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
+    """The record of one state file; members that have nothing to say are absent. Raises CorruptFileError naming the file.
+
+    As in Hudi, an empty file (of a state that has no content, or left by a crash) is a record of its time, action and state alone; a
+    commit's requested and inflight files count as commits that wrote nothing.
+    """
+    return {
+        "commitTime": requested_time,
+        "actionType": file.action,
+        "actionState": file.state.name,
+        "stateTransitionTime": file.modified,
+        "version": None,
+        **_content(file),
+    }
+
+
+def _content(file: StateFile) -> dict[str, Any]:
+    action, state, completed = file.action, file.state, file.state is State.COMPLETED
+    if action in (Action.COMMIT, Action.DELTA_COMMIT):
+        return {} if completed and not file.data else {"hoodieCommitMetadata": _commit(file)}
+    if not file.data:
+        return {}
+    if action == Action.REPLACE_COMMIT and completed:
+        return {"hoodieReplaceCommitMetadata": {**_commit(file, mark_compacted=False), "partitionToReplaceFileIds": _replaced(file)}}
+    if action == Action.REPLACE_COMMIT and state is State.INFLIGHT:
+        return {"HoodieInflightReplaceMetadata": _commit(file)}
+    name = _COMPLETED.get(action) if completed else _PENDING.get((action, state))
+    return {} if name is None else {name: decode_any(file.data, path=file.path)}
+
+
+def _commit(file: StateFile, *, mark_compacted: bool = True) -> dict[str, Any]:
+    """The Avro form of a commit's metadata, which knows fewer members than the file."""
+    raw = decode_any(file.data, path=file.path)
+    operation = member(raw, "operationType", str, path=file.path, default=_UNKNOWN)
+    if mark_compacted and member(raw, "compacted", bool, path=file.path, default=False):
+        operation = _COMPACTED
+    extra: Mapping[str, Any] = member(raw, "extraMetadata", dict, path=file.path, default={})
+    partitions: Mapping[str, Any] = member(raw, "partitionToWriteStats", dict, path=file.path, default={})
+    return {
+        "partitionToWriteStats": {partition: _stats(stats, file.path) for partition, stats in partitions.items()},
+        # Avro's map has no null values, which a JSON file may have: readers take a missing key for the same.
+        "extraMetadata": {**{key: value for key, value in extra.items() if value is not None}, _ROLLING_STAT: ""},
+        "version": None,
+        "operationType": operation,
+    }
+
+
+def _stats(stats: Any, path: str) -> list[dict[str, Any]]:
+    if not isinstance(stats, list) or not all(isinstance(stat, dict) for stat in stats):
+        raise CorruptFileError("'partitionToWriteStats' holds something other than lists of objects", path=path)
+    return [{**{name: stat.get(name) for name in _TEXTS}, **{name: stat.get(name) or 0 for name in _NUMBERS}} for stat in stats]
+
+
+def _replaced(file: StateFile) -> dict[str, Any]:
+    raw = decode_any(file.data, path=file.path)
+    replaced: dict[str, Any] = member(raw, "partitionToReplaceFileIds", dict, path=file.path, default={})
+    return replaced

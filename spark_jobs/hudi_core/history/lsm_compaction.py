@@ -1,0 +1,121 @@
+"""Merges the files of a level of the archive of layout 2 into one of the next, and removes what no snapshot needs (LSMTimelineWriter)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.history.lsm_file import ACTION, SCHEMA, TIME, HistoryFileWriter
+from hudi_core.history.manifest import HistoryFile, history_files, read_manifest, read_snapshot
+from hudi_core.history.snapshots import Guard, old_versions, publish_snapshot
+from hudi_core.storage.base import Storage
+
+log = logging.getLogger(__name__)
+
+_BATCH_ROWS = 64
+"""Rows read at once; a commit of a wide table can have some megabytes."""
+_REMEDY = "restore the file from a copy; the instants that it holds are nowhere else"
+_TOP_LEVEL = 9
+"""Hudi reads one digit of a file's level."""
+
+
+def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, most_bytes: int) -> int:
+    """Merges the oldest `batch` files of level 0 when there are so many, and goes on with the next level while it does; how many merges.
+
+    Called under the table lock. Killed anywhere, the archive holds what it held: the sources count until a snapshot names the merged file.
+    Memory: one row group of 16 MiB, its Parquet pages and the requested times of the merged instants, about 100 bytes each.
+    """
+    level = 0
+    while level < _TOP_LEVEL:
+        files = read_snapshot(storage, folder)
+        sources = candidates([file for file in files if file.level == level], batch, most_bytes)
+        if not sources:
+            break
+        guard()
+        merged = _merge(storage, folder, sources)
+        publish_snapshot(storage, folder, partial(_replace, sources, merged), guard)
+        log.info("%s holds what was in %d files", merged.path, len(sources))
+        level += 1
+    return level
+
+
+def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> list[HistoryFile]:
+    """The files of one level to merge: oldest first, `batch` at most, none behind the one that goes over `most_bytes` (getCandidateFiles).
+
+    Empty for fewer than `batch` files. A first file that is too large alone is passed over.
+    """
+    if len(files) < batch:
+        return []
+    chosen: list[HistoryFile] = []
+    total = 0
+    for file in sorted(files, key=lambda item: (item.begin, item.end)):
+        chosen.append(file)
+        total += file.size
+        if len(chosen) >= batch:
+            break
+        if total > most_bytes:
+            if len(chosen) > 1:
+                break
+            chosen, total = [], 0
+    return chosen if len(chosen) > 1 else []
+
+
+def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
+    """Removes snapshots but the latest `keep`, then the files that none of those names; returns how many files of both kinds.
+
+    Nothing while there are no more than `keep` snapshots: a file without a snapshot does not harm.
+    """
+    kept, gone = old_versions(storage, folder, keep)
+    if not gone:
+        return 0
+    named = {file.name for version in kept for file in read_manifest(storage, folder, version)}
+    unused = [name for name in history_files(storage, folder) if name not in named]
+    paths = [*(f"{folder}/manifest_{version}" for version in sorted(gone)), *(f"{folder}/{name}" for name in unused)]
+    return sum(storage.delete(path) for path in paths)
+
+
+def _replace(sources: Sequence[HistoryFile], merged: HistoryFile, files: Sequence[HistoryFile]) -> list[HistoryFile]:
+    return [*(file for file in files if file not in sources), merged]
+
+
+def _merge(storage: Storage, folder: str, sources: Sequence[HistoryFile]) -> HistoryFile:
+    begin, end = min(file.begin for file in sources), max(file.end for file in sources)
+    level = sources[0].level + 1
+    path = f"{folder}/{begin}_{end}_{level}.parquet"
+    storage.delete(path)  # what a crash left; no snapshot names it
+    with storage.open_output(path) as out:
+        writer = HistoryFileWriter(out, path=path)
+        seen: set[tuple[str, str]] = set()
+        for file in sources:
+            for rows in _rows(storage, file):
+                writer.write(_unseen(rows, seen, file))
+        writer.close()
+    return HistoryFile(path, begin, end, level, storage.stat(path).size)
+
+
+def _rows(storage: Storage, file: HistoryFile) -> Iterator[pa.RecordBatch]:
+    try:
+        source = storage.open_input(file.path)
+    except StorageNotFoundError as error:
+        raise CorruptFileError("the archive's manifest names this file, which is not there", path=file.path, remedy=_REMEDY) from error
+    with source, ParquetBaseFile(source, file.path) as parquet:
+        try:
+            for rows in parquet.batches(batch_rows=_BATCH_ROWS):
+                yield pa.RecordBatch.from_arrays([rows.column(field.name).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+        except (KeyError, pa.ArrowInvalid) as error:
+            raise FormatError(f"the file has not the columns of the archive: {error}", path=file.path, remedy=_REMEDY) from error
+
+
+def _unseen(rows: pa.RecordBatch, seen: set[tuple[str, str]], file: HistoryFile) -> pa.RecordBatch:
+    """The rows whose instants were not met yet: an archiver that died before it removed the active files has archived them twice."""
+    if rows.column(TIME).null_count or rows.column(ACTION).null_count:
+        raise CorruptFileError("an archived instant has no time or no action", path=file.path, remedy=_REMEDY)
+    keys = list(zip(rows.column(TIME).to_pylist(), rows.column(ACTION).to_pylist(), strict=True))
+    fresh = [row for row, key in enumerate(keys) if key not in seen]
+    seen.update(keys)
+    return rows if len(fresh) == len(keys) else rows.take(pa.array(fresh, pa.int64()))
