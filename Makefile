@@ -33,8 +33,9 @@ test: $(VENV)/.done lint ## every test; what CI runs
 test-fast: $(VENV)/.done ## the tests that need no Spark and no Airflow
 	@$(BIN)/python -m pytest -q -m "not slow and not spark and not hudi and not airflow" tests
 
-soak: $(VENV)/.done ## 200,000 damaged inputs a codec, and the demo judged by real Hudi; stores results as JSON
+soak: $(VENV)/.done ## 200,000 damaged inputs a codec, locks raced on versitygw, and the demo judged by real Hudi; stores results as JSON
 	@$(BIN)/python -m benchmarks.fuzz
+	@AIRFLOW_HUDI_S3_SERVER=versitygw $(BIN)/python -m pytest -q tests/contract/test_locks.py tests/contract/test_lock_races.py tests/contract/test_completion_races.py
 	@$(BIN)/python -m benchmarks.soak
 
 lint: $(VENV)/.done ## ruff, mypy --strict, import-linter
@@ -53,9 +54,10 @@ zip: $(VENV)/.done ## build the job zip into dist/
 hudictl: $(VENV)/.done ## make hudictl ARGS='timeline /data/table'
 	@$(BIN)/hudictl $(ARGS)
 
-bench: $(VENV)/.done ## compare compaction and reading with real Hudi and Hudi-rs; stores results as JSON
+bench: $(VENV)/.done ## compare compaction, reading, cleaning and archival with real Hudi and Hudi-rs; stores results as JSON
 	@$(BIN)/python -m benchmarks.compaction
 	@$(BIN)/python -m benchmarks.read
+	@$(BIN)/python -m benchmarks.services
 
 lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in -o requirements.lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_hudi.service_instants import of_action
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.query import Timeline
@@ -24,7 +25,8 @@ class InstantCondition:
     """The timeline holds an instant of `action` in `state`: the one at `instant`, or any, only those later than `after` if given.
 
     `action` is the name on the pending files (`compaction`) or on the completed one (`commit`, which a completed compaction is, too).
-    `state` is requested, inflight, completed or pending. Times are compared as text, as Hudi does. Raises ConfigError for anything else.
+    Pending rollbacks of a pending restore do not count. `state` is requested, inflight, completed or pending. Times are compared as text, as
+    Hudi does. Raises ConfigError for anything else.
     """
 
     action: str
@@ -43,12 +45,11 @@ class InstantCondition:
 
     def find(self, timeline: Timeline) -> Instant | None:
         """The oldest instant that the condition holds for, or None."""
-        return next((instant for instant in timeline if self._holds(instant)), None)
+        return next((instant for instant in of_action(timeline, self.action) if self._holds(instant)), None)
 
     def _holds(self, instant: Instant) -> bool:
         return (
-            self.action in (instant.action, instant.pending_action)
-            and instant.state in _STATES[self.state]
+            instant.state in _STATES[self.state]
             and (self.instant is None or instant.requested_time == self.instant)
             and (self.after is None or instant.requested_time > self.after)
         )

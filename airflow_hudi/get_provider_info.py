@@ -15,13 +15,23 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Runs the table services of Apache Hudi as Spark jobs, with no Hudi jar anywhere.",
         "integrations": [{"integration-name": INTEGRATION, "external-doc-url": "https://hudi.apache.org/", "tags": ["apache"]}],
         "hooks": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.hooks.hudi"]}],
-        "operators": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.operators.compaction"]}],
+        "operators": [{"integration-name": INTEGRATION, "python-modules": _OPERATORS}],
         "sensors": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.sensors.instant"]}],
         "triggers": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.triggers.instant"]}],
         "connection-types": [_CONNECTION],
         "config": {"hudi": {"description": "Defaults of the Apache Hudi provider.", "options": _OPTIONS}},
     }
 
+
+_OPERATORS = [
+    "airflow_hudi.operators.archive",
+    "airflow_hudi.operators.clean",
+    "airflow_hudi.operators.compaction",
+    "airflow_hudi.operators.restore",
+    "airflow_hudi.operators.rollback",
+    "airflow_hudi.operators.savepoint",
+    "airflow_hudi.operators.stuck",
+]
 
 _CONNECTION: dict[str, Any] = {
     "connection-type": "hudi",

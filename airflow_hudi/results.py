@@ -1,42 +1,70 @@
-"""What a task returns about an instant it completed, taken from the timeline: the same facts whichever way the job was submitted."""
+"""What a task returns about an instant, taken from the timeline: the same facts whichever way the job was submitted."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+
+NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
+"""The members that are counts."""
 
 
-def completed_result(reader: TimelineReader, instant: Instant, *, seconds: float, already_completed: bool) -> dict[str, Any]:
-    """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table` and `already_completed`.
+def instant_result(reader: TimelineReader, instant: Instant, *, seconds: float, already_completed: bool) -> dict[str, Any]:
+    """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
 
-    `bytes_written` and `records` are sums over the commit's write stats; `seconds` is what the task spent. Raises StorageError and FormatError.
+    The numbers are sums over what the completed instant's file says, 0 for one that is pending; `seconds` is what the task spent. Raises
+    StorageError and FormatError.
     """
-    stats = list(reader.active().read_commit(instant).write_stats())
+    numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
         "table": reader.storage.uri,
         "instant": instant.requested_time,
         "action": instant.pending_action,
         "state": instant.state.value,
-        "files_written": len(stats),
-        "bytes_written": sum(stat.file_size_in_bytes for stat in stats),
-        "records": sum(stat.num_writes for stat in stats),
+        **{name: numbers.get(name, 0) for name in NUMBERS},
         "seconds": round(seconds, 3),
         "already_completed": already_completed,
+        "reason": None,
     }
 
 
-def nothing_result(table: str) -> dict[str, Any]:
-    """The XCom value when nothing was pending."""
+def nothing_result(table: str, action: str) -> dict[str, Any]:
+    """The XCom value when there was nothing to do, but for its `reason`."""
     return {
         "table": table,
         "instant": None,
-        "action": "compaction",
+        "action": action,
         "state": None,
-        "files_written": 0,
-        "bytes_written": 0,
-        "records": 0,
+        **dict.fromkeys(NUMBERS, 0),
         "seconds": 0.0,
         "already_completed": False,
+        "reason": None,
+    }
+
+
+def removed_result(table: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The XCom value of an instant that the job took off the timeline, since nobody had planned anything for it: as the job tells it."""
+    return {**nothing_result(table, str(told.get("action"))), "instant": told.get("instant"), "state": told.get("state")}
+
+
+def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:
+    if instant.action in COMMIT_ACTIONS:
+        stats = list(reader.active().read_commit(instant).write_stats())
+        return {
+            "files_written": len(stats),
+            "bytes_written": sum(stat.file_size_in_bytes for stat in stats),
+            "records": sum(stat.num_writes for stat in stats),
+        }
+    if instant.action not in (Action.CLEAN, Action.ROLLBACK):
+        return {}
+    metadata = reader.active().read_of(instant)
+    # The log files with command blocks, by which a rollback takes rows back in table version 6.
+    logs = [part.get("rollbackLogFiles") or {} for part in (metadata.get("partitionMetadata") or {}).values()]
+    return {
+        "files_written": sum(len(files) for files in logs),
+        "bytes_written": sum(sum(files.values()) for files in logs),
+        "files_deleted": int(metadata.get("totalFilesDeleted") or 0),
     }

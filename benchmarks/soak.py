@@ -2,7 +2,8 @@
 
 `make demo` runs in a fresh clone of this checkout's HEAD, with an empty HOME, no caches, and a PATH on which there is no Java; afterwards no
 process of it may be left. Then real Hudi 0.15.0 and 1.2.0 read the demo's table with the metadata table on and off, and 0.15.0 writes more rows
-on top and compacts again. And a file group of 5 million rows is read within its memory bound.
+on top and compacts again. A file group of 5 million rows is read within its memory bound. And our services work beside real Hudi's writer
+(benchmarks/soak_services.py), ten minutes under each lock.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import machine
+from benchmarks.soak_services import SECONDS
+from benchmarks.soak_services import run as run_services_beside_a_writer
 from hudi_core.timeline.instant import State
 from tests.golden_data import open_case
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
@@ -143,7 +146,8 @@ def main() -> None:
         verdict = judge(clone / ".demo" / "warehouse" / CASE, scratch)
         memory = read_memory(scratch / "group")
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-        found = {"machine": machine(), "commit": head, "demo": demo, "real_hudi": verdict, "read_memory": memory}
+        services = run_services_beside_a_writer(SECONDS)
+        found = {"machine": machine(), "commit": head, "demo": demo, "real_hudi": verdict, "read_memory": memory, "services": services}
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
         print(json.dumps(found, indent=2))

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
 from airflow_hudi.timeline_reader import TimelineReader
@@ -34,6 +34,11 @@ class Job(Protocol):
         """Why the last run failed, in the job's own words; None when it did not say."""
         ...
 
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the last run says that it did, as JSON; None when it did not say."""
+        ...
+
     def run(self) -> int:
         """Runs the job to its end and returns its exit code."""
         ...
@@ -58,14 +63,14 @@ class InstantWatch:
     def __init__(self, reader: TimelineReader, requested_time: str, action: str) -> None:
         self.requested_time = requested_time
         self._reader = reader
-        self._action = action
+        self.action = action
 
     def look(self) -> Instant:
         """The instant as it is now. Raises HudiInstantNotFound when it is gone: unscheduled, or archived."""
-        found = self._reader.load().find(self.requested_time, self._action)
+        found = self._reader.load().find(self.requested_time, self.action)
         if found is None:
             raise HudiInstantNotFound(
-                f"the timeline holds no {self._action} at instant {self.requested_time}",
+                f"the timeline holds no {self.action} at instant {self.requested_time}",
                 path=self._reader.storage.uri,
                 remedy="somebody unscheduled it or it is archived; list the instants with `hudictl timeline`",
             )
@@ -103,7 +108,7 @@ def run_until_completed(
         if instant.is_completed:
             return instant
         if job.stopped:
-            raise HudiJobKilled(f"stopped while compacting at instant {watch.requested_time}", remedy="a retry takes the instant over")
+            raise HudiJobKilled(f"stopped while running {watch.action} {watch.requested_time}", remedy="a retry takes the instant over")
         reason = job.failure or "it did not say why; see its output above"
         if code == EXIT_BAD_INPUT:
             raise ConfigError(f"the job refused instant {watch.requested_time}: {reason}")

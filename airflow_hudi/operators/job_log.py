@@ -10,12 +10,17 @@ _RESULT = "HUDI_RESULT "
 
 
 class JobLog:
-    """Stands in for a logger: passes everything on, progress in words, and remembers why the job failed."""
+    """Stands in for a logger: passes everything on, progress in words, and remembers the job's result."""
 
     def __init__(self, log: Any) -> None:
         self._log = log
-        self.failure: str | None = None
-        """What the job's result line says of its failure; None without such a line."""
+        self.result: dict[str, Any] | None = None
+        """What the job's result line holds; None without such a line."""
+
+    @property
+    def failure(self) -> str | None:
+        """What the result says of the job's failure; None when it says nothing."""
+        return None if self.result is None else failure_of(self.result)
 
     def info(self, message: object, *arguments: Any, **details: Any) -> None:
         """Logs a line of output, or a message of the hook's own."""
@@ -26,7 +31,7 @@ class JobLog:
             return
         result = _document(text, _RESULT)
         if result is not None:
-            self.failure = _failure(result)
+            self.result = result
         if arguments:
             self._log.info(message, *arguments, **details)
         else:
@@ -47,7 +52,8 @@ def _document(line: str, label: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _failure(result: dict[str, Any]) -> str | None:
+def failure_of(result: dict[str, Any]) -> str | None:
+    """The failures that a result tells of, in one line; None when there are none."""
     error = result.get("error")
     if isinstance(error, dict):
         parts = [error.get("path"), f"{error.get('type')}: {error.get('message')}", error.get("remedy") and f"({error['remedy']})"]

@@ -44,11 +44,15 @@ def timeline(
 @click.command()
 @common
 @click.argument("instant")
+@click.option("--action", help="Of several actions at INSTANT, this one; without it the commit that a savepoint holds.")
 @click.pass_obj
-def show(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, instant: str) -> None:
-    """Show the decoded plan and metadata of INSTANT, of the timeline or of its archive."""
-    shown = open_table(table, storage_option, storage_options_file).show(instant)
-    document = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata}
+def show(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, instant: str, action: str | None) -> None:
+    """Show an instant's plan and metadata, decoded.
+
+    INSTANT is one of the timeline or of its archive. Where a savepoint holds a commit, its content is shown with the commit's.
+    """
+    shown = open_table(table, storage_option, storage_options_file).show(instant, action)
+    document = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata, "savepoint": shown.savepoint}
     output.result({**document, "action": shown.instant.action, "state": shown.instant.state.value})
     if not output.json_mode:
         print_details(output.people, document)
@@ -69,7 +73,7 @@ def files(
     as_of: str | None,
     metadata: MetadataMode,
 ) -> None:
-    """List the latest file slice of every file group, now or as of a time."""
+    """List the latest file slices, now or as of a time."""
     opened = open_table(table, storage_option, storage_options_file)
     slices = [_slice(item) for item in opened.files(partition, metadata, as_of=as_of)]
     output.result({"slices": slices})

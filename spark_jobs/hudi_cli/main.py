@@ -10,10 +10,12 @@ from typing import TextIO
 
 import click
 
+from hudi_cli.doctor_commands import doctor, probe_store
 from hudi_cli.inspect_commands import files, show, timeline
 from hudi_cli.output import Output, own_stdout
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run
+from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_spark.signals import Termination
 
@@ -30,7 +32,7 @@ def hudictl() -> None:
     """
 
 
-for _command in (timeline, show, read, files, run):
+for _command in (timeline, show, read, files, schedule, run, rollback, restore, savepoint, unschedule, takeover, doctor, probe_store):
     hudictl.add_command(_command)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import ConfigError
 from hudi_core.request.options_file import merge_storage_options
 from hudi_core.table import HudiTable
 
@@ -57,11 +57,3 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
 def open_table(table: str, pairs: Iterable[str], file: str | None, options: Mapping[str, str] | None = None) -> HudiTable:
     """The table at `table`, with the storage options of the file and of the command line."""
     return HudiTable.open(table, merge_storage_options(parse_pairs(pairs, option="--storage-option"), file), options)
-
-
-def refuse(**values: object) -> None:
-    """Raises UnsupportedError for the first option that was given although this release does not serve it."""
-    for name, value in values.items():
-        if value not in (None, False, ()):
-            option = "--" + name.replace("_", "-")
-            raise UnsupportedError(f"{option} is not in this release", remedy="leave it out; the changelog says what each release serves")

@@ -6,16 +6,21 @@ import threading
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 
 class RunProgress:
-    """A context manager to be called as HudiTable.run's progress. Without a terminal it prints one line per instant when it is done."""
+    """A context manager to be called as HudiTable.run's progress; `units` says what is counted and what is done to it.
 
-    def __init__(self, console: Console, *, shown: bool = True) -> None:
+    Without a terminal it prints one line per instant when it is done.
+    """
+
+    def __init__(self, console: Console, units: str = "file groups written", *, shown: bool = True) -> None:
         self._console = console
         self._shown = shown
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("file groups"), TimeElapsedColumn())
+        self._units = units
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(escape(units)), TimeElapsedColumn())
         self._bars = Progress(*columns, console=console, disable=not (shown and console.is_terminal))
         self._tasks: dict[str, TaskID] = {}
         # Engines report from threads of their own.
@@ -28,7 +33,7 @@ class RunProgress:
                 self._tasks[instant] = self._bars.add_task(instant, total=total)
             self._bars.update(self._tasks[instant], completed=done, total=total)
             if self._shown and done == total and not self._console.is_terminal:
-                self._console.print(f"{instant}: {done} of {total} file groups written", highlight=False)
+                self._console.print(f"{instant}: {done} of {total} {self._units}", highlight=False)
 
     def __enter__(self) -> RunProgress:
         self._bars.start()

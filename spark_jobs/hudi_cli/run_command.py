@@ -1,8 +1,9 @@
-"""hudictl run: executes planned instants of a table service, in Spark or in threads of this process."""
+"""hudictl run: plans and executes instants of a table service, in Spark, in threads of this process, or without either."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from getpass import getuser
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
@@ -10,28 +11,36 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-from hudi_cli.options import common, metadata_option, open_table, parse_pairs, refuse
+from hudi_cli.options import common, metadata_option, open_table, parse_pairs
 from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.engine import Engine
+from hudi_core.query.request import MetadataMode
 from hudi_core.request.model import SERVICES, RunRequest, RunResult
 from hudi_core.services.local_engine import LocalEngine
-from hudi_core.table import HudiTable, MetadataMode
+from hudi_core.table import HudiTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PLANNED_SERVICES = ("compaction", "log_compaction", "clustering", "clean", "indexing", "rollback", "archive")
+SERVICE_NAMES = ("compaction", "log_compaction", "clustering", "clean", "indexing", "rollback", "archive")
+_UNITS = {"compaction": "file groups written", "clean": "batches of files deleted"}
+
+
+def check_service(name: str) -> None:
+    """Raises UnsupportedError for a service that this release does not run."""
+    if name not in SERVICES:
+        raise UnsupportedError(f"the service {name} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}")
 
 
 @click.command()
-@click.argument("service", type=click.Choice(_PLANNED_SERVICES), metavar="SERVICE")
+@click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
 @common
 @click.option("--instant", help="Run this instant.")
-@click.option("--all-pending", is_flag=True, help="Run every pending instant of the service; without it or --instant, the oldest.")
-@click.option("--schedule", is_flag=True, help="Not in this release.")
+@click.option("--all-pending", is_flag=True, help="Run every pending instant, with --schedule until nothing more is planned; else the oldest.")
+@click.option("--schedule", is_flag=True, help="Plan an instant first when none is pending.")
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True, help="Where the work is done.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect.")
 @click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable.")
@@ -57,17 +66,20 @@ def run(
     allow_corrupt_log_blocks: bool,
     metadata: MetadataMode,
 ) -> int:
-    """Execute planned instants of SERVICE (this release: compaction)."""
-    refuse(schedule=schedule)
-    if service not in SERVICES:
-        raise UnsupportedError(f"the service {service} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}")
-    if instant is not None and all_pending:
-        raise ConfigError("--instant and --all-pending exclude each other", remedy="give one of them")
+    """Execute planned instants of SERVICE.
+
+    With --schedule an instant is planned first when none is pending.
+    This release runs archive, clean, compaction and rollback. Archive and rollback never start Spark; archive has no instants and runs at once.
+    """
+    check_service(service)
+    if instant is not None and (all_pending or schedule):
+        raise ConfigError("--instant excludes --all-pending and --schedule", remedy="give one of them")
     request = RunRequest(
         table=table,
         service=service,
         instant=instant,
         all_pending=all_pending,
+        schedule=schedule,
         owner=f"hudictl of {getuser()}",
         options=parse_pairs(option, option="--option"),
         storage_options=parse_pairs(storage_option, option="--storage-option"),
@@ -77,7 +89,7 @@ def run(
         max_minutes=max_minutes,
     )
     opened = open_table(table, storage_option, storage_options_file, request.options)
-    if engine == "local":
+    if engine == "local" or not request.needs_executors:
         result = _run(output, opened, request, LocalEngine())
     else:
         result = _run_on_spark(output, opened, request, master, parse_pairs(spark_conf, option="--spark-conf"))
@@ -95,30 +107,43 @@ def _run_on_spark(output: Output, table: HudiTable, request: RunRequest, master:
         with output.log.status(f"starting Spark on {master}"), as_file(files("hudi_cli") / "log4j2.properties") as quiet:
             return open_on(master, publish_zip(), conf=conf, log_config=None if output.debug else quiet)
 
+    planned = _planned(table, request)
+    if isinstance(planned, RunResult):
+        return planned
     with SessionEngine(open_session, output.warn) as engine:
-        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no trace.
-        if _has_work(table, request):
-            engine.start()
-        return _run(output, table, request, engine)
+        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more than a plan.
+        engine.start()
+        return _run(output, table, planned, engine)
 
 
-def _has_work(table: HudiTable, request: RunRequest) -> bool:
-    return any(request.instant in (None, pending.requested_time) for pending in table.timeline().pending_compactions())
+def _planned(table: HudiTable, request: RunRequest) -> RunRequest | RunResult:
+    """The request once it is known to have work, so that Spark is started for nothing else; or the result of one that has none.
+
+    Planning is done here, without Spark; the run takes up the instant as the oldest pending one.
+    """
+    if request.instant is not None or table.pending(request.service):
+        return request
+    if not request.schedule:
+        return RunResult()
+    plan = replace(request, verb="schedule", schedule=False, all_pending=False, max_minutes=None)
+    scheduled = table.run(plan, LocalEngine()).to_dict()
+    return RunResult((), scheduled["reason"]) if scheduled["instant"] is None and not table.pending(request.service) else request
 
 
 def _run(output: Output, table: HudiTable, request: RunRequest, engine: Engine) -> RunResult:
-    with RunProgress(output.log, shown=not output.json_mode) as progress:
+    with RunProgress(output.log, _UNITS.get(request.service, "steps done"), shown=not output.json_mode) as progress:
         return table.run(request, engine, progress=progress)
 
 
 def _print_result(output: Output, table: HudiTable, result: RunResult) -> None:
-    rows = result.to_dict()["instants"]
-    output.result({"instants": rows})
+    document = result.to_dict()
+    output.result(document)
     for failed in result.failed:
         output.log.print(f"[bold red]error:[/] {failed.action} {failed.instant}: {escape(failed.error or '')}", highlight=False, soft_wrap=True)
     if output.json_mode:
         return
-    if not rows:
-        output.people.print(f"nothing to do: {table.config.name} has no such pending instant", markup=False, highlight=False)
+    if not document["instants"]:
+        why = result.reason or f"{table.config.name} has no such pending instant; --schedule plans one"
+        output.people.print(f"nothing to do: {why}", markup=False, highlight=False, soft_wrap=True)
         return
-    output.people.print(run_table(rows))
+    output.people.print(run_table(document["instants"]))

@@ -1,7 +1,8 @@
-"""How hudictl shows its results to people."""
+"""How hudictl shows its results to people. Where a terminal is narrow, names go on in the next line: cut ones are of no use."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from hudi_core.model.engine import Json
 
+_TIMES = frozenset({"requested", "completed", "base instant", "instant"})
 _STATE_STYLE = {"requested": "yellow", "inflight": "cyan", "completed": "green", "failed": "bold red"}
 
 
@@ -19,7 +21,7 @@ def instant_table(name: str, rows: Sequence[Json]) -> Table:
     """The instants of a timeline, in its order."""
     completed = any(row["completion_time"] for row in rows)
     headings = ("requested", *(("completed",) if completed else ()), "action", "state")
-    table = Table(*headings, title=escape(f"{name}: {len(rows)} instants"), title_justify="left")
+    table = _uncut(headings, f"{name}: {len(rows)} instants")
     for row in rows:
         times = (row["requested_time"], *((row["completion_time"] or "",) if completed else ()))
         table.add_row(*times, escape(row["action"]), _state(row["state"]))
@@ -28,8 +30,8 @@ def instant_table(name: str, rows: Sequence[Json]) -> Table:
 
 def file_table(name: str, slices: Sequence[Json]) -> Table:
     """File slices with their sizes; log files are counted."""
-    title = escape(f"{name}: {len(slices)} file slices, {decimal(sum(item['bytes'] for item in slices))}")
-    table = Table("partition", "file id", "base instant", "base file", title=title, title_justify="left")
+    title = f"{name}: {len(slices)} file slices, {decimal(sum(item['bytes'] for item in slices))}"
+    table = _uncut(("partition", "file id", "base instant", "base file"), title)
     table.add_column("logs", justify="right")
     table.add_column("size", justify="right")
     for item in slices:
@@ -40,24 +42,53 @@ def file_table(name: str, slices: Sequence[Json]) -> Table:
 
 
 def run_table(rows: Sequence[Json]) -> Table:
-    """What a run did, one line per instant."""
-    table = Table("instant", "action", "state", title_justify="left")
-    for heading in ("files", "size", "records", "seconds"):
-        table.add_column(heading, justify="right")
+    """What a run did, one line per instant; with the files that it deleted where it deleted any."""
+    deleted = any(row["files_deleted"] for row in rows)
+    table = _uncut(("instant", "action", "state"))
+    for heading in ("written", "size", *(("deleted",) if deleted else ()), "records", "seconds"):
+        table.add_column(heading, justify="right", overflow="fold")
     for row in rows:
-        numbers = (str(row["files_written"]), decimal(row["bytes_written"]), f"{row['records']:,}", f"{row['seconds']:.1f}")
+        gone = (str(row["files_deleted"]),) if deleted else ()
+        numbers = (str(row["files_written"]), decimal(row["bytes_written"]), *gone, f"{row['records']:,}", f"{row['seconds']:.1f}")
         table.add_row(row["instant"], row["action"], _state(row["state"]), *numbers)
     return table
 
 
+def savepoint_table(name: str, rows: Sequence[Json]) -> Table:
+    """The savepoints of a table."""
+    table = _uncut(("instant", "by", "at (UTC)", "comment"), f"{name}: {len(rows)} savepoints")
+    table.add_column("files", justify="right")
+    for row in rows:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["at_ms"] / 1000))
+        table.add_row(row["instant"], escape(row["by"]), at, escape(row["comment"]), str(row["files"]))
+    return table
+
+
+def restorable_table(rows: Sequence[Json]) -> Table:
+    """The commits of a table: which of them it can be restored to, and why not to the others."""
+    usable = sum(row["reason"] is None for row in rows)
+    table = _uncut(("instant", "action", "savepoint", "restorable"), f"{usable} of {len(rows)} commits can be restored to")
+    for row in rows:
+        table.add_row(row["instant"], escape(row["action"]), "yes" if row["savepoint"] else "", escape(row["reason"] or "yes"))
+    return table
+
+
 def print_details(console: Console, document: Json) -> None:
-    """A plan and metadata as indented, coloured JSON."""
-    for title, key in (("plan", "plan"), ("metadata", "metadata")):
+    """A plan and metadata as indented, coloured JSON, and the savepoint where there is one."""
+    for key in ("plan", "metadata", *(("savepoint",) if document["savepoint"] else ())):
         if document[key] is None:
-            console.print(f"[bold]{title}[/]: none")
+            console.print(f"[bold]{key}[/]: none")
         else:
-            console.print(f"[bold]{title}[/]")
-            console.print(JSON.from_data(document[key], default=repr))
+            console.print(f"[bold]{key}[/]")
+            console.print(JSON.from_data(document[key], default=repr), soft_wrap=True)
+
+
+def _uncut(headings: Sequence[str], title: str | None = None) -> Table:
+    """A table with columns of text; instants stay in one line."""
+    table = Table(title=None if title is None else escape(title), title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading in _TIMES)
+    return table
 
 
 def _state(state: str) -> str:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import ALLOW_CORRUPT, check_options
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.timeline_zone import timeline_zone
-from hudi_core.config.versions import require_serviced
-from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.model.engine import Engine
 from hudi_core.query.context import ReadContext
 from hudi_core.query.plan import plan_read
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
+from hudi_core.query.show import ShownInstant, show_instant
 from hudi_core.query.slices_plan import table_schema
 from hudi_core.query.time_travel import as_of_instant
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
-from hudi_core.services.runner import Progress, ServiceRunner
+from hudi_core.services.doctor.examine import DoctorReport, examine
+from hudi_core.services.runner import Progress
+from hudi_core.services.savepoint.listing import Savepoint, savepoint_list
+from hudi_core.services.verbs import pending, perform
 from hudi_core.storage.base import Storage
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
@@ -47,15 +48,6 @@ class ReadResult:
     batches: Iterator[pa.RecordBatch]
     files_read: int
     files_pruned: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ShownInstant:
-    """An instant with its decoded files: `plan` is the requested one, `metadata` the completed one; None where there is no content."""
-
-    instant: Instant
-    plan: dict[str, Any] | None
-    metadata: dict[str, Any] | None
 
 
 class HudiTable:
@@ -155,31 +147,26 @@ class HudiTable:
         partitions = view.partitions() if partition is None else [partition]
         return [item for name in partitions for item in view.latest_merged_slices(name, instant)]
 
-    def show(self, instant: str) -> ShownInstant:
-        """An instant's plan and metadata, decoded; of the active timeline, else of the archive. Raises ConfigError when neither holds it."""
-        active = self._context.active
-        found = [item for item in self.timeline() if item.requested_time == instant]
-        if not found:
-            return self._show_archived(instant)
-        # A savepoint shares the instant of the commit that it holds; the commit is the one that was meant.
-        chosen = min(found, key=lambda item: item.action == Action.SAVEPOINT)
-        completed = active.read_of(chosen) if chosen.is_completed else {}
-        return ShownInstant(chosen, self._plan(chosen) or None, completed or None)
+    def show(self, instant: str, action: str | None = None) -> ShownInstant:
+        """An instant's plan and metadata, decoded; see query.show.show_instant."""
+        return show_instant(self._reading(), instant, action)
 
-    def _show_archived(self, instant: str) -> ShownInstant:
-        history = self._reading().history()
-        found = [item for item in history.instants(None, instant) if item.requested_time == instant]
-        if not found:
-            raise ConfigError(
-                f"neither the timeline nor its archive holds an instant {instant}",
-                path=self._context.active.folder,
-                remedy="list the instants with `hudictl timeline --archived`",
-            )
-        chosen = min(found, key=lambda item: item.action == Action.SAVEPOINT)
-        return ShownInstant(chosen, history.plan(chosen) or None, history.content(chosen) or None)
+    def savepoints(self) -> list[Savepoint]:
+        """The savepoints, oldest first."""
+        return savepoint_list(self._context)
+
+    def doctor(self, *, files: bool = True) -> DoctorReport:
+        """Examines the table, its writers' options, clocks, lock and storage; nothing is written. See services.doctor.examine."""
+        return examine(self._context, files=files)
+
+    def pending(self, service: str) -> list[str]:
+        """The requested times of the instants that `run` of the service would find, oldest first. Raises UnsupportedError for a service."""
+        return pending(self._context, service)
 
     def run(self, request: RunRequest, engine: Engine, progress: Progress | None = None) -> RunResult:
-        """Runs a service on this table. The request's options go before those of `open`; its table and storage options are those of `open`.
+        """Runs a service on this table, or does what else the request's verb says.
+
+        The request's options go before those of `open`; its table and storage options are those of `open`.
 
         Raises HudiError with the exit code of hudictl: bad input before anything is written, ConflictError when safe to retry.
         """
@@ -188,16 +175,9 @@ class HudiTable:
             options[ALLOW_CORRUPT.name] = "true"
         check_options(options)
         config = TableConfig.load(self._context.storage)
-        require_serviced(config.features, config.path)
         context = replace(self._context, config=config, options=options)
-        return ServiceRunner(context, engine, Owner.current(request.owner), progress).run(request)
+        return perform(context, request, engine, Owner.current(request.owner, request.run_id), progress)
 
     def _reading(self) -> ReadContext:
         context = self._context
         return ReadContext(context.uri, context.storage, context.config, context.active, context.options, context.storage_options)
-
-    def _plan(self, instant: Instant) -> dict[str, Any]:
-        try:
-            return self._context.active.read_any(instant.requested_time, instant.pending_action, State.REQUESTED)
-        except StorageNotFoundError:
-            return {}  # a savepoint has no requested file, and archival may be removing it

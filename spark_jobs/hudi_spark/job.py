@@ -6,12 +6,14 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+import time
+from collections.abc import Callable, Sequence, Sized
+from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
+from hudi_core.config.table_config import PROPERTIES
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
 from hudi_core.model.engine import Json
-from hudi_core.request.model import REQUEST_VERSION, RunRequest, RunResult
+from hudi_core.request.model import REQUEST_VERSION, RESULTS, RunRequest, RunResult
 from hudi_core.request.options_file import merge_storage_options
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
@@ -26,45 +28,100 @@ log = logging.getLogger(__name__)
 
 RESULT = "HUDI_RESULT"
 PROGRESS = "HUDI_PROGRESS"
+_LONGEST_PART = 4096
+_MOST_INSTANTS = 500
+_KEPT_SECONDS = 7 * 86_400
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the request in `arguments` in this process's Spark session and returns the exit code.
 
     Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines and at last `HUDI_RESULT {…}`: a RunResult, or `{"error": {"type",
-    "message", "path", "remedy"}}` when the run as a whole failed.
+    "message", "path", "remedy"}}` when the run as a whole failed. A request that names a result gets that document as a file, too.
     """
     termination = Termination()
     termination.install()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("hudi_core").setLevel(logging.INFO)
     try:
-        result = run_job(read_request(arguments), submitted_session)
+        request = read_request(arguments)
+    except HudiError as error:
+        log.error("%s", error)
+        _print(RESULT, _failed(error_to_json(error)))
+        return error.exit_code
+    document, code = _outcome(request, termination)
+    _print(RESULT, document)
+    if request.result_name:
+        deliver(request, document, code)
+    return code
+
+
+def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
+    """What came of the request, and the exit code."""
+    try:
+        result = run_job(request, submitted_session)
     except HudiError as error:
         log.error("%s", error, exc_info=error.exit_code == EXIT_FAILED)
-        _print(RESULT, {"version": REQUEST_VERSION, "error": error_to_json(error)})
-        return termination.exit_code if termination.happened else error.exit_code
+        return _failed(error_to_json(error)), termination.exit_code if termination.happened else error.exit_code
     except KeyboardInterrupt:
-        _print(
-            RESULT,
-            {"version": REQUEST_VERSION, "error": {"type": "Interrupted", "message": "stopped by a signal", "path": None, "remedy": "run it again"}},
-        )
-        return termination.exit_code
+        stopped = {"type": "Interrupted", "message": "stopped by a signal", "path": None, "remedy": "run it again"}
+        return _failed(stopped), termination.exit_code
     except Exception as error:  # the last boundary: whoever reads the result line learns of a defect too
         log.exception("the job broke down")
-        _print(RESULT, {"version": REQUEST_VERSION, "error": {"type": type(error).__name__, "message": str(error), "path": None, "remedy": None}})
-        return termination.exit_code if termination.happened else EXIT_FAILED
-    _print(RESULT, json.loads(result.to_json()))
-    return result.exit_code
+        broken = {"type": type(error).__name__, "message": str(error), "path": None, "remedy": None}
+        return _failed(broken), termination.exit_code if termination.happened else EXIT_FAILED
+    return printable(result), result.exit_code
 
 
 def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> RunResult:
     """Opens the table first, so that bad input is refused before any executor is asked for; then the session, then runs the request."""
     table = HudiTable.open(request.table, merge_storage_options(request.storage_options, request.storage_options_file), request.options)
     with SessionEngine(open_session, log.warning) as engine:
-        # Always: in YARN's cluster mode a driver that ends without a session counts as failed.
-        engine.start()
+        # A session always: in YARN's cluster mode a driver that ends without one counts as failed.
+        if request.needs_executors:
+            engine.start()
+        else:
+            engine.open()
         return table.run(request, engine, progress=_report)
+
+
+def printable(result: RunResult) -> Json:
+    """The result as one line of a log can hold it.
+
+    What is long in a plan is left out but for its count, since the timeline holds it (`hudictl show`); of very many instants the failed
+    ones and the last stay, and `left_out` counts the others.
+    """
+    document: Json = json.loads(result.to_json())
+    plan = (document.get("document") or {}).get("plan")
+    if isinstance(plan, dict):
+        document["document"]["plan"] = {key: len(part) if _is_long(part) else part for key, part in plan.items()}
+    instants = document.get("instants", [])
+    if len(instants) > _MOST_INSTANTS:
+        kept = [item for item in instants[:-1] if "error" in item][:_MOST_INSTANTS] + instants[-1:]
+        document.update(instants=kept, left_out=len(instants) - len(kept))
+    return document
+
+
+def _is_long(part: object) -> TypeGuard[Sized]:
+    return isinstance(part, dict | list) and len(json.dumps(part)) > _LONGEST_PART
+
+
+def deliver(request: RunRequest, document: Json, code: int) -> None:
+    """Writes the result where the request says, and removes results that nobody fetched for a week.
+
+    The document has `exit_code` beside the members of the result line. A storage that refuses is logged: the timeline tells of success.
+    """
+    try:
+        storage = open_storage(request.table, merge_storage_options(request.storage_options, request.storage_options_file))
+        if not storage.exists(PROPERTIES):
+            return  # no table: nothing is put there
+        old = time.time() - _KEPT_SECONDS
+        for info in storage.list_files(RESULTS):
+            if info.modified < old:
+                storage.delete(info.path)
+        storage.write(f"{RESULTS}/{request.result_name}.json", json.dumps({**document, "exit_code": code}, sort_keys=True).encode())
+    except HudiError:
+        log.exception("the result could not be written")
 
 
 def read_request(arguments: Sequence[str]) -> RunRequest:
@@ -92,6 +149,10 @@ def submitted_session() -> SparkSession:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message, remedy="give --request JSON or --request-file FILE")
+
+
+def _failed(error: Json) -> Json:
+    return {"version": REQUEST_VERSION, "error": error}
 
 
 def _report(instant: str, done: int, total: int) -> None:

@@ -18,7 +18,7 @@ class SessionEngine:
     """The Engine port with a session of its own; a context manager that stops the session.
 
     `start` opens it and raises ConfigError when executors lack what a task needs. Call it as soon as it is known that there is work: an
-    engine that is started by its first `run` finds out only after the instant was claimed.
+    engine that is started by its first `run` finds out only after the instant was claimed. `open` is for work that is all the driver's.
     """
 
     name = "spark"
@@ -32,13 +32,19 @@ class SessionEngine:
     def start(self) -> SparkEngine:
         """Opens and probes the session, once."""
         if self._engine is None:
-            self._spark = self._open_session()
-            report = probe_executors(self._spark)
+            spark = self.open()
+            report = probe_executors(spark)
             report.require()
             for warning in report.warnings():
                 self._warn(warning)
-            self._engine = SparkEngine(self._spark)
+            self._engine = SparkEngine(spark)
         return self._engine
+
+    def open(self) -> SparkSession:
+        """Opens the session and asks nothing of its executors, once."""
+        if self._spark is None:
+            self._spark = self._open_session()
+        return self._spark
 
     def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
         """See Engine.run."""

@@ -1,4 +1,4 @@
-"""Runs a DAG file in this process with `dag.test()`, and prints what came of it as one line of JSON after RESULT."""
+"""Runs a DAG file in this process with `dag.test()`, once for each conf, and prints what came of each run as one line of JSON after RESULT."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 
-def main(dag_id: str, conf: dict[str, Any]) -> None:
-    """Prints `{"state", "tasks": {id: state}, "xcom": {id: value}}`. The database of AIRFLOW_HOME is made when it is not there."""
+def main(dag_id: str, confs: list[dict[str, Any]]) -> None:
+    """Prints `{"state", "tasks": {id: state}, "xcom": {id: value}}` lines. The database of AIRFLOW_HOME is made when it is not there."""
     from airflow.utils.db import initdb
 
     initdb()
@@ -17,11 +17,12 @@ def main(dag_id: str, conf: dict[str, Any]) -> None:
     bag = DagBag()
     if bag.import_errors:
         raise SystemExit(f"import errors: {bag.import_errors}")
-    run = bag.dags[dag_id].test(run_conf=conf)
-    tasks = {ti.task_id: ti for ti in run.get_task_instances()}
-    xcom = {task_id: ti.xcom_pull(task_ids=task_id) for task_id, ti in tasks.items()}
-    result = {"state": str(run.state), "tasks": {task_id: str(ti.state) for task_id, ti in tasks.items()}, "xcom": xcom}
-    print("RESULT", json.dumps(result), flush=True)
+    for conf in confs:
+        run = bag.dags[dag_id].test(run_conf=conf)
+        tasks = {ti.task_id: ti for ti in run.get_task_instances()}
+        xcom = {task_id: ti.xcom_pull(task_ids=task_id) for task_id, ti in tasks.items()}
+        result = {"state": str(run.state), "tasks": {task_id: str(ti.state) for task_id, ti in tasks.items()}, "xcom": xcom}
+        print("RESULT", json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,37 +12,16 @@ from typing import Any
 import pytest
 
 from hudi_core.table import HudiTable
-from tests.airflow.conftest import ROOT
+from tests.airflow.dag_runs import TIMEOUT_SECONDS, run_dag
 from tests.golden_data import GoldenCase
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
-TIMEOUT_SECONDS = 600
 WAITING = "shows no pending compaction yet"
 
 
 def rows(table: Path, query: Any) -> int:
     return sum(batch.num_rows for batch in HudiTable.open(str(table)).read(query).batches)
-
-
-def run_dag(environment: dict[str, str], when_waiting: Callable[[], None]) -> tuple[dict[str, Any], str]:
-    """The result and the output of `run_dag.py`; `when_waiting` is called once the sensor has looked in vain."""
-    command = [sys.executable, "-m", "tests.airflow.run_dag", "hudi_compaction", "{}"]
-    output: list[str] = []
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            output.append(line)
-            if WAITING in line:
-                when_waiting()
-            if time.monotonic() > deadline:
-                process.kill()
-    text = "".join(output)
-    results = [line for line in output if line.startswith("RESULT ")]
-    assert process.returncode == 0, text[-8000:]
-    assert results, text[-8000:]
-    return json.loads(results[-1].removeprefix("RESULT ")), text
 
 
 def test_a_planned_compaction_is_seen_and_run(golden: Callable[[str, str], GoldenCase], airflow_environment: dict[str, str], tmp_path: Path) -> None:
@@ -58,7 +36,7 @@ def test_a_planned_compaction_is_seen_and_run(golden: Callable[[str, str], Golde
         "AIRFLOW_HUDI_TABLE": case.table.name,
     }
 
-    result, output = run_dag(environment, lambda: held.rename(planned))
+    (result,), output = run_dag(environment, "hudi_compaction", when={WAITING: lambda: held.rename(planned)})
 
     assert result["state"] == "success", output[-8000:]
     assert result["tasks"] == {"wait_for_compaction": "success", "compact": "success"}

@@ -1,4 +1,4 @@
-"""A compaction in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job zip."""
+"""Services in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job zip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.request.java import spark_environment
-from hudi_core.request.model import RunRequest
+from hudi_core.request.model import RESULTS, RunRequest
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows, read_parquet
@@ -100,3 +100,30 @@ def test_a_job_that_is_told_to_end_gives_the_instant_back(golden: Golden, tmp_pa
             break
     assert done.returncode == 0, done.stderr
     assert_compacted(case)
+
+
+def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "mor_compacted").table
+    before = HudiTable.open(str(table)).read()
+    rows = pa.Table.from_batches(before.batches, before.schema)
+    command = [sys.executable, "-m", "hudi_cli.main", "run", "clean", str(table), "--schedule", "--master", "local[2]", "--json"]
+    command += ["--option", "hoodie.clean.commits.retained=1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["instants"]
+    assert (result["action"], result["state"], result["files_deleted"] > 0) == ("clean", "completed", True)
+    after = HudiTable.open(str(table)).read()
+    assert_same_rows(pa.Table.from_batches(after.batches, after.schema), rows)
+
+
+def test_a_verb_is_a_job_too_and_may_leave_its_result_as_a_file(golden: Golden, tmp_path: Path) -> None:
+    table = golden("8", "failed_inflight_mor").table
+    (failed,) = HudiTable.open(str(table)).timeline().pending()
+    request = RunRequest(table=str(table), verb="rollback", instant=failed.requested_time, result_name="mine")
+    job = Submitted(request, tmp_path)
+    (result,) = job.lines("HUDI_RESULT ")
+    assert job.process.returncode == 0, job.log.read_text()
+    assert result["document"]["target"] == failed.requested_time
+    assert result["document"]["removed"]["files"] > 0
+    assert json.loads((table / RESULTS / "mine.json").read_text()) == {**result, "exit_code": 0}
+    assert len(HudiTable.open(str(table)).timeline().pending()) == 0

@@ -26,8 +26,9 @@ from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
+from hudi_core.timeline.instant import Instant
 from hudi_core.transaction import commit
+from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 from tests.consistency import Pending, assert_compacted, assert_readable, has_metadata_table, pending_instants, read_rows
 from tests.golden_data import open_case
@@ -165,6 +166,7 @@ POINTS: dict[str, tuple[Callable[[Operation], bool], Timing]] = {
     "metadata deltacommit inflight": (under(".hoodie/metadata/.hoodie/", ending=".deltacommit.inflight"), "after"),
     "metadata log written": (under(".hoodie/metadata/files/"), "after"),
     "metadata deltacommit completed": (under(".hoodie/metadata/.hoodie/", ending=".deltacommit"), "after"),
+    "completion decided": (under(".hoodie/.airflow_hudi/claims/", ending=".decision"), "after"),
     "data commit completed": (under(".hoodie/", ending=".commit"), "after"),
     "lock being given back": (under(".hoodie/lock", "delete"), "before"),
     "markers being removed": (under(".hoodie/.temp/", "delete"), "after"),
@@ -187,7 +189,7 @@ def test_killed_twice_while_rolling_back(with_metadata: Table, tmp_path: Path) -
     """The second process dies in the middle of the rollback of the first; the third resumes that rollback under its instant."""
     path = with_metadata.copy(tmp_path / "table")
     deaths: list[tuple[Callable[[Operation], bool], Timing]] = [
-        (under(".hoodie/", ending=".commit"), "before"),
+        (under(".hoodie/.airflow_hudi/claims/", ending=".decision"), "before"),
         (under(".hoodie/metadata/files/", ending="_1-0-1"), "after"),
     ]
     for when, timing in deaths:
@@ -199,6 +201,29 @@ def test_killed_twice_while_rolling_back(with_metadata: Table, tmp_path: Path) -
     assert len(rollbacks) == 1
     own = sorted(file.name for file in (path / ".hoodie" / "metadata" / ".hoodie").glob("*.rollback"))
     assert own == [rollbacks[0].replace(".rollback", "006.rollback")]
+
+
+@pytest.mark.slow
+def test_killed_again_at_every_change_while_a_decision_is_carried_out(with_metadata: Table, tmp_path: Path) -> None:
+    """The first process dies right before its put; the second only completes what the first decided, and dies at that; the third ends it."""
+    decided = with_metadata.copy(tmp_path / "decided")
+    with pytest.raises(InjectedCrash):
+        run_killed(decided, FaultPlan(when=under(".hoodie/", ending=".commit"), timing="before"))
+    bases = sorted(path.name for path in decided.rglob(f"*_{with_metadata.instant}.parquet"))
+    number = 0
+    while True:
+        path = shutil.copytree(decided, tmp_path / f"killed-{number}", symlinks=True)
+        plan = FaultPlan(kill_at=number, counts=MUTATIONS)
+        try:
+            run_killed(path, plan)
+        except InjectedCrash:
+            number += 1
+        recover_and_check(path, with_metadata)
+        assert sorted(file.name for file in path.rglob(f"*_{with_metadata.instant}.parquet")) == bases, "the work was done again"
+        shutil.rmtree(path)
+        if not plan.crashed:
+            break
+    assert number > 8
 
 
 def test_storage_errors_leave_a_run_that_can_be_repeated(with_metadata: Table, tmp_path: Path) -> None:
@@ -215,17 +240,26 @@ def test_storage_errors_leave_a_run_that_can_be_repeated(with_metadata: Table, t
 class ReversedCompleter(commit.Completer):
     """The wrong order: the data timeline's completed file before the metadata table's deltacommit."""
 
-    def complete(self, instant: str, action: str, metadata: CommitMetadata, *, preconditions: tuple[commit.Precondition, ...] = ()) -> None:
+    def complete(
+        self,
+        instant: str,
+        action: str,
+        content: bytes,
+        *,
+        publish: Callable[[], None] | None = None,
+        preconditions: tuple[commit.Precondition, ...] = (),
+    ) -> Instant:
         with self._lock():
-            self._put(instant, action, encode_commit(metadata))
-            assert self._sink is not None
-            self._sink.publish(instant, metadata)
+            completed = self._put(instant, Decision(action, None, content))
+            assert publish is not None
+            publish()
+            return completed
 
 
 def test_the_checker_catches_the_reversed_commit_order(with_metadata: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Null control: if this passed, the sweep would prove nothing."""
     assert has_metadata_table(with_metadata.source)
-    monkeypatch.setattr("hudi_core.services.compaction.run.Completer", ReversedCompleter)
+    monkeypatch.setattr("hudi_core.services.context.Completer", ReversedCompleter)
     path = with_metadata.copy(tmp_path / "table")
     with pytest.raises(InjectedCrash):
         run_killed(path, FaultPlan(when=under(".hoodie/", ending=".commit"), timing="after"))

@@ -22,6 +22,12 @@ def hudi_0_15() -> Iterator[RealHudi]:
 
 
 @pytest.fixture(scope="session")
+def hudi_1_0() -> Iterator[RealHudi]:
+    """Real Hudi 1.0.2: the native version of table version 8."""
+    yield from _worker("1.0.2")
+
+
+@pytest.fixture(scope="session")
 def hudi_1_2() -> Iterator[RealHudi]:
     """Real Hudi 1.2.0, kept from upgrading the tables it writes."""
     yield from _worker("1.2.0")

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from typing import Any
 
 COMPACTION_STATES = (".compaction.requested", ".compaction.inflight")
@@ -69,6 +70,10 @@ class Worker:
 
     def ping(self) -> str:
         return self.version
+
+    def process(self) -> int:
+        """The JVM's process id."""
+        return int(self.jvm.java.lang.ProcessHandle.current().pid())
 
     def read(self, base: str, output: str, metadata: bool, options: dict[str, str] | None = None, where: str | None = None) -> int:
         """Writes the answer of a query to one parquet file; returns its number of rows."""
@@ -187,6 +192,95 @@ class Worker:
         rows = [row.asDict() for row in self.spark.sql(f"CALL validate_metadata_table_files(table => '{name}', verbose => true)").collect()]
         wrong = [row for row in rows if not (row["is_present_in_fs"] and row["is_present_in_metadata"] and row["fs_size"] == row["metadata_size"])]
         return {"files": len(rows), "wrong": json.loads(json.dumps(wrong, default=str))}
+
+    def lock(self, options: dict[str, str]) -> bool:
+        """Takes a lock by the provider that the options name, as Hudi's LockManager does; False when another has it."""
+        java = self.jvm
+        properties = java.org.apache.hudi.common.config.TypedProperties()
+        prefix = "hoodie.write.lock."
+        defaults = {"filesystem.expire": "0", "wait_time_ms_between_retry": "1000", "max_wait_time_ms_between_retry": "16000", "num_retries": "15"}
+        for key, value in ({prefix + name: value for name, value in defaults.items()} | options).items():
+            properties.setProperty(key, value)
+        configuration = java.org.apache.hudi.common.config.LockConfiguration(properties)
+        storage = java.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(java.org.apache.hadoop.conf.Configuration())
+        provider: Any = java
+        for part in options["hoodie.write.lock.provider"].split("."):
+            provider = getattr(provider, part)
+        self.held = provider(configuration, storage)
+        try:
+            return bool(self.held.tryLock(int(options["hoodie.write.lock.wait_time_ms"]), java.java.util.concurrent.TimeUnit.MILLISECONDS))
+        except Exception as error:
+            if "FAILED_TO_ACQUIRE" not in str(error):
+                raise
+            return False
+
+    def unlock(self) -> None:
+        """Gives the lock of `lock` back."""
+        self.held.unlock()
+        self.held.close()
+
+    def count_under_lock(self, options: dict[str, str], counter: str, turns: int) -> None:
+        """Adds one to the number in a file, by reading and writing it, under the lock of `lock`."""
+        for _ in range(turns):
+            while not self.lock(options):
+                time.sleep(0.005)
+            with open(counter) as source:
+                value = int(source.read())
+            time.sleep(0.005)
+            with open(counter, "w") as target:
+                target.write(str(value + 1))
+            self.unlock()
+
+    def implicit_lock_path(self, address: str) -> str:
+        """The base path in ZooKeeper that Hudi gives a table without one."""
+        return str(self.jvm.org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider.getLockBasePath(address))
+
+    def read_lease(self, text: str) -> dict[str, Any]:
+        """What Hudi reads in the object of its storage-based lock."""
+        data = self.jvm.java.io.ByteArrayInputStream(text.encode())
+        file = self.jvm.org.apache.hudi.client.transaction.lock.models.StorageLockFile.createFromStream(data, "etag")
+        return {"expired": file.isExpired(), "validUntil": file.getValidUntilMs(), "owner": file.getOwner()}
+
+    def write_lease(self, expired: bool, valid_until: int, owner: str) -> str:
+        """The object of Hudi's storage-based lock."""
+        models = self.jvm.org.apache.hudi.client.transaction.lock.models
+        return bytes(models.StorageLockFile.toByteArray(models.StorageLockData(expired, valid_until, owner))).decode()
+
+    def conflict_candidates(self, base: str, cases: list[list[Any]]) -> list[Any]:
+        """For each [strategy, action, instant, last completed instant or None]: the instants that the strategy compares an inflight one with.
+
+        Each as [instant, action, state, its partitions and file ids]; the text of Hudi's error where it fails.
+        """
+        hudi = self.jvm.org.apache.hudi
+        storage = hudi.storage.hadoop.HadoopStorageConfiguration(self.jvm.org.apache.hadoop.conf.Configuration())
+        client = hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(base).build()
+        return [self._candidates(client, *case) for case in cases]
+
+    def _candidates(self, client: Any, strategy: str, action: str, instant: str, last: str | None) -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        hudi = self.jvm.org.apache.hudi
+        states = getattr(hudi.common.table.timeline, "HoodieInstant$State")
+
+        def of(state: Any, name: str, time_: str) -> Any:
+            if self.version.startswith("0."):
+                return hudi.common.table.timeline.HoodieInstant(state, name, time_)
+            return client.createNewInstant(state, name, time_)
+
+        option = hudi.common.util.Option
+        seen = option.empty() if last is None else option.of(of(states.COMPLETED, "deltacommit", last))
+        chooser = getattr(hudi.client.transaction, strategy)()
+        try:
+            chosen = list(chooser.getCandidateInstants(client, of(states.INFLIGHT, action, instant), seen).iterator())
+        except Py4JJavaError as error:
+            return str(error.java_exception)
+        found = []
+        for other in chosen:
+            groups = hudi.client.transaction.ConcurrentOperation(other, client).getMutatedPartitionAndFileIds()
+            time_ = other.getTimestamp() if self.version.startswith("0.") else other.requestedTime()
+            pairs = sorted([str(pair.getLeft()), str(pair.getRight())] for pair in groups)
+            found.append([time_, other.getAction(), other.getState().toString(), pairs])
+        return sorted(found)
 
 
 def main() -> None:

@@ -70,8 +70,7 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
         if file.name == _SERVER_TYPE_FILE:
             _check_type(storage.read(file.path), file.path)
         elif file.name.startswith(_SERVER_PREFIX) and file.name[len(_SERVER_PREFIX) :].isdigit():
-            lines = _text(storage.read(file.path), file.path).splitlines()
-            found.update(_parse(line, file.path) for line in lines if line)
+            found.update(_parse(line, file.path) for line in _whole_lines(_text(storage.read(file.path), file.path)) if line)
     return sorted(found)
 
 
@@ -91,6 +90,14 @@ def _direct(storage: Storage, root: str, inner: str) -> list[Marker]:
     for child in storage.list_folders(folder):
         found += _direct(storage, root, child[len(root) + 1 :])
     return found
+
+
+def _whole_lines(text: str) -> list[str]:
+    """The lines of a `MARKERS<n>` file. One that was cut as it was written announces no file yet: the server answers when it is written."""
+    lines = text.splitlines()
+    if lines and not text.endswith("\n") and lines[-1].rpartition(_MIDDLE)[2] not in MarkerType.__members__:
+        lines.pop()
+    return lines
 
 
 def _parse(line: str, source: str) -> Marker:

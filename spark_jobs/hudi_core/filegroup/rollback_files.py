@@ -101,9 +101,9 @@ class FileRollback:
         appended = self._append_commands([step for step in steps if step.log_blocks])
         done: list[Undone] = []
         for partition in sorted({step.partition for step in steps}):
-            names = sorted({name for step in steps if step.partition == partition for name in step.delete})
             extra = appended.get(partition, Undone(partition))
-            done.append(Undone(partition, tuple(names), extra.commands, extra.failed_logs, extra.kept_logs))
+            names = {name for step in steps if step.partition == partition for name in step.delete} | set(extra.deleted)
+            done.append(Undone(partition, tuple(sorted(names)), extra.commands, extra.failed_logs, extra.kept_logs))
         return done
 
     def _append_commands(self, steps: Sequence[FileUndo]) -> dict[str, Undone]:
@@ -120,8 +120,18 @@ class FileRollback:
                 commands[name] = size
             blocks = {key: size for step in here for key, size in step.log_blocks.items() if _names_a_file(key)}
             kept = {name: files[name].size for name in (key.rpartition("/")[2] for key in blocks) if name in files}
-            done[partition] = Undone(partition, (), commands, blocks, kept)
+            done[partition] = Undone(
+                partition, self._delete_empty(partition, kept), commands, blocks, {name: size for name, size in kept.items() if size}
+            )
         return done
+
+    def _delete_empty(self, partition: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
+        """Deletes the failed instant's log files without a byte, which a writer leaves that dies as it begins one: they hold nobody's blocks,
+        and the metadata table lists no file of 0 bytes (real Hudi lists it with a size of 1)."""
+        empty = tuple(sorted(name for name, size in sizes.items() if size == 0))
+        for name in empty:
+            self._storage.delete(join(partition, name))
+        return empty
 
     def _earlier_commands(self) -> dict[tuple[str, str, str], list[str]]:
         """The log files that earlier attempts at this rollback announced, by file slice: their markers stand under the rollback's instant."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -22,18 +23,26 @@ from hudi_core.request.json_fields import (
 from hudi_core.request.secrets import refuse_secrets
 
 REQUEST_VERSION = 1
-SERVICES = frozenset({"compaction"})
+SERVICES = frozenset({"archive", "clean", "compaction", "rollback"})
+_ON_DRIVER = frozenset({"archive", "rollback"})
+"""Services that are requests to the storage and no work on rows or on many files at a time."""
+VERBS = frozenset({"rollback", "restore", "run", "savepoint_create", "savepoint_delete", "schedule", "takeover", "unschedule"})
+RESULTS = ".hoodie/.airflow_hudi/results"
+"""Folder in the table of results that were asked for as files."""
+_NEED_INSTANT = frozenset({"restore", "savepoint_delete", "takeover", "unschedule"})
 METADATA_MODES = frozenset({"auto", "on", "off"})
 
+_RESULT_NAME = re.compile(r"[0-9A-Za-z_-]{0,64}")
 _WHAT = "run request"
 _RESULT = "run result"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One call of a table service.
+    """One call of a table service, or of another verb on a table's timeline.
 
-    `instant` runs that instant, `all_pending` every pending one; without both the oldest pending one is run. `owner` says who asks, for
+    `verb` is what hudictl calls it. With `run`, `instant` runs that instant, `all_pending` every pending one; without both the oldest pending
+    one is run. With the others `instant` is what is rolled back, restored to, kept, given up or taken over. `owner` says who asks, for
     those who find the instant claimed. `options` are Hudi's names, `storage_options` those of the storage; secrets are refused in both
     and come from the environment or the JSON file `storage_options_file` on the driver. `metadata` says whether the metadata table is
     read: auto, on or off.
@@ -51,23 +60,49 @@ class RunRequest:
     allow_corrupt_log_blocks: bool = False
     max_minutes: int | None = None
     """Starts no further instant after so many minutes; None: no limit."""
+    schedule: bool = False
+    """Plans an instant first when none is pending."""
+    verb: str = "run"
+    dry_run: bool = False
+    """Says what would be done, and writes nothing."""
+    comment: str = ""
+    """Kept in a savepoint."""
+    run_id: str = ""
+    """The run that asks (Airflow's run id), kept in what it completes; a random one when empty."""
+    result_name: str = ""
+    """A Spark job also writes its result to RESULTS/<name>.json when this is not empty: nobody sees what a driver in a cluster prints."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a combination that means nothing."""
         if not self.table.strip():
             raise ConfigError(f"{_WHAT}: table is empty")
+        if self.verb not in VERBS:
+            raise ConfigError(f"{_WHAT}: unknown verb {self.verb!r}", remedy=f"this release knows: {', '.join(sorted(VERBS))}")
+        if self.instant is None and self.verb in _NEED_INSTANT:
+            raise ConfigError(f"{_WHAT}: {self.verb} needs an instant")
+        if self.dry_run and self.verb == "run":
+            raise ConfigError(f"{_WHAT}: a run cannot be a dry run", remedy="schedule with dry_run instead")
         if self.service not in SERVICES:
             raise ConfigError(f"{_WHAT}: unknown service {self.service!r}", remedy=f"this release runs: {', '.join(sorted(SERVICES))}")
         if self.metadata not in METADATA_MODES:
             raise ConfigError(f"{_WHAT}: metadata is {self.metadata!r}, not auto, on or off")
         if self.instant is not None and self.all_pending:
             raise ConfigError(f"{_WHAT}: instant and all_pending exclude each other")
+        if self.instant is not None and self.schedule:
+            raise ConfigError(f"{_WHAT}: instant and schedule exclude each other")
         if self.instant is not None and not (self.instant.isascii() and self.instant.isdigit() and len(self.instant) <= 32):
             raise ConfigError(f"{_WHAT}: {self.instant!r} is not an instant time", remedy="give the digits of the instant's file name")
+        if _RESULT_NAME.fullmatch(self.result_name) is None:
+            raise ConfigError(f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _")
         if self.max_minutes is not None and self.max_minutes < 1:
             raise ConfigError(f"{_WHAT}: max_minutes must be 1 or more")
         refuse_secrets(self.options, where="options")
         refuse_secrets(self.storage_options, where="storage options of a run request")
+
+    @property
+    def needs_executors(self) -> bool:
+        """Whether an engine gets any of the work; all else is done where the request is read."""
+        return self.verb == "run" and self.service not in _ON_DRIVER
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -91,12 +126,18 @@ class RunRequest:
             metadata=optional_string(value, "metadata", what=_WHAT) or "auto",
             allow_corrupt_log_blocks=flag(value, "allow_corrupt_log_blocks", what=_WHAT),
             max_minutes=optional_number(value, "max_minutes", what=_WHAT),
+            schedule=flag(value, "schedule", what=_WHAT),
+            verb=optional_string(value, "verb", what=_WHAT) or "run",
+            dry_run=flag(value, "dry_run", what=_WHAT),
+            comment=optional_string(value, "comment", what=_WHAT) or "",
+            run_id=optional_string(value, "run_id", what=_WHAT) or "",
+            result_name=optional_string(value, "result_name", what=_WHAT) or "",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class InstantResult:
-    """What came of one instant: its state afterwards, what this run wrote for it, and the error when it failed."""
+    """What came of one instant: its state afterwards, what this run wrote for it and deleted, and the error when it failed."""
 
     instant: str
     action: str
@@ -108,6 +149,7 @@ class InstantResult:
     error: str | None = None
     exit_code: int = 0
     """The exit code that the error alone would give; 0 without an error."""
+    files_deleted: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error."""
@@ -126,6 +168,7 @@ class InstantResult:
             state=string(value, "state", what=_RESULT),
             files_written=number(value, "files_written", what=_RESULT),
             bytes_written=number(value, "bytes_written", what=_RESULT),
+            files_deleted=optional_number(value, "files_deleted", what=_RESULT) or 0,
             records=number(value, "records", what=_RESULT),
             seconds=real(value, "seconds", what=_RESULT),
             error=optional_string(value, "error", what=_RESULT),
@@ -138,6 +181,10 @@ class RunResult:
     """What came of a run: one entry per instant, in the order they were run; empty when there was nothing to do."""
 
     instants: tuple[InstantResult, ...] = ()
+    reason: str | None = None
+    """Why nothing was planned, when a run that should plan found nothing to do."""
+    document: Mapping[str, Any] | None = None
+    """What another verb than `run` came to: the JSON document of hudictl's command of that name."""
 
     @property
     def failed(self) -> tuple[InstantResult, ...]:
@@ -153,23 +200,32 @@ class RunResult:
         return codes.pop() if len(codes) == 1 and len(self.failed) == len(self.instants) else 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `hudictl run --json`."""
-        return {"instants": [result.to_dict() for result in self.instants]}
+        """The document that hudictl prints with `--json`; of a run with `reason` only when nothing was planned."""
+        if self.document is not None:
+            return dict(self.document)
+        value: dict[str, Any] = {"instants": [result.to_dict() for result in self.instants]}
+        return value if self.reason is None else {**value, "reason": self.reason}
 
     def to_json(self) -> str:
         """One line of JSON, with the version of this format."""
-        return json.dumps({"version": REQUEST_VERSION, **self.to_dict()}, sort_keys=True)
+        value = self.to_dict() if self.document is None else {"document": self.to_dict()}
+        return json.dumps({"version": REQUEST_VERSION, **value}, sort_keys=True)
 
     @staticmethod
     def from_json(text: str | bytes) -> RunResult:
         """Reads `to_json`; raises ConfigError for unknown fields, other versions and wrong types."""
         value = parse_object(text, what=_RESULT)
         _check_version(value, _RESULT)
-        refuse_unknown(value, frozenset({"version", "instants"}), what=_RESULT)
+        refuse_unknown(value, frozenset({"version", "instants", "reason", "document"}), what=_RESULT)
+        document = value.get("document")
+        if document is not None:
+            if not isinstance(document, dict):
+                raise ConfigError(f"{_RESULT}: document must be an object")
+            return RunResult(document=document)
         found = value.get("instants")
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
             raise ConfigError(f"{_RESULT}: instants must be a list of objects")
-        return RunResult(tuple(InstantResult.from_dict(item) for item in found))
+        return RunResult(tuple(InstantResult.from_dict(item) for item in found), optional_string(value, "reason", what=_RESULT))
 
 
 def _check_version(value: Mapping[str, Any], what: str) -> None:

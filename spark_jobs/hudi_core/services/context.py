@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.table_config import TableConfig
+from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.transaction_config import CLOCK_SKEW_MS
+from hudi_core.history.archived import ArchivedTimeline
+from hudi_core.history.load import load_history
 from hudi_core.metadata_table.file_group import FILES_PARTITION
+from hudi_core.query.context import ReadContext
+from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.claim import Claim, claim
+from hudi_core.transaction.commit import Completer
+from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.locks.base import TableLock
+from hudi_core.transaction.locks.registry import table_lock
+from hudi_core.transaction.owner import Owner
+from hudi_core.view.fs_view import FileSystemView
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +43,35 @@ class TableContext:
         return FILES_PARTITION in self.config.metadata_partitions
 
     def new_instant(self, timeline: Timeline) -> str:
-        """An instant newer than everything on `timeline`, in the table's zone."""
-        return new_instant(timeline.requested_times, self.config.timezone)
+        """An instant newer than everything on `timeline`, in the table's zone. The caller holds the table lock."""
+        return self.clock().next(timeline)
+
+    def clock(self) -> InstantClock:
+        """Draws instant and completion times in the timeline's zone; the caller holds the table lock."""
+        return InstantClock(timeline_zone(self.config, self.options), CLOCK_SKEW_MS.read(self.options))
+
+    def completer(self, claim: Claim, owner: Owner) -> Completer:
+        """Completes the instant of `claim`; call its finish_decided right after the claim."""
+        return Completer(self.active, claim, lambda: self.lock(owner), self.clock())
+
+    def lock(self, owner: Owner) -> TableLock:
+        """The table's lock, as the options name it; not taken yet."""
+        return table_lock(self.storage, self.config, self.options, owner, storage_options=self.storage_options)
+
+    def claim(self, instant: str, owner: Owner) -> Claim:
+        """Makes `owner` the one that runs `instant`. Raises ConflictError while another may be alive."""
+        beat = HeartbeatConfig.of(self.options)
+        return claim(self.storage, instant, owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses)
+
+    def reading(self) -> ReadContext:
+        """The table as a query sees it."""
+        return ReadContext(self.uri, self.storage, self.config, self.active, self.options, self.storage_options)
+
+    def history(self) -> ArchivedTimeline:
+        """The archived timeline; nothing is read before the first question."""
+        return load_history(self.storage, self.config)
+
+    def view(self, timeline: Timeline, metadata: MetadataMode = "auto") -> FileSystemView:
+        """The file slices at `timeline`, listed by the metadata table where there is one."""
+        reading = self.reading()
+        return reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)

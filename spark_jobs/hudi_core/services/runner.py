@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
-from hudi_core.errors import HudiError
+from hudi_core.errors import ConfigError, HudiError, UnsupportedError
 from hudi_core.model.engine import Engine
 from hudi_core.request.model import InstantResult, RunRequest, RunResult
-from hudi_core.services.compaction.run import CompactionRun
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.instant import Action, State
+from hudi_core.services.registry import service_of
+from hudi_core.services.service import ImmediateService, SchedulingService, Service
+from hudi_core.timeline.instant import State
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -32,37 +33,83 @@ class ServiceRunner:
     def run(self, request: RunRequest) -> RunResult:
         """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; no pending instant is an empty result.
 
-        With `all_pending` an instant's HudiError is kept in its result and the next instant is run; otherwise it is raised.
+        With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are planned and run until nothing
+        more is planned. With `all_pending` an instant's HudiError is kept in its result and the next instant is run; otherwise it is raised.
         `max_minutes` keeps further instants from being started.
         """
+        service = service_of(request.service, self._context.config)
+        if isinstance(service, ImmediateService):
+            return self._run_now(service, request)
         if request.instant is not None:
-            return RunResult((self._run_one(request.instant),))
-        pending = [instant.requested_time for instant in self._context.active.load().pending_compactions()]
-        if not request.all_pending:
-            return RunResult(tuple(self._run_one(instant) for instant in pending[:1]))
+            return RunResult((self._run_one(service, request.instant),))
+        pending = self._pending(service)
         deadline = None if request.max_minutes is None else time.monotonic() + 60 * request.max_minutes
-        results: list[InstantResult] = []
-        for instant in pending:
-            if deadline is not None and time.monotonic() >= deadline:
-                log.info("the %s minutes are over; %d pending instants were not started", request.max_minutes, len(pending) - len(results))
-                break
-            results.append(self._run_or_report(instant))
+        if request.schedule and request.all_pending:
+            return self._run_and_plan(service, pending, deadline)
+        if request.schedule and not pending:
+            pending, reason = self._scheduled(service)
+            if not pending:
+                return RunResult((), reason)
+        if not request.all_pending:
+            return RunResult(tuple(self._run_one(service, instant) for instant in pending[:1]))
+        return RunResult(tuple(self._run_all(service, pending, deadline)))
+
+    def _pending(self, service: Service) -> list[str]:
+        return service.pending(self._context, self._context.active.load())
+
+    def _run_and_plan(self, service: Service, pending: Sequence[str], deadline: float | None) -> RunResult:
+        results = list(self._run_all(service, pending, deadline))
+        while all(result.state == State.COMPLETED.value for result in results) and not _is_over(deadline):
+            planned = planner_of(service).schedule(self._context, self._owner, dry_run=False)
+            if planned.instant is None:
+                return RunResult(tuple(results), None if results else planned.reason)
+            results += self._run_all(service, [planned.instant], deadline)
         return RunResult(tuple(results))
 
-    def _run_one(self, instant: str) -> InstantResult:
+    def _scheduled(self, service: Service) -> tuple[list[str], str | None]:
+        planned = planner_of(service).schedule(self._context, self._owner, dry_run=False)
+        return ([planned.instant] if planned.instant is not None else self._pending(service)), planned.reason
+
+    def _run_now(self, service: ImmediateService, request: RunRequest) -> RunResult:
+        if request.instant is not None:
+            raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
+        report = self._progress
+        step = None if report is None else lambda done, total: report(service.name, done, total)
+        results = tuple(service.run_now(self._context, self._owner, step))
+        return RunResult(results, None if results else service.preview(self._context).reason)
+
+    def _run_all(self, service: Service, pending: Sequence[str], deadline: float | None) -> Iterator[InstantResult]:
+        for number, instant in enumerate(pending):
+            if _is_over(deadline):
+                log.info("the minutes of this run are over; %d pending instants were not started", len(pending) - number)
+                return
+            yield self._run_or_report(service, instant)
+
+    def _run_one(self, service: Service, instant: str) -> InstantResult:
         report = self._progress
         step = None if report is None else lambda done, total: report(instant, done, total)
-        return CompactionRun(self._context, instant, self._engine, self._owner, step).run()
+        return service.run(self._context, instant, self._engine, self._owner, step)
 
-    def _run_or_report(self, instant: str) -> InstantResult:
+    def _run_or_report(self, service: Service, instant: str) -> InstantResult:
         started = time.monotonic()
         try:
-            return self._run_one(instant)
+            return self._run_one(service, instant)
         except HudiError as error:
-            log.warning("compaction %s failed: %s", instant, error)
+            log.warning("%s %s failed: %s", service.name, instant, error)
             seconds = round(time.monotonic() - started, 3)
-            return InstantResult(instant, Action.COMPACTION, self._state(instant), seconds=seconds, error=str(error), exit_code=error.exit_code)
+            return InstantResult(instant, service.name, self._state(instant), seconds=seconds, error=str(error), exit_code=error.exit_code)
 
     def _state(self, instant: str) -> str:
-        found = self._context.active.load().find(instant, Action.COMPACTION)
-        return State.REQUESTED.value if found is None else found.state.value
+        states = [found.state for found in self._context.active.load() if found.requested_time == instant]
+        return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
+
+
+def planner_of(service: Service) -> SchedulingService:
+    """The service as one that plans. Raises UnsupportedError when this release only runs what writers planned."""
+    if not isinstance(service, SchedulingService):
+        raise UnsupportedError(f"this release runs {service.name} plans but makes none", remedy="let the writer plan it, or leave out --schedule")
+    return service
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline

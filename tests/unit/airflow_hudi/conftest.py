@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import zlib
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.unit.airflow_hudi.operators.fake_spark import install, real_job
 
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "True")
@@ -43,3 +46,11 @@ def put(table: Path) -> Callable[..., None]:
         (table / ".hoodie" / name).write_bytes(data)
 
     return write
+
+
+@pytest.fixture
+def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of the requests that spark-submit, a stand-in, was given; by default it runs the job's own code without Spark."""
+    found = install(tmp_path, monkeypatch, json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    real_job(monkeypatch)
+    return found

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 PROGRAM = """
-import importlib.util, sys
+import importlib.util, json, sys
 spec = importlib.util.spec_from_file_location("dag_file", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 dag = module.dag
-assert dag.task_ids == ["wait_for_compaction", "compact"], dag.task_ids
-assert dag.get_task("compact").upstream_task_ids == {"wait_for_compaction"}
-assert dag.get_task("wait_for_compaction").deferrable
-assert dag.max_active_runs == 1
-print("pyarrow" in sys.modules, "pyspark" in sys.modules, dag.params["table"], dag.get_task("wait_for_compaction").poke_interval)
+heavy = [name for name in ("pyarrow", "pyspark") if name in sys.modules]
+upstream = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
+intervals = [task.poke_interval for task in dag.tasks if getattr(task, "deferrable", False)]
+params = {name: dag.params[name] for name in dag.params}
+print("FOUND", json.dumps([dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params]))
 """
+UPSTREAM = {
+    "hudi_compaction": {"wait_for_compaction": [], "compact": ["wait_for_compaction"]},
+    "hudi_clean": {"wait_for_clean": [], "clean": ["wait_for_clean"]},
+    "hudi_table_maintenance": {"roll_back_failed_writes": [], "clean": ["roll_back_failed_writes"], "archive": ["clean"]},
+    "hudi_repair": {
+        "choose": [],
+        **{verb: ["choose"] for verb in ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")},
+    },
+}
 
 
-def test_the_ready_to_use_dag_parses(tmp_path: Path) -> None:
-    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW_HUDI_TABLE": "s3://b/t", "AIRFLOW_HUDI_POLL_SECONDS": "5"}
-    command = [sys.executable, "-c", PROGRAM, str(ROOT / "dags" / "hudi_compaction.py")]
+def test_every_dag_file_is_known() -> None:
+    assert {path.stem for path in (ROOT / "dags").glob("*.py")} == set(UPSTREAM)
+
+
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_a_ready_to_use_dag_parses(tmp_path: Path, name: str) -> None:
+    mine = {"AIRFLOW_HUDI_TABLE": "s3://b/t", "AIRFLOW_HUDI_POLL_SECONDS": "5", "AIRFLOW_HUDI_COMMITS_RETAINED": "7"}
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), **mine}
+    command = [sys.executable, "-c", PROGRAM, str(ROOT / "dags" / f"{name}.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[-4:] == ["False", "False", "s3://b/t", "5.0"]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    found, heavy, runs, upstream, intervals, params = json.loads(line.removeprefix("FOUND "))
+    assert (found, heavy, runs, upstream) == (name, [], 1, UPSTREAM[name])
+    assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
+    assert params["table"] == "s3://b/t"
+    if name == "hudi_table_maintenance":
+        assert (params["commits_retained"], params["min_commits"], params["max_commits"]) == (7, 20, 30)

@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 
+from airflow_hudi.get_provider_info import get_provider_info
+
 MODULES = [
     "airflow_hudi.get_provider_info",
     "airflow_hudi.hooks.hudi",
-    "airflow_hudi.operators.compaction",
+    *get_provider_info()["operators"][0]["python-modules"],
     "airflow_hudi.sensors.instant",
     "airflow_hudi.triggers.instant",
     "hudi_core.timeline.active",

@@ -116,6 +116,22 @@ def test_show_refuses_an_instant_that_is_not_there(golden: Golden) -> None:
     assert "20200101000000000" in done.error["message"]
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_show_of_a_commit_that_a_savepoint_holds(golden: Golden, version: str) -> None:
+    table = golden(version, "savepoint_mor").table
+    (saved,) = hudictl("timeline", table, "--json", "--action", "savepoint").document["instants"]
+    document = hudictl("show", table, saved["requested_time"], "--json").document
+    assert sorted(document) == ["action", "instant", "metadata", "plan", "savepoint", "state"]
+    assert document["action"] == "deltacommit"
+    assert document["metadata"]["operationType"]
+    assert document["savepoint"]["partitionMetadata"]
+    chosen = hudictl("show", table, saved["requested_time"], "--json", "--action", "savepoint").document
+    assert (chosen["action"], chosen["metadata"]) == ("savepoint", document["savepoint"])
+    people = hudictl("show", table, saved["requested_time"])
+    assert {"metadata", "savepoint"} <= set(people.out.splitlines())
+    assert hudictl("show", table, saved["requested_time"], "--action", "clean").code == 2
+
+
 @pytest.mark.parametrize("metadata", ["auto", "on", "off"])
 def test_files_lists_every_slice(golden: Golden, metadata: str) -> None:
     table = golden("6", "mor_compaction_requested").table

@@ -60,6 +60,13 @@ def test_people_get_the_file_and_the_remedy_on_stderr(tmp_path: Path, command: l
     assert "Traceback" not in done.err
 
 
+def test_no_summary_of_a_command_is_cut_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = hudictl("--help").out.partition("Commands:\n")[2].splitlines()
+    assert {line.split()[0] for line in lines} >= {"files", "read", "run", "show", "timeline"}
+    assert not [line for line in lines if "..." in line or len(line) > 80]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -23,7 +23,7 @@ def test_the_oldest_pending_compaction_is_run(golden: Golden, tmp_path: Path) ->
     done = hudictl("run", "compaction", case.table, "--engine", "local", "--json")
     assert done.code == 0
     (result,) = done.document["instants"]
-    assert sorted(result) == ["action", "bytes_written", "files_written", "instant", "records", "seconds", "state"]
+    assert sorted(result) == ["action", "bytes_written", "files_deleted", "files_written", "instant", "records", "seconds", "state"]
     assert (result["action"], result["state"], result["files_written"]) == ("compaction", "completed", 3)
     for query in ("snapshot", "read_optimized"):
         target = tmp_path / f"{query}.parquet"
@@ -70,7 +70,7 @@ def test_a_named_instant_that_fails_is_the_error(golden: Golden) -> None:
     assert names(case.table) == before
 
 
-@pytest.mark.parametrize("service", ["log_compaction", "clustering", "clean", "indexing", "rollback", "archive"])
+@pytest.mark.parametrize("service", ["log_compaction", "clustering", "indexing"])
 def test_a_service_of_a_later_release_is_refused_in_words(golden: Golden, service: str) -> None:
     done = hudictl("run", service, golden("6", "mor_basic").table, "--json")
     assert (done.code, done.error["type"]) == (2, "UnsupportedError")
@@ -80,7 +80,7 @@ def test_a_service_of_a_later_release_is_refused_in_words(golden: Golden, servic
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["--schedule"], "--schedule"),
+        (["--instant", "1", "--schedule"], "exclude"),
         (["--instant", "1", "--all-pending"], "exclude"),
         (["--instant", "../../etc"], "not an instant time"),
         (["--option", "novalue"], "key=value"),
@@ -109,3 +109,86 @@ def test_secrets_may_come_from_the_file(golden: Golden, tmp_path: Path) -> None:
     done = hudictl("run", "compaction", golden("6", "mor_compaction_requested").table, "--engine", "local", "--storage-options-file", file, "--json")
     assert done.code == 0
     assert "hidden" not in done.out + done.err
+
+
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("hudi_spark.session.open_session", refuse)
+
+
+def pending(table: Path, action: str) -> list[str]:
+    document = hudictl("timeline", table, "--action", action, "--json").document
+    return [item["requested_time"] for item in document["instants"] if item["state"] != "completed"]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_planned_clean_is_run_and_what_went_is_counted(golden: Golden, version: str) -> None:
+    case = golden(version, "clean_requested_mor")
+    (planned,) = pending(case.table, "clean")
+    done = hudictl("run", "clean", case.table, "--engine", "local", "--json")
+    (result,) = done.document["instants"]
+    assert (done.code, result["instant"], result["action"], result["state"]) == (0, planned, "clean", "completed")
+    assert result["files_deleted"] > 0
+    assert pending(case.table, "clean") == []
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_rollback_is_planned_and_run_without_spark(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_spark(monkeypatch)
+    case = golden(version, "failed_inflight_mor")
+    (failed,) = pending(case.table, "deltacommit")
+    options = ("--option", "hoodie.cleaner.policy.failed.writes=EAGER", "--json")
+    done = hudictl("run", "rollback", case.table, "--schedule", "--all-pending", *options)
+    (result,) = done.document["instants"]
+    assert (done.code, result["action"], result["state"]) == (0, "rollback", "completed")
+    assert result["instant"] > failed
+    assert pending(case.table, "deltacommit") == pending(case.table, "rollback") == []
+    again = hudictl("run", "rollback", case.table, "--schedule", *options)
+    assert again.document["instants"] == []
+    assert "no rollback is pending" in again.document["reason"]
+
+
+def test_nothing_to_plan_starts_no_spark_and_says_why(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_spark(monkeypatch)
+    table = golden("8", "mor_basic").table
+    before = names(table)
+    done = hudictl("run", "clean", table, "--schedule", "--option", "hoodie.clean.commits.retained=50", "--json")
+    assert (done.code, done.document["instants"]) == (0, [])
+    assert "hoodie.clean.commits.retained" in done.document["reason"]
+    shown = hudictl("run", "clean", table, "--schedule", "--option", "hoodie.clean.commits.retained=50")
+    assert done.document["reason"] in shown.out
+    assert names(table) == before
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_clean_is_planned_and_run_at_once(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compacted").table
+    done = hudictl("run", "clean", table, "--schedule", "--engine", "local", "--option", "hoodie.clean.commits.retained=1", "--json")
+    (result,) = done.document["instants"]
+    assert (result["action"], result["state"]) == ("clean", "completed")
+    assert result["files_deleted"] > 0
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_old_instants_are_archived_without_spark(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_spark(monkeypatch)
+    table = golden(version, "cleaned_commits_mor").table
+    few = ("hoodie.keep.min.commits=2", "hoodie.keep.max.commits=3", "hoodie.clean.commits.retained=1")
+    options = [part for option in few for part in ("--option", option)]
+    would = hudictl("schedule", "archive", table, *options, "--json").document["plan"]
+    done = hudictl("run", "archive", table, *options, "--json").document
+    assert {item["state"] for item in done["instants"]} == {"archived"}
+    assert [item["instant"] for item in done["instants"]] == [item["instant"] for item in would["instants"]]
+    again = hudictl("run", "archive", table, *options, "--json").document
+    assert again["instants"] == []
+    assert again["reason"] == would["held_by"]
+
+
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_what_only_writers_plan_is_not_planned(golden: Golden, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_spark(monkeypatch)
+    done = hudictl("run", "compaction", golden("6", "mor_basic").table, "--schedule", "--engine", engine, "--json")
+    assert (done.code, done.error["type"]) == (2, "UnsupportedError")
+    assert "makes none" in done.error["message"]

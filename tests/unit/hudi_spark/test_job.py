@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,8 +15,8 @@ import pytest
 
 from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.request.model import RunRequest
-from hudi_spark.job import main, read_request
+from hudi_core.request.model import RESULTS, InstantResult, RunRequest, RunResult
+from hudi_spark.job import deliver, main, printable, read_request
 from tests.golden_data import GoldenCase
 
 
@@ -87,3 +88,35 @@ def test_the_entry_file_says_when_the_zip_is_missing() -> None:
 
 def test_the_entry_file_is_short() -> None:
     assert len(entry_file().read_text().splitlines()) < 60
+
+
+def test_a_result_is_left_as_a_file_where_the_request_says(tmp_path: Path, golden: Callable[[str, str], GoldenCase]) -> None:
+    table = golden("8", "mor_basic").table
+    results = table / RESULTS
+    request = RunRequest(table=str(table), result_name="abc")
+    deliver(request, {"version": 1, "instants": []}, 0)
+    assert json.loads((results / "abc.json").read_text()) == {"version": 1, "instants": [], "exit_code": 0}
+    old, fresh = results / "old.json", results / "fresh.json"
+    for path in (old, fresh):
+        path.write_text("{}")
+    os.utime(old, (0, 0))
+    deliver(RunRequest(table=str(table), result_name="next"), {"version": 1, "error": {}}, 3)
+    assert sorted(path.name for path in results.iterdir()) == ["abc.json", "fresh.json", "next.json"]
+    assert json.loads((results / "next.json").read_text())["exit_code"] == 3
+    deliver(RunRequest(table=str(tmp_path / "nothing"), result_name="abc"), {}, 2)
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_what_no_log_can_hold_is_counted() -> None:
+    plan = {"files": 3, "partitions": {f"p{number}": {"files": ["f" * 40]} for number in range(200)}}
+    shown = printable(RunResult(document={"instant": "1", "plan": plan, "reason": None}))
+    assert shown["document"] == {"instant": "1", "plan": {"files": 3, "partitions": 200}, "reason": None}
+    short = {"instant": None, "plan": None, "reason": "no old files"}
+    assert printable(RunResult(document=short))["document"] == short
+    many = [InstantResult(str(number), "commit", "archived") for number in range(1000)]
+    many[3] = InstantResult("3", "commit", "requested", error="lost", exit_code=2)
+    told = printable(RunResult(tuple(many)))
+    assert [item["instant"] for item in told["instants"]] == ["3", "999"]
+    assert told["left_out"] == 998
+    few = printable(RunResult(tuple(many[:5])))
+    assert (len(few["instants"]), "left_out" in few) == (5, False)

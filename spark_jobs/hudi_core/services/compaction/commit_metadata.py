@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hudi_core.model.stats import WriteStat
+from hudi_core.services.provenance import provenance
 from hudi_core.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.owner import Owner
 
 _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
 """Extra metadata in which Hudi's streamers keep how far they have read; they look for it on the latest commit first."""
-PROVENANCE_KEY = "airflow_hudi.owner"
-"""Who ran the instant: our own key, which Hudi passes over."""
 
 
-def compaction_metadata(stats: Sequence[WriteStat], schema: Mapping[str, Any], carried: Mapping[str, str], owner: str) -> CommitMetadata:
+def compaction_metadata(stats: Sequence[WriteStat], schema: Mapping[str, Any], carried: Mapping[str, str], owner: Owner) -> CommitMetadata:
     """The metadata of a compaction's commit: `schema` is the table's Avro schema without meta fields, `carried` the streamers' checkpoints."""
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in stats:
@@ -27,7 +27,7 @@ def compaction_metadata(stats: Sequence[WriteStat], schema: Mapping[str, Any], c
         partition_to_write_stats={partition: tuple(items) for partition, items in sorted(by_partition.items())},
         compacted=True,
         operation_type=Operation.COMPACT,
-        extra_metadata={SCHEMA_KEY: text, **carried, PROVENANCE_KEY: owner},
+        extra_metadata={SCHEMA_KEY: text, **carried, **provenance(owner)},
     )
 
 

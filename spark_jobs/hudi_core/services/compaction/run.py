@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.service_config import HeartbeatConfig, LockConfig
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.markers import delete_markers, list_markers
 from hudi_core.filegroup.policy import MergePolicy
 from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.metadata_table.writer import MetadataWriter
 from hudi_core.model.engine import Engine
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.ids import FileGroupId, WriteToken
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.request.model import InstantResult
@@ -29,16 +28,19 @@ from hudi_core.services.compaction.checks import check_files, check_logs, check_
 from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata
 from hudi_core.services.compaction.execute import compact_operation
 from hudi_core.services.compaction.units import build_units, prove
+from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback import AttemptRollback
+from hudi_core.services.rollback.attempt import AttemptRollback
+from hudi_core.timeline.commit_metadata import Operation, decode_commit, encode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.plans import CompactionPlan
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.rollback_target import rollback_target
 from hudi_core.timeline.table_schema import schema_of
-from hudi_core.transaction.claim import CLAIMS, Claim, claim
+from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
 from hudi_core.transaction.commit import Completer, check_not_rolled_back
-from hudi_core.transaction.lock import FileSystemLock
+from hudi_core.transaction.conflict_facts import began_at
+from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
 
@@ -56,6 +58,11 @@ class Work:
     def partitions(self) -> frozenset[str]:
         """The partitions that the plan writes to."""
         return frozenset(operation.partition for operation in self.plan.operations)
+
+    @property
+    def file_groups(self) -> frozenset[FileGroupId]:
+        """The file groups that the plan rewrites."""
+        return frozenset(operation.file_group for operation in self.plan.operations)
 
 
 class CompactionRun:
@@ -84,9 +91,21 @@ class CompactionRun:
             return self._result([], started)
         work = self._check_plan(policy, timeline)
         with self._claim() as held:
-            stats = [] if self._find(self._active.load()).is_completed else self._execute(work, held)
-        self._storage.delete_folder(f"{CLAIMS}/{self._instant}")
+            if self._completer(held).finish_decided(self._instant, usable=self._is_usable) is not None:
+                self._clean_up_after_commit(self._active.load())
+                stats = []
+            else:
+                stats = [] if self._find(self._active.load()).is_completed else self._execute_locked(work, held)
+        forget_claims(self._storage, self._instant)
         return self._result(stats, started)
+
+    def _is_usable(self, content: bytes) -> bool:
+        """Whether the files are all there that an earlier run was about to commit; a foreign rollback may have deleted them since."""
+        metadata = decode_commit(content, path=f"{CLAIMS}/{self._instant}")
+        metadata.check_paths(source=f"{CLAIMS}/{self._instant}")
+        winners = {stat.path: stat.file_size_in_bytes for stat in metadata.write_stats()}
+        found = base_files_of(self._storage, self._instant, metadata.partition_to_write_stats)
+        return winners.items() <= {info.path: info.size for info in found}.items()
 
     def _find(self, timeline: Timeline) -> Instant:
         found = timeline.find(self._instant, Action.COMPACTION)
@@ -117,6 +136,10 @@ class CompactionRun:
             check_metadata(MetadataTable(self._storage, self._context.config, timeline), plan.operations)
         return Work(policy, plan)
 
+    def _execute_locked(self, work: Work, held: Claim) -> list[WriteStat]:
+        with file_group_locks(self._context, held, work.file_groups):
+            return self._execute(work, held)
+
     def _execute(self, work: Work, held: Claim) -> list[WriteStat]:
         try:
             return self._attempt(work, held)
@@ -128,10 +151,11 @@ class CompactionRun:
         """Deletes this attempt's own files when the instant is no longer ours to roll back: it has another owner, is completed, or is gone.
 
         Whoever completed it may have cleaned up before our last file was written, so nobody else would look for it. Our epoch in the write
-        token tells our files from theirs. An instant that is still ours is left as it is: the next attempt rolls it back.
+        token tells our files from theirs. An instant that is still ours is left as it is: the next attempt rolls it back. So is one that this
+        attempt decided to complete: whoever owns it now completes it with these files.
         """
         found = self._active.load().find(self._instant, Action.COMPACTION)
-        if found is not None and not found.is_completed and self._is_owner(held):
+        if held.may_have_decided or (found is not None and not found.is_completed and self._is_owner(held)):
             return
         published = set() if found is None or not found.is_completed else {stat.path for stat in self._active.read_commit(found).write_stats()}
         for info in base_files_of(self._storage, self._instant, self._touched(work.partitions)):
@@ -150,6 +174,7 @@ class CompactionRun:
     def _attempt(self, work: Work, held: Claim) -> list[WriteStat]:
         AttemptRollback(self._context, self._instant, Action.COMPACTION, work.partitions, held, self._lock).run()
         held.check()
+        check_early(self._context, self._active.load(), self._instant, work.file_groups)
         self._active.to_inflight(self._instant, Action.COMPACTION)
         timeline = self._active.load()
         schema = self._schema(timeline)
@@ -164,12 +189,16 @@ class CompactionRun:
         winners = {stat.path: stat.file_size_in_bytes for stat in stats}
         check_winners(winners, remove_losers(self._storage, self._instant, self._touched(work.partitions), winners))
         carried = carried_checkpoints(timeline, self._instant, self._active.read_commit)
-        sink = None
-        if self._context.has_metadata_table:
-            sink = MetadataWriter(self._storage, self._context.config, WriteToken(0, held.epoch, 0))
         not_rolled_back = partial(check_not_rolled_back, instant=self._instant, read_target=partial(rollback_target, self._active))
-        metadata = compaction_metadata(stats, schema, carried, self._owner.describe())
-        Completer(self._active, held, self._lock, sink).complete(self._instant, Action.COMPACTION, metadata, preconditions=(not_rolled_back,))
+        metadata = compaction_metadata(stats, schema, carried, self._owner)
+        began = began_at(timeline, self._instant)
+        conflicts = conflict_checks(self._context, self._instant, Action.COMPACTION, Operation.COMPACT, work.file_groups, began)
+        publish = None
+        if self._context.has_metadata_table:
+            publish = partial(MetadataWriter(self._storage, self._context.config, WriteToken(0, held.epoch, 0)).publish, self._instant, metadata)
+        self._completer(held).complete(
+            self._instant, Action.COMPACTION, encode_commit(metadata), publish=publish, preconditions=(not_rolled_back, *conflicts)
+        )
         log.info("compaction %s completed: %d files", self._instant, len(stats))
         self._clean_up(self._touched(work.partitions), winners)
         return stats
@@ -186,17 +215,20 @@ class CompactionRun:
         """Removes what a run that died right after its commit left; nothing when it left nothing, or when it is alive and does so itself."""
         if not list_markers(self._storage, self._instant) and not self._storage.list_files(f"{CLAIMS}/{self._instant}"):
             return
-        metadata = self._active.read_commit(self._find(timeline))
-        metadata.check_paths(source=self._active.path_of(self._find(timeline)))
-        winners = {stat.path: stat.file_size_in_bytes for stat in metadata.write_stats()}
         try:
             held = self._claim()
         except ConflictError as error:
             log.info("%s: its owner cleans up", error)
             return
         with held, self._lock():  # taking the lock also breaks the one that the dead run may have left
-            self._clean_up(self._touched(frozenset(metadata.partition_to_write_stats)), winners)
-        self._storage.delete_folder(f"{CLAIMS}/{self._instant}")
+            self._clean_up_after_commit(timeline)
+        forget_claims(self._storage, self._instant)
+
+    def _clean_up_after_commit(self, timeline: Timeline) -> None:
+        metadata = self._active.read_commit(self._find(timeline))
+        metadata.check_paths(source=self._active.path_of(self._find(timeline)))
+        winners = {stat.path: stat.file_size_in_bytes for stat in metadata.write_stats()}
+        self._clean_up(self._touched(frozenset(metadata.partition_to_write_stats)), winners)
 
     def _clean_up(self, partitions: frozenset[str], winners: dict[str, int]) -> None:
         """Losers first: the markers are what tells the next run that there may be some."""
@@ -207,15 +239,17 @@ class CompactionRun:
         return partitions | {marker.partition for marker in list_markers(self._storage, self._instant)}
 
     def _schema(self, timeline: Timeline) -> AvroSchema:
-        return schema_of(timeline, self._active.read_details, create_schema=self._context.config.raw.get("hoodie.table.create.schema"))
+        create = self._context.config.raw.get("hoodie.table.create.schema")
+        return schema_of(timeline, self._active.read_details, create_schema=create, path_of=self._active.path_of)
 
     def _claim(self) -> Claim:
-        beat = HeartbeatConfig.of(self._context.options)
-        return claim(self._storage, self._instant, self._owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses)
+        return self._context.claim(self._instant, self._owner)
 
-    def _lock(self) -> FileSystemLock:
-        lock = LockConfig.of(self._context.options)
-        return FileSystemLock(self._storage, self._owner, path=lock.path, expire_minutes=lock.expire_minutes, wait_ms=lock.wait_ms)
+    def _completer(self, held: Claim) -> Completer:
+        return self._context.completer(held, self._owner)
+
+    def _lock(self) -> TableLock:
+        return self._context.lock(self._owner)
 
     def _result(self, stats: list[WriteStat], started: float) -> InstantResult:
         return InstantResult(

@@ -87,11 +87,13 @@ def test_it_holds_every_source_and_data_file_and_nothing_compiled() -> None:
     assert not [name for name in names if name.endswith((".pyc", ".so", ".pyd", ".c"))]
 
 
-def test_fastavro_comes_in_pure_python_with_its_licence() -> None:
+def test_other_wheels_come_in_pure_python_with_their_licences() -> None:
     with zipfile.ZipFile(BytesIO(job_zip.build_zip())) as archive:
         names = archive.namelist()
-        licences = [name for name in names if name.startswith("_vendor/licences/fastavro-")]
-        assert b"MIT License" in b"".join(archive.read(name) for name in licences)
+        for wheel in job_zip.VENDORED:
+            licences = [name for name in names if name.startswith(f"_vendor/licences/{wheel}-")]
+            assert b"MIT License" in b"".join(archive.read(name) for name in licences), wheel
+    assert {"_vendor/sqlglot/__init__.py", "_vendor/sqlglot/dialects/trino.py"} <= set(names)
     assert {"_vendor/fastavro/__init__.py", "_vendor/fastavro/_read_py.py", "_vendor/fastavro/_write_py.py"} <= set(names)
 
 
@@ -170,7 +172,20 @@ for name, module in list(sys.modules.items()):
 print(schema["name"], len(records[0]["operations"]))
 """
 
-ON_THE_DRIVER = """
+ON_A_DRIVER_WITHOUT_WHEELS = """
+import sys
+job_zip, wheels, table = sys.argv[1:]
+sys.path[:0] = [job_zip, wheels]
+from hudi_core.expr.sql import DIALECTS, parse_predicate
+import sqlglot
+assert sqlglot.__file__.startswith(job_zip), sqlglot.__file__
+assert len({parse_predicate("qty > 10 AND lower(id) LIKE 'a%'", dialect) for dialect in DIALECTS}) == 1
+from hudi_core.table import HudiTable
+plan = HudiTable.open(table).plan(where="id = 'k00003' OR id IN ('k00004', 'nobody')", columns=["id"])
+print(sorted(row for batch in plan.batches() for row in batch.column(0).to_pylist()))
+"""
+
+EVERY_MODULE = """
 import importlib, sys, zipfile
 job_zip = sys.argv[1]
 sys.path.insert(0, job_zip)
@@ -206,15 +221,27 @@ def run_isolated(code: str, *arguments: Path, site: bool) -> str:
 
 def test_an_executor_needs_the_zip_and_few_wheels(published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]) -> None:
     """Without site-packages: no compiled fastavro, no polars, no fsspec, nothing of a checkout."""
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    for name in EXECUTOR_WHEELS:
-        for folder in (Path(entry) for entry in sys.path if (Path(entry) / name).is_dir()):
-            (wheels / name).symlink_to(folder / name)
-            break
+    wheels = few_wheels(tmp_path)
     (plan,) = (golden("6", "compaction_inflight").table / ".hoodie").glob("*.compaction.requested")
     assert run_isolated(ON_AN_EXECUTOR, published, wheels, plan, site=False).split()[0] == "HoodieCompactionPlan"
 
 
+def test_a_predicate_is_read_where_no_sqlglot_is_installed(published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]) -> None:
+    """As with spark-submit, whose driver has the zip and what Spark's Python brings."""
+    table = golden("8", "mor_basic").table
+    assert run_isolated(ON_A_DRIVER_WITHOUT_WHEELS, published, few_wheels(tmp_path), table, site=False) == "['k00003', 'k00004']\n"
+
+
+def few_wheels(folder: Path) -> Path:
+    """A folder with nothing but the wheels that an executor must have."""
+    wheels = folder / "wheels"
+    wheels.mkdir()
+    for name in EXECUTOR_WHEELS:
+        for place in (Path(entry) for entry in sys.path if (Path(entry) / name).is_dir()):
+            (wheels / name).symlink_to(place / name)
+            break
+    return wheels
+
+
 def test_every_module_and_data_file_loads_from_the_zip(published: Path) -> None:
-    assert run_isolated(ON_THE_DRIVER, published, site=True) == "imported\n"
+    assert run_isolated(EVERY_MODULE, published, site=True) == "imported\n"

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
 from airflow_hudi.operators.compaction import HudiCompactionOperator
 from hudi_core.request.model import RunRequest
+from tests.unit.airflow_hudi.operators.fake_spark import Store, context, requests
 
 OLD, NEW = "20260102000000000", "20260103000000000"
 COMMIT = json.dumps(
@@ -31,53 +29,11 @@ COMMIT = json.dumps(
         "operationType": "COMPACT",
     }
 )
-# Stands in for spark-submit: notes its request, then does to the timeline what the test says.
-FAKE_SUBMIT = """#!/bin/sh
-for argument; do request="$argument"; done
-printf '%s\\n' "$request" >> "$FAKE_OUTPUT"
-sh -c "$FAKE_ACTION"
-"""
-
-
-@dataclass
-class Ti:
-    """What the operator reads of a task instance."""
-
-    dag_id: str = "maintenance"
-    task_id: str = "compact"
-    run_id: str = "r1"
-    map_index: int = -1
-    try_number: int = 2
-
-
-@dataclass
-class Store:
-    """A task state store."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-
-    def get(self, key: str) -> Any:
-        return self.values.get(key)
-
-    def set(self, key: str, value: Any) -> None:
-        self.values[key] = value
-
-    def delete(self, key: str) -> None:
-        self.values.pop(key, None)
 
 
 @pytest.fixture
-def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    binary = tmp_path / "bin" / "spark-submit"
-    binary.parent.mkdir()
-    binary.write_text(FAKE_SUBMIT)
-    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
-    requests = tmp_path / "requests"
-    monkeypatch.setenv("PATH", f"{binary.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("FAKE_OUTPUT", str(requests))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
-    return requests
+def output(submitted: Path) -> Path:
+    return submitted
 
 
 def completes(monkeypatch: pytest.MonkeyPatch, table: Path, instant: str, code: int = 0) -> None:
@@ -88,14 +44,6 @@ def completes(monkeypatch: pytest.MonkeyPatch, table: Path, instant: str, code: 
 
 def operator_on(table: Path, **arguments: Any) -> HudiCompactionOperator:
     return HudiCompactionOperator(**{"task_id": "compact", "table": str(table), "hudi_conn_id": None, **arguments})
-
-
-def context(store: Store | None = None) -> Any:
-    return {"ti": Ti(), "task_state_store": store}
-
-
-def requests(output: Path) -> list[RunRequest]:
-    return [RunRequest.from_json(line) for line in output.read_text().splitlines()] if output.exists() else []
 
 
 def test_runs_the_oldest_pending_compaction(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +58,18 @@ def test_runs_the_oldest_pending_compaction(table: Path, put: Callable[..., None
         "state": "completed",
         "files_written": 2,
         "bytes_written": 150,
+        "files_deleted": 0,
         "records": 12,
         "seconds": 0,
         "already_completed": False,
+        "reason": None,
     }
     (request,) = requests(output)
     assert request == RunRequest(
         table=str(table),
         instant=OLD,
         owner="airflow:maintenance/compact/r1/-1#2",
+        run_id="r1",
         options={"hoodie.x": "1"},
         storage_options={"region": "eu"},
         metadata="off",
@@ -149,10 +100,10 @@ def test_an_unknown_instant_fails(table: Path, output: Path) -> None:
 def test_nothing_pending_is_a_skip_or_a_success(table: Path, output: Path) -> None:
     with pytest.raises(AirflowSkipException):
         operator_on(table).execute(context())
-    result = operator_on(table, nothing_pending="succeed").execute(context())
+    result = operator_on(table, nothing_to_do="succeed").execute(context())
     assert (result["instant"], result["files_written"]) == (None, 0)
-    with pytest.raises(ValueError, match="nothing_pending"):
-        operator_on(table, nothing_pending="fail")
+    with pytest.raises(ValueError, match="nothing_to_do"):
+        operator_on(table, nothing_to_do="fail")
 
 
 def test_a_failed_job_is_named(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.sensors.instant import HudiInstantSensor
 from airflow_hudi.triggers.instant import HudiInstantTrigger
 from hudi_core.errors import ConfigError
+from tests.golden_data import GoldenCase
 
 PLANNED = "20260102000000000.compaction.requested"
 FOUND = {"instant": "20260102000000000", "action": "compaction", "state": "requested"}
@@ -87,3 +88,27 @@ def test_template_fields_are_arguments_kept_as_given(table: Path) -> None:
     given = {"table": "a", "action": "b", "state": "c", "instant": "d", "after": "e", "hudi_conn_id": "f"}
     sensor = HudiInstantSensor(task_id="wait", **given)
     assert {name: getattr(sensor, name) for name in HudiInstantSensor.template_fields} == given
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "action", "state"),
+    [(version, "clean_requested_mor", "clean", "requested") for version in ("6", "8", "9")]
+    + [(version, "compaction_inflight", "compaction", "inflight") for version in ("6", "8", "9")]
+    + [(version, "clustering_requested_cow", "clustering", "requested") for version in ("8", "9")],
+)
+def test_pending_instants_of_services_are_seen(golden: Callable[[str, str], GoldenCase], version: str, name: str, action: str, state: str) -> None:
+    table = golden(version, name).table
+    seen = sensor_on(table, action=action).execute({})
+    assert (seen["action"], seen["state"]) == (action, state)
+    assert seen["instant"].isdigit()
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_pending_rollback_is_seen_unless_a_restore_owns_it(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+    table = golden(version, "mor_basic").table
+    timeline = table / ".hoodie" / ("" if version == "6" else "timeline")
+    (timeline / "20300101000000000.rollback.requested").write_bytes(b"")
+    assert sensor_on(table, action="rollback").execute({})["instant"] == "20300101000000000"
+    (timeline / "20291231000000000.restore.requested").write_bytes(b"")
+    with pytest.raises(TaskDeferred):
+        sensor_on(table, action="rollback").execute({})

@@ -40,9 +40,17 @@ def test_markers_batched_by_a_timeline_server() -> None:
 @pytest.mark.parametrize("line", [b"../f.marker.MERGE", b"/etc/f.marker.MERGE", b".hoodie/f.marker.MERGE", b"p/f.marker.WHAT", b"p/f.parquet"])
 def test_markers_that_point_elsewhere_are_refused(line: bytes) -> None:
     storage = MemoryStorage()
-    storage.write(".hoodie/.temp/007/MARKERS0", line)
+    storage.write(".hoodie/.temp/007/MARKERS0", line + b"\n")
     with pytest.raises(FormatError, match="MARKERS0"):
         list_markers(storage, "007")
+
+
+def test_a_line_that_was_cut_as_it_was_written_announces_nothing() -> None:
+    storage = MemoryStorage()
+    storage.write(".hoodie/.temp/007/MARKERS0", b"p/f-0_0-1-2_007.parquet.marker.MERGE\np/g-0_0-1-2_007.parquet.marker.CREA")
+    assert [marker.file_name for marker in list_markers(storage, "007")] == ["f-0_0-1-2_007.parquet"]
+    storage.write(".hoodie/.temp/007/MARKERS0", b"p/f-0_0-1-2_007.parquet.marker.MERGE\np/g-0_0-1-2_007.parquet.marker.CREATE")
+    assert len(list_markers(storage, "007")) == 2
 
 
 def test_unknown_marker_type_and_broken_text_are_refused() -> None:

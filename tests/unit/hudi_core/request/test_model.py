@@ -24,6 +24,8 @@ requests = st.builds(
     metadata=st.sampled_from(["auto", "on", "off"]),
     allow_corrupt_log_blocks=st.booleans(),
     max_minutes=st.none() | st.integers(1, 999),
+    run_id=st.text(max_size=5),
+    result_name=st.from_regex(r"[0-9A-Za-z_-]{0,64}", fullmatch=True),
 )
 results = st.builds(
     InstantResult,
@@ -34,6 +36,7 @@ results = st.builds(
     bytes_written=st.integers(0, 2**60),
     records=st.integers(0, 2**60),
     seconds=st.floats(0, 1e6),
+    files_deleted=st.integers(0, 10**9),
 )
 
 
@@ -76,6 +79,15 @@ def test_a_short_request_has_defaults() -> None:
         {"storage_options": {"secret": "x"}},
         {"max_minutes": 0},
         {"max_minutes": True},
+        {"verb": "vacuum"},
+        {"verb": "restore"},
+        {"verb": "takeover"},
+        {"verb": "unschedule"},
+        {"verb": "savepoint_delete"},
+        {"dry_run": True},
+        {"instant": "1", "schedule": True},
+        {"result_name": "../x"},
+        {"result_name": "x" * 65},
     ],
 )
 def test_what_is_not_a_request_is_refused(changes: dict[str, Any]) -> None:
@@ -101,10 +113,24 @@ def test_a_result_prints_what_hudictl_promises() -> None:
         "bytes_written": 100,
         "records": 50,
         "seconds": 1.5,
+        "files_deleted": 0,
     }
     lost = InstantResult("2", "compaction", "inflight", error="corrupt", exit_code=2)
     assert lost.to_dict()["error"] == "corrupt"
     assert RunResult.from_json(RunResult((done, lost)).to_json()) == RunResult((done, lost))
+
+
+def test_the_result_of_a_verb_is_its_document() -> None:
+    result = RunResult(document={"instant": None, "plan": None, "reason": "no commits"})
+    assert RunResult.from_json(result.to_json()) == result
+    assert result.to_dict() == {"instant": None, "plan": None, "reason": "no commits"}
+    assert RunResult((), "no commits").to_dict() == {"instants": [], "reason": "no commits"}
+    assert RunResult.from_json(RunResult((), "no commits").to_json()) == RunResult((), "no commits")
+
+
+@pytest.mark.parametrize(("verb", "service", "needs"), [("run", "clean", True), ("run", "rollback", False), ("schedule", "clean", False)])
+def test_only_runs_of_some_services_need_executors(verb: str, service: str, needs: bool) -> None:
+    assert RunRequest("/t", service, verb=verb).needs_executors is needs
 
 
 def test_exit_codes() -> None:

@@ -116,3 +116,24 @@ def test_no_instant_is_started_after_the_time_is_over(table: Path, monkeypatch: 
     monkeypatch.setattr("hudi_core.services.runner.time.monotonic", lambda: next(clock))
     result = run(table, all_pending=True, max_minutes=2)
     assert [item.instant for item in result.instants] == instants[:1]
+
+
+def test_with_schedule_instants_are_planned_until_nothing_is_left(golden: Golden) -> None:
+    table = golden("8", "mor_compacted").table
+    context = context_of(table)
+    context = replace(context, options={**context.options, "hoodie.clean.commits.retained": "1", "hoodie.clean.max.commits.to.clean": "1"})
+    runner = ServiceRunner(context, LocalEngine(2), Owner.current("tester"))
+    request = RunRequest(table=str(table), service="clean", schedule=True, all_pending=True)
+    found = runner.run(request)
+    assert {item.state for item in found.instants} == {"completed"}
+    assert len(found.instants) >= 1
+    again = runner.run(request)
+    assert again.instants == ()
+    assert again.reason
+
+
+def test_with_schedule_an_instant_is_planned_only_when_none_is_pending(golden: Golden) -> None:
+    table = golden("9", "clean_requested_mor").table
+    (planned,) = context_of(table).active.load().of_actions(Action.CLEAN).requested_times
+    found = run(table, service="clean", schedule=True)
+    assert [item.instant for item in found.instants] == [planned]

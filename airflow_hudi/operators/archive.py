@@ -1,0 +1,65 @@
+"""Moves old instants from a table's timeline to its archive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.service import MODES, UNTOLD
+from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+SERVICE = "archive"
+
+
+class HudiArchiveOperator(BaseHudiOperator):
+    """Archives. An archival leaves no instant of its own: it is planned and done at once, and a retry goes on with what is left.
+
+    XCom: `{"table", "action", "instants", "first", "last", "seconds", "reason"}`: how many instants went, or with `schedule` would go, and
+    the oldest and the newest of them.
+
+    :param mode: `execute` and `both` archive; `schedule` says what would be archived and writes nothing (templated)
+    """
+
+    template_fields: Sequence[str] = ("mode", *BaseHudiOperator.template_fields)
+
+    def __init__(self, *, mode: str = "both", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.mode = mode
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Archives; see the class."""
+        started = time.monotonic()
+        if self.mode not in MODES:
+            raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
+        before = set(reader.load().requested_times)
+        if self.mode == "schedule":
+            done = run_until_done(self.new_job(reader, context, service=SERVICE, verb="schedule"), self.patience)
+            document = done.get("document") or {}
+            told = (document.get("plan") or {}).get("instants") or []
+            # A long list is told as its length.
+            count, gone = (told, []) if isinstance(told, int) else (len(told), sorted({item["instant"] for item in told}))
+            reason = document.get("reason")
+        else:
+            done = run_until_done(self.new_job(reader, context, service=SERVICE), self.patience)
+            gone = sorted(before - set(reader.load().requested_times))
+            count, reason = len(gone), done.get("reason")
+        result = {
+            "table": reader.storage.uri,
+            "action": SERVICE,
+            "instants": count,
+            "first": gone[0] if gone else None,
+            "last": gone[-1] if gone else None,
+            "seconds": round(time.monotonic() - started, 3),
+            "reason": None,
+        }
+        if not count:
+            return self.nothing(lambda: result, reason or UNTOLD)
+        self.log.info("Archive: %s", result)
+        return result

@@ -1,0 +1,162 @@
+"""What every operator of this provider does alike: it names a table, runs Spark jobs on it, waits for others, and stops when told to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.operators.attempts import Patience
+from airflow_hudi.operators.job import SparkJob, SparkSettings
+from airflow_hudi.operators.task_store import TaskStore
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import EXIT_BAD_INPUT, HudiError
+from hudi_core.request.model import RunRequest
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+NOTHING_TO_DO = ("skip", "succeed")
+
+
+class BaseHudiOperator(BaseOperator):
+    """Runs Spark jobs on one table.
+
+    Input that no retry can mend (not a Hudi table, a corrupt file, an unsupported feature) fails the task without further retries.
+
+    :param table: the table's path or URI, or its path below the connection's base path (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    :param spark_conn_id: connection of the Spark provider (templated)
+    :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which the log has in both cases
+    :param options: options of the job by Hudi's own names, no secrets (templated)
+    :param storage_options: options of the job's storage library beside the connection's, no secrets (templated)
+    :param storage_options_file: JSON file on the driver's machine with storage options that are secret (templated)
+    :param conf: Spark properties (templated)
+    :param env_vars: environment of the driver (templated)
+    :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab`, `num_executors` (templated)
+    :param kill_grace_seconds: how long a stopped job may take to end before it is killed
+    :param conflict_poll_interval: seconds between two looks while somebody else is at work
+    :param conflict_takeover_after: seconds without a sign of their life after which the job is run again; it checks for itself
+    :param conflict_timeout: seconds to wait for somebody else in all
+    """
+
+    template_fields: Sequence[str] = (
+        "table",
+        "hudi_conn_id",
+        "spark_conn_id",
+        "options",
+        "storage_options",
+        "storage_options_file",
+        "conf",
+        "env_vars",
+        "submit_kwargs",
+    )
+    template_fields_renderers = {"options": "json", "storage_options": "json", "conf": "json", "submit_kwargs": "json"}  # noqa: RUF012 (Airflow's own form)
+    ui_color = "#c7e3ea"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        hudi_conn_id: str | None = HudiHook.default_conn_name,
+        spark_conn_id: str = "spark_default",
+        nothing_to_do: str = "skip",
+        options: dict[str, str] | None = None,
+        storage_options: dict[str, str] | None = None,
+        storage_options_file: str | None = None,
+        conf: dict[str, str] | None = None,
+        env_vars: dict[str, str] | None = None,
+        submit_kwargs: dict[str, Any] | None = None,
+        kill_grace_seconds: int = 20,
+        conflict_poll_interval: float = 15.0,
+        conflict_takeover_after: float = 180.0,
+        conflict_timeout: float = 7200.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if nothing_to_do not in NOTHING_TO_DO:
+            raise ValueError(f"nothing_to_do is {nothing_to_do!r}, not 'skip' or 'succeed'")
+        self.table = table
+        self.hudi_conn_id = hudi_conn_id
+        self.spark_conn_id = spark_conn_id
+        self.nothing_to_do = nothing_to_do
+        self.options = options
+        self.storage_options = storage_options
+        self.storage_options_file = storage_options_file
+        self.conf = conf
+        self.env_vars = env_vars
+        self.submit_kwargs = submit_kwargs
+        self.kill_grace_seconds = kill_grace_seconds
+        self.conflict_poll_interval = conflict_poll_interval
+        self.conflict_takeover_after = conflict_takeover_after
+        self.conflict_timeout = conflict_timeout
+        self._job: SparkJob | None = None
+        self._killed = False
+
+    @cached_property
+    def hook(self) -> HudiHook:
+        """The hook of `hudi_conn_id`."""
+        return HudiHook(self.hudi_conn_id or None)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Does the work; see the class."""
+        try:
+            return self.serve(self.hook.timeline(self.table), context)
+        except HudiError as error:
+            if error.exit_code == EXIT_BAD_INPUT:
+                raise AirflowFailException(str(error)) from error
+            raise
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """The work itself, and its XCom."""
+        raise NotImplementedError
+
+    def on_kill(self) -> None:
+        """Stops the Spark job and starts no other: the timeline keeps what a retry needs to go on."""
+        self._killed = True
+        if self._job is not None:
+            self._job.stop()
+
+    @property
+    def patience(self) -> Patience:
+        """How long to wait for somebody else."""
+        return Patience(self.conflict_poll_interval, self.conflict_takeover_after, self.conflict_timeout)
+
+    def new_job(self, reader: TimelineReader, context: Context, **asked: Any) -> SparkJob:
+        """A job on the table; `asked` are fields of RunRequest. From now on it is the one that on_kill stops."""
+        ti = context["ti"]
+        settings = SparkSettings(self.spark_conn_id, self.conf or {}, self.env_vars or {}, self.submit_kwargs or {}, self.kill_grace_seconds)
+        request = RunRequest(
+            table=reader.storage.uri,
+            owner=f"airflow:{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}#{ti.try_number}",
+            run_id=ti.run_id,
+            options=self.options or {},
+            storage_options={**self.hook.storage_options, **(self.storage_options or {})},
+            storage_options_file=self.storage_options_file or None,
+            **asked,
+        )
+        self._job = SparkJob(request, settings, os.environ, reader.storage)
+        if self._killed:
+            self._job.stop()
+        return self._job
+
+    def store(self, context: Context) -> TaskStore:
+        """What this task keeps from one try to the next."""
+        return TaskStore(context.get("task_state_store"))
+
+    def nothing(self, result: Callable[[], dict[str, Any]], reason: str) -> dict[str, Any]:
+        """The XCom of a task with nothing to do; or the task is skipped."""
+        if self.nothing_to_do == "skip":
+            skip(reason)
+        self.log.info("Nothing to do: %s", reason)
+        return {**result(), "reason": reason}
+
+
+def skip(reason: str) -> NoReturn:
+    """Ends the task as skipped; its log says why."""
+    raise AirflowSkipException(f"Nothing to do: {reason}")

@@ -1,0 +1,30 @@
+"""Takes a table back to an earlier commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.operators.verb import BaseHudiVerbOperator
+from airflow_hudi.timeline_reader import TimelineReader
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class HudiRestoreOperator(BaseHudiVerbOperator):
+    """Takes away all that was written after a completed commit, savepointed or not. Stop all writers of the table first.
+
+    A retry finishes the restore that was begun, under its own instant. XCom: `{"table", "instant", "target", "removed": {"files", "bytes",
+    "instants"}, "reason"}`; `instant` is the restore's own.
+
+    :param instant: the commit to go back to (templated)
+    """
+
+    ui_color = "#f2d9d9"
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Restores; see the class."""
+        target = self.required_instant()
+        document = self.perform(reader, context, "restore", target)
+        result = {"table": reader.storage.uri, "instant": None, "target": target, "removed": None, "reason": None, **document}
+        return self.nothing(lambda: result, result["reason"]) if result["reason"] is not None else result

@@ -1,0 +1,84 @@
+"""Undoes writes that failed, or one write by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.operators.service import UNTOLD, BaseHudiServiceOperator
+from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.results import NUMBERS, instant_result
+from airflow_hudi.service_instants import newest_time, of_action, oldest_pending
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class HudiRollbackOperator(BaseHudiServiceOperator):
+    """Finishes rollbacks that died and, with mode `both`, rolls back every write that failed, in one job.
+
+    A write failed when its heartbeat expired; with `hoodie.cleaner.policy.failed.writes=EAGER` in `options` every pending write counts as
+    failed, which is right only where nobody writes. Mode `schedule` plans the rollback of one failed write. With `target` the task rolls
+    that one write back instead: a failed one, an attempt at a compaction or clustering, or the newest completed commit.
+
+    Arguments, retries: see BaseHudiServiceOperator. The XCom has `instants`, too: each rollback with its `target`; the numbers are sums. With
+    `target` it is `{"table", "instant", "target", "removed": {"files", "bytes", "instants"}, "reason"}`.
+
+    :param target: the write to roll back (templated)
+    :param instant: the rollback to finish, by its own instant, with `execute` (templated)
+    """
+
+    service = Action.ROLLBACK
+    template_fields: Sequence[str] = ("target", *BaseHudiServiceOperator.template_fields)
+
+    def __init__(self, *, target: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.target = target
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Rolls back; see the class."""
+        if self.target:
+            return self._roll_back(reader, context, self.target)
+        if self.instant or self.mode not in ("execute", "both"):
+            return super().serve(reader, context)
+        return self._roll_back_all(reader, context)
+
+    def _roll_back(self, reader: TimelineReader, context: Context, target: str) -> dict[str, Any]:
+        if self.instant or self.mode != "both":
+            raise ConfigError("target goes with mode 'both' and without instant", remedy="leave mode and instant out")
+        done = run_until_done(self.new_job(reader, context, verb="rollback", instant=target), self.patience)
+        document = {"instant": None, "target": target, "removed": None, "reason": None, **(done.get("document") or {})}
+        result = {"table": reader.storage.uri, **document}
+        return self.nothing(lambda: result, document["reason"]) if document["reason"] is not None else result
+
+    def _roll_back_all(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        started, timeline, store = time.monotonic(), reader.load(), self.store(context)
+        pending = oldest_pending(timeline, self.service)
+        if pending is None and self.mode == "execute" and not store.after:
+            return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
+        after = store.after or newest_time(timeline, before=None if pending is None else pending.requested_time)
+        store.plan_after(after)
+        job = self.new_job(reader, context, service=self.service, all_pending=True, schedule=self.mode == "both")
+        done = run_until_done(job, self.patience)
+        completed = [item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after]
+        store.forget()
+        if not completed:
+            return self.nothing_planned(reader, done.get("reason") or UNTOLD)
+        seconds = time.monotonic() - started
+        results = [instant_result(reader, item, seconds=seconds, already_completed=False) for item in completed]
+        instants = [
+            {"instant": item.requested_time, "target": _target(reader.active().read_of(item)), "files_deleted": result["files_deleted"]}
+            for item, result in zip(completed, results, strict=True)
+        ]
+        total = {**results[-1], **{name: sum(result[name] for result in results) for name in NUMBERS}, "instants": instants}
+        self.log.info("Rolled back %d writes: %s", len(completed), total)
+        return total
+
+
+def _target(metadata: dict[str, Any]) -> str | None:
+    targets = metadata.get("commitsRollback") or []
+    return str(targets[0]) if targets else None

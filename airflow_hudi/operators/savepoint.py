@@ -1,0 +1,60 @@
+"""Keeps a commit's files until its savepoint is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.operators.verb import BaseHudiVerbOperator
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+ACTIONS = ("create", "delete")
+
+
+class HudiSavepointOperator(BaseHudiVerbOperator):
+    """Creates or deletes a savepoint. Retries are harmless: a savepoint that is there is left, and the task keeps to the commit it chose.
+
+    XCom: `{"table", "instant", "by", "at_ms", "comment", "files", "existed", "deleted"}`.
+
+    :param action: `create` or `delete` (templated)
+    :param instant: the commit; with `create` empty for the newest one (templated)
+    :param comment: why it is kept, with `create` (templated)
+    """
+
+    template_fields: Sequence[str] = ("action", "comment", *BaseHudiVerbOperator.template_fields)
+
+    def __init__(self, *, action: str = "create", comment: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.action = action
+        self.comment = comment
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Creates or deletes; see the class."""
+        if self.action not in ACTIONS:
+            raise ConfigError(f"action is {self.action!r}", remedy=f"one of {', '.join(ACTIONS)}")
+        if self.action == "create":
+            instant = self.instant or self.store(context).instant or _newest(reader)
+            document = self.perform(reader, context, "savepoint_create", instant, comment=self.comment)
+        else:
+            instant = self.required_instant()
+            document = self.perform(reader, context, "savepoint_delete", instant, is_done=lambda: not _is_kept(reader, instant))
+        shown = {key: value for key, value in document.items() if key != "removed"}
+        result = {"table": reader.storage.uri, "instant": instant, "deleted": self.action == "delete", **shown}
+        self.log.info("Savepoint: %s", result)
+        return result
+
+
+def _newest(reader: TimelineReader) -> str:
+    newest = reader.load().commits().last()
+    if newest is None:
+        raise ConfigError("the table has no completed commit", path=reader.storage.uri, remedy="a savepoint keeps the files of a commit")
+    return newest.requested_time
+
+
+def _is_kept(reader: TimelineReader, instant: str) -> bool:
+    return reader.load().find(instant, Action.SAVEPOINT) is not None

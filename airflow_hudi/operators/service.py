@@ -1,0 +1,144 @@
+"""A table service with instants of its own: what is planned is run, what is not planned is planned first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_hudi.exceptions import HudiInstantNotFound
+from airflow_hudi.operators.attempts import InstantWatch, run_until_completed
+from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.results import instant_result, nothing_result, removed_result
+from airflow_hudi.service_instants import first_after, newest_time, oldest_pending
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.instant import Instant
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+MODES = ("schedule", "execute", "both")
+_REMOVED = "removed"
+UNTOLD = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
+
+
+class BaseHudiServiceOperator(BaseHudiOperator):
+    """Plans and runs instants of a service.
+
+    The instant is the work's name. A task that planned one or began one knows it when it is retried, after whatever kill: it runs the same
+    one, finds it completed, or takes it over. When somebody else is running it, the task waits for them (see the `conflict_*` arguments).
+
+    XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records", "seconds",
+    "already_completed", "reason"}`; `instant` is None and `reason` says why when there was nothing to do.
+
+    :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the oldest; `both`
+        runs the oldest that is planned, or plans one and runs it, in one job (templated)
+    :param instant: the instant to run, with `execute`; empty for the oldest that is planned (templated)
+    """
+
+    service: ClassVar[str]
+    """The service's name, which is also the action on the pending files."""
+    template_fields: Sequence[str] = ("mode", "instant", *BaseHudiOperator.template_fields)
+
+    def __init__(self, *, mode: str = "both", instant: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.mode = mode
+        self.instant = instant
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Plans or runs an instant; see the class."""
+        started = time.monotonic()
+        if self.mode not in MODES:
+            raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
+        if self.instant and self.mode != "execute":
+            raise ConfigError(f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or leave out the instant")
+        known = self._known(reader, context)
+        if self.mode == "schedule":
+            return self._schedule(reader, context, known, started)
+        if known is None:
+            known = oldest_pending(reader.load(), self.service)
+        if known is not None:
+            return self._run(reader, context, known, started)
+        if self.mode == "execute":
+            return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
+        return self._plan_and_run(reader, context, started)
+
+    def run_fields(self) -> dict[str, Any]:
+        """Further fields of the request that runs an instant."""
+        return {}
+
+    def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
+        """The instant that was asked for, or that an earlier try of this task had begun or planned."""
+        if self.instant:
+            return InstantWatch(reader, self.instant, self.service).look()
+        store, timeline = self.store(context), reader.load()
+        found = timeline.find(store.instant, self.service) if store.instant else None
+        if found is None and store.after:
+            found = first_after(timeline, self.service, store.after)
+        return found
+
+    def _schedule(self, reader: TimelineReader, context: Context, known: Instant | None, started: float) -> dict[str, Any]:
+        if known is None:
+            after = self._plan_after(reader, context)
+            done = run_until_done(self.new_job(reader, context, service=self.service, verb="schedule"), self.patience)
+            document = done.get("document") or {}
+            known = self._planned(reader, document.get("instant"), after)
+            if known is None:
+                self.store(context).forget()
+                return self.nothing_planned(reader, document.get("reason") or UNTOLD)
+        return self._finish(reader, context, known, started, already_completed=known.is_completed)
+
+    def _plan_and_run(self, reader: TimelineReader, context: Context, started: float) -> dict[str, Any]:
+        after = self._plan_after(reader, context)
+        job = self.new_job(reader, context, service=self.service, schedule=True, **self.run_fields())
+        done = run_until_done(job, self.patience, enough=lambda: first_after(reader.load(), self.service, after) is not None)
+        instants = done.get("instants") or []
+        known = self._planned(reader, instants[-1]["instant"] if instants else None, after)
+        if known is not None:
+            return self._run(reader, context, known, started)
+        self.store(context).forget()
+        if instants:
+            return removed_result(reader.storage.uri, instants[-1])
+        return self.nothing_planned(reader, done.get("reason") or UNTOLD)
+
+    def _plan_after(self, reader: TimelineReader, context: Context) -> str:
+        store = self.store(context)
+        after = store.after or newest_time(reader.load())
+        store.plan_after(after)
+        return after
+
+    def _planned(self, reader: TimelineReader, instant: str | None, after: str) -> Instant | None:
+        """The instant that a job named, or, where nobody saw what it said, the one that came after it was started."""
+        timeline = reader.load()
+        return timeline.find(instant, self.service) if instant else first_after(timeline, self.service, after)
+
+    def _run(self, reader: TimelineReader, context: Context, instant: Instant, started: float) -> dict[str, Any]:
+        name = instant.requested_time
+        store = self.store(context)
+        if not self.instant:
+            store.begin(name)
+        if instant.is_completed:
+            return self._finish(reader, context, instant, started, already_completed=self._job is None)
+        self.log.info("%s %s is %s; running it", self.service, name, instant.state.value)
+        job = self.new_job(reader, context, service=self.service, instant=name, **self.run_fields())
+        try:
+            completed = run_until_completed(job, InstantWatch(reader, name, self.service), self.patience)
+        except HudiInstantNotFound:
+            (told, *_) = (job.result or {}).get("instants") or [{}]
+            if told.get("state") != _REMOVED:
+                raise
+            store.forget()
+            return removed_result(reader.storage.uri, told)
+        return self._finish(reader, context, completed, started, already_completed=False)
+
+    def _finish(self, reader: TimelineReader, context: Context, instant: Instant, started: float, *, already_completed: bool) -> dict[str, Any]:
+        result = instant_result(reader, instant, seconds=time.monotonic() - started, already_completed=already_completed)
+        self.store(context).forget()
+        self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, result)
+        return result
+
+    def nothing_planned(self, reader: TimelineReader, reason: str) -> dict[str, Any]:
+        """The XCom of a task that found nothing planned and planned nothing; or the task is skipped."""
+        return self.nothing(lambda: nothing_result(reader.storage.uri, self.service), reason)

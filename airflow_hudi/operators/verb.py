@@ -1,0 +1,54 @@
+"""One verb on one instant: no plan, no service, done by a job that may be run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class BaseHudiVerbOperator(BaseHudiOperator):
+    """Does something to one instant of a table; `nothing_to_do` is `succeed` by default, since a retry may find its work done.
+
+    :param instant: the instant (templated)
+    """
+
+    template_fields: Sequence[str] = ("instant", *BaseHudiOperator.template_fields)
+
+    def __init__(self, *, instant: str | None = None, nothing_to_do: str = "succeed", **kwargs: Any) -> None:
+        super().__init__(nothing_to_do=nothing_to_do, **kwargs)
+        self.instant = instant
+
+    def required_instant(self) -> str:
+        """The instant. Raises ConfigError when it is empty."""
+        if not self.instant:
+            raise ConfigError(f"{type(self).__name__} was given no instant", remedy="set instant=")
+        return self.instant
+
+    def perform(
+        self, reader: TimelineReader, context: Context, verb: str, instant: str, *, is_done: Callable[[], bool] | None = None, **asked: Any
+    ) -> dict[str, Any]:
+        """The document of the verb (as hudictl prints it), `{}` when nobody saw it.
+
+        Where the job refuses its input, an earlier try of this task began the same, and the timeline shows (`is_done`) that it got to the
+        end, that is what was wanted.
+        """
+        store = self.store(context)
+        begun = store.instant == instant
+        store.begin(instant)
+        try:
+            done = run_until_done(self.new_job(reader, context, verb=verb, instant=instant, **asked), self.patience)
+        except ConfigError as error:
+            if not begun or is_done is None or not is_done():
+                raise
+            self.log.info("An earlier try of this task did it already: %s", error)
+            done = {}
+        store.forget()
+        return done.get("document") or {}

@@ -1,0 +1,132 @@
+"""Makes up the tables of the services' benchmark: version 6, copy on write, no metadata table, with names and commits as Hudi 0.15.0 writes them.
+
+Cleaning and archival look at names, sizes and commits and open no base file, so base files hold a few bytes. `python -m benchmarks.service_tables
+clean FILES PARTITIONS FOLDER` and `archive INSTANTS FOLDER`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+import zlib
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+NAME = "bench"
+SLICES = 4
+"""Of each file group in the table to be cleaned: one commit each."""
+ARCHIVE_PARTITIONS = 10
+LIVE_COMMITS = 40
+"""Commits whose base files are there in the table to be archived; those before were cleaned."""
+_CONTENT = b"PAR1PAR1"
+_SCHEMA = {
+    "type": "record",
+    "name": "bench_record",
+    "namespace": "hoodie.bench",
+    "fields": [{"name": "id", "type": "string"}, {"name": "part", "type": "string"}, {"name": "ts", "type": "long"}],
+}
+_PROPERTIES = {
+    "hoodie.table.name": NAME,
+    "hoodie.database.name": "",
+    "hoodie.table.type": "COPY_ON_WRITE",
+    "hoodie.table.version": "6",
+    "hoodie.timeline.layout.version": "1",
+    "hoodie.table.checksum": str(zlib.crc32(f".{NAME}".encode())),
+    "hoodie.archivelog.folder": "archived",
+    "hoodie.table.base.file.format": "PARQUET",
+    "hoodie.table.recordkey.fields": "id",
+    "hoodie.table.partition.fields": "part",
+    "hoodie.table.precombine.field": "ts",
+    "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+    "hoodie.datasource.write.hive_style_partitioning": "false",
+    "hoodie.datasource.write.partitionpath.urlencode": "false",
+    "hoodie.populate.meta.fields": "true",
+    "hoodie.table.timeline.timezone": "UTC",
+    "hoodie.table.cdc.enabled": "false",
+}
+
+
+def clean_table(files: int, partitions: int, folder: Path) -> None:
+    """`files` base files in all, SLICES to a file group: every commit rewrote every file group."""
+    groups = files // partitions // SLICES
+    ids = {f"p{number:05d}": [f"{uuid.uuid4()}-0" for _ in range(groups)] for number in range(partitions)}
+    fresh = _begin(folder, ids)
+    previous = "null"
+    for number in range(SLICES):
+        instant = _instant(number)
+        stats = {part: [_stat(part, group, instant, previous) for group in found] for part, found in ids.items()}
+        _commit(fresh, instant, stats, present=True)
+        previous = instant
+    fresh.rename(folder)
+
+
+def archive_table(instants: int, folder: Path) -> None:
+    """`instants` commits, each of which rewrote one file group; the base files of the last LIVE_COMMITS are there."""
+    ids = {f"p{number:05d}": [f"{uuid.uuid4()}-0"] for number in range(ARCHIVE_PARTITIONS)}
+    fresh = _begin(folder, ids)
+    latest = dict.fromkeys(ids, "null")
+    for number in range(instants):
+        instant, part = _instant(number), f"p{number % ARCHIVE_PARTITIONS:05d}"
+        _commit(fresh, instant, {part: [_stat(part, ids[part][0], instant, latest[part])]}, present=number >= instants - LIVE_COMMITS)
+        latest[part] = instant
+    fresh.rename(folder)
+
+
+def _begin(folder: Path, partitions: dict[str, list[str]]) -> Path:
+    fresh = folder.with_name(folder.name + ".tmp")
+    (fresh / ".hoodie" / "archived").mkdir(parents=True)
+    lines = [f"{key}={value}" for key, value in _PROPERTIES.items()]
+    (fresh / ".hoodie" / "hoodie.properties").write_text("#made up for a benchmark\n" + "\n".join(lines) + "\n")
+    for part in partitions:
+        (fresh / part).mkdir()
+        (fresh / part / ".hoodie_partition_metadata").write_text(f"#partition metadata\ncommitTime={_instant(0)}\npartitionDepth=1\n")
+    return fresh
+
+
+def _instant(number: int) -> str:
+    return (datetime(2026, 1, 1) + timedelta(seconds=30 * number)).strftime("%Y%m%d%H%M%S") + "000"
+
+
+def _stat(part: str, group: str, instant: str, previous: str) -> dict[str, Any]:
+    return {
+        "fileId": group,
+        "path": f"{part}/{group}_0-12-13_{instant}.parquet",
+        "cdcStats": None,
+        "prevCommit": previous,
+        "numWrites": 48,
+        "numDeletes": 0,
+        "numUpdateWrites": 48,
+        "numInserts": 0,
+        "totalWriteBytes": len(_CONTENT),
+        "totalWriteErrors": 0,
+        "tempPath": None,
+        "partitionPath": part,
+        "fileSizeInBytes": len(_CONTENT),
+        "minEventTime": None,
+        "maxEventTime": None,
+    }
+
+
+def _commit(table: Path, instant: str, stats: dict[str, list[dict[str, Any]]], *, present: bool) -> None:
+    document = {
+        "partitionToWriteStats": stats,
+        "compacted": False,
+        "extraMetadata": {"schema": json.dumps(_SCHEMA)},
+        "operationType": "UPSERT",
+    }
+    timeline = table / ".hoodie"
+    (timeline / f"{instant}.commit.requested").write_bytes(b"")
+    (timeline / f"{instant}.inflight").write_bytes(b"")
+    (timeline / f"{instant}.commit").write_text(json.dumps(document, indent=2))
+    if present:
+        for stat in (stat for found in stats.values() for stat in found):
+            (table / stat["path"]).write_bytes(_CONTENT)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "clean":
+        clean_table(int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        archive_table(int(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,328 @@
+"""Real Hudi's Spark writer upserts in a loop while our services work beside it, under one lock. Part of `make soak`, which stores the result.
+
+`python -m benchmarks.soak_services --seconds 90` is a short run by itself; `--output FILE` stores it. Real Hudi 0.15.0 writes a merge-on-read
+table of version 6 with optimistic concurrency and lazy failed writes, plans compactions in between, and repeats a write that fails, as its
+users do. Halfway its JVM is killed in the middle of a write, and another goes on. Our cleaning, archival, rollback of failed writes and
+compaction run in turns beside it. In the end every row of a write that returned is there once, nothing is left pending, and metadata table and
+storage list the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.errors import ConflictError, LockError
+from hudi_core.request.model import RunRequest
+from hudi_core.services.local_engine import LocalEngine
+from hudi_core.table import HudiTable
+from tests.consistency import pending_instants, read_rows
+from tests.contract.zookeeper_server import zookeeper_server
+from tests.interop.changes import user_columns, write_parquet
+from tests.interop.real_hudi import RealHudi, RealHudiError
+from tests.rows import assert_same_rows
+from tests.unit.hudi_core.services.after import data_files, listed
+
+SECONDS = 600
+PROVIDERS = "org.apache.hudi.client.transaction.lock."
+LOCKS = ("filesystem", "zookeeper")
+KEYS, BATCH = 200, 20
+"""Rows of the first insert; rows that each later write changes, and half as many new ones."""
+ATTEMPTS = 10
+SERVICES = ("compaction", "clean", "archive", "rollback")
+BEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000", "hoodie.client.heartbeat.tolerable.misses": "4"}
+BEAT_EXPIRED_SECONDS = 23
+CONCURRENT = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.write.lock.wait_time_ms": "30000",
+    **BEAT,
+}
+WRITER = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
+}
+PLAN_EVERY = 3
+"""Writes after which real Hudi plans a compaction, for us to run."""
+OURS = {"hoodie.cleaner.commits.retained": "3", "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "8"}
+
+
+@contextmanager
+def lock_options(lock: str) -> Iterator[dict[str, str]]:
+    """The options of a lock that both sides take; ZooKeeper runs meanwhile."""
+    if lock == "filesystem":
+        yield {"hoodie.write.lock.provider": f"{PROVIDERS}FileSystemBasedLockProvider"}
+        return
+    with zookeeper_server() as address:
+        yield {
+            "hoodie.write.lock.provider": f"{PROVIDERS}ZookeeperBasedLockProvider",
+            "hoodie.write.lock.zookeeper.url": address,
+            "hoodie.write.lock.zookeeper.base_path": "/hudi/soak",
+            "hoodie.write.lock.zookeeper.lock_key": uuid.uuid4().hex,
+        }
+
+
+@dataclass
+class Writer:
+    """Real Hudi's writer and the rows that it was told are written."""
+
+    hudi: RealHudi
+    base: Path
+    scratch: Path
+    options: dict[str, str]
+    acknowledged: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """The partition and the last value of each key."""
+    writes: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def create(self) -> None:
+        """The first insert."""
+        given = {
+            "hoodie.table.name": "soak",
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "dt",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.operation": "insert",
+            **self.options,
+        }
+        rows = self._rows([f"key-{number:06d}" for number in range(KEYS)])
+        self.hudi.ask("create", base=str(self.base), parquet=write_parquet(rows, self.scratch, "rows"), options=given)
+        self._acknowledge(rows)
+
+    def upsert(self) -> None:
+        """Changes rows and adds some; the same rows again until real Hudi has taken them."""
+        rows = self._next_rows()
+        for _ in range(ATTEMPTS):
+            try:
+                self._write(rows)
+            except RealHudiError as error:
+                self.failures[cause(error)] += 1
+                continue
+            self._acknowledge(rows)
+            return self._plan_compaction()
+        raise RuntimeError(f"real Hudi did not take a write in {ATTEMPTS} attempts: {dict(self.failures)}")
+
+    def _plan_compaction(self) -> None:
+        if self.writes % PLAN_EVERY == 0:
+            try:
+                self.hudi.ask("schedule_compaction", base=str(self.base), options=self.options)
+            except RealHudiError as error:
+                self.failures[f"plan: {cause(error)}"] += 1
+
+    def die(self) -> str | None:
+        """Kills the JVM in the middle of the next upsert, and starts another; returns the instant that is left inflight, if it was in time."""
+        pid, before = int(self.hudi.ask("process")), self._inflight()
+        dying = threading.Thread(target=self._write_and_fail, args=(self._next_rows(),))
+        dying.start()
+        while dying.is_alive() and not self._inflight() - before:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        dying.join()
+        left = self._inflight() - before
+        self.hudi.close()
+        self.hudi = RealHudi("0.15.0")
+        return min(left, default=None)
+
+    def _next_rows(self) -> pa.Table:
+        known = len(self.acknowledged)
+        changed = [f"key-{(self.writes * BATCH + number) % known:06d}" for number in range(BATCH)]
+        return self._rows([*changed, *(f"key-{known + number:06d}" for number in range(BATCH // 2))])
+
+    def _write(self, rows: pa.Table) -> None:
+        parquet = write_parquet(rows, self.scratch, "rows")
+        self.hudi.ask("write", base=str(self.base), operation="upsert", parquet=parquet, options=self.options)
+
+    def _write_and_fail(self, rows: pa.Table) -> None:
+        with suppress(RealHudiError):
+            self._write(rows)
+
+    def _inflight(self) -> set[str]:
+        return {path.name.split(".")[0] for path in (self.base / ".hoodie").glob("*.deltacommit.inflight")}
+
+    def expected(self) -> pa.Table:
+        """Every acknowledged row once."""
+        keys = sorted(self.acknowledged)
+        values = [self.acknowledged[key] for key in keys]
+        return pa.table({"id": keys, "dt": [value[0] for value in values], "ts": pa.array([value[1] for value in values], pa.int64())})
+
+    def close(self) -> None:
+        """Ends the JVM."""
+        self.hudi.close()
+
+    def _rows(self, keys: list[str]) -> pa.Table:
+        days = [f"2024-01-0{1 + int(key[4:]) % 2}" for key in keys]
+        return pa.table({"id": keys, "dt": days, "ts": pa.array([self.writes + 1] * len(keys), pa.int64())})
+
+    def _acknowledge(self, rows: pa.Table) -> None:
+        self.writes += 1
+        for row in rows.to_pylist():
+            self.acknowledged[row["id"]] = (row["dt"], row["ts"])
+
+
+@dataclass
+class Services:
+    """Our services in a loop, in a thread; `error` is what must not happen."""
+
+    base: Path
+    options: Mapping[str, str]
+    done: Counter[str] = field(default_factory=Counter)
+    retries: Counter[str] = field(default_factory=Counter)
+    error: BaseException | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def loop(self) -> None:
+        """Until `stop` is set, or one fails otherwise than for another's sake."""
+        try:
+            while not self.stop.is_set():
+                for name in SERVICES:
+                    self.turn(name)
+                self.stop.wait(0.5)
+        except BaseException as error:  # noqa: BLE001 - raised by the main thread
+            self.error = error
+
+    def turn(self, name: str) -> int:
+        """One run of a service; how many instants it completed. A conflict, or a lock that another holds, is for the next turn."""
+        request = RunRequest(table=str(self.base), service=name, all_pending=True, schedule=name in ("clean", "rollback"), owner="the soak")
+        try:
+            result = HudiTable.open(str(self.base), options=self.options).run(request, LocalEngine(1))
+        except (ConflictError, LockError) as error:
+            self.retries[f"{name}: {type(error).__name__}"] += 1
+            return 0
+        for failed in result.failed:
+            if failed.exit_code != ConflictError.exit_code:
+                raise RuntimeError(f"{name} {failed.instant}: {failed.error}")
+            self.retries[f"{name}: {failed.action}"] += 1
+        completed = len(result.instants) - len(result.failed)
+        self.done[name] += completed
+        return completed
+
+
+def cause(error: RealHudiError) -> str:
+    """The exception that real Hudi ended with."""
+    lines = [line.strip() for line in str(error).splitlines() if "Exception" in line]
+    return (lines or [str(error)])[-1][:200]
+
+
+def soak(lock: str, seconds: float, scratch: Path) -> dict[str, Any]:
+    """One lock for so many seconds; returns what was done, raises when a row is wrong or something is left."""
+    base = scratch / lock / "table"
+    base.parent.mkdir()
+    with lock_options(lock) as locked, closing(Writer(RealHudi("0.15.0"), base, base.parent, {**WRITER, **CONCURRENT, **locked})) as writer:
+        writer.create()
+        services = Services(base, {**OURS, **CONCURRENT, **locked})
+        killed = beside(writer, services, seconds)
+        finish(services)
+        verdict = judge(writer, base)
+    idle = [name for name in SERVICES if not services.done[name]]
+    if idle or not killed:
+        raise RuntimeError(f"nothing was proven of {idle or 'a killed writer'} in {seconds} s: run it for longer")
+    return {
+        "lock": lock,
+        "seconds": seconds,
+        "writes_acknowledged": writer.writes,
+        "writes_repeated": dict(writer.failures),
+        "writers_killed": len(killed),
+        "services_completed": dict(services.done),
+        "services_put_off": dict(services.retries),
+        **verdict,
+    }
+
+
+def beside(writer: Writer, services: Services, seconds: float) -> list[str]:
+    """The writer here, the services in a thread, for so many seconds; returns the instant whose writer was killed halfway."""
+    killed: list[str] = []
+    thread = threading.Thread(target=services.loop)
+    thread.start()
+    try:
+        begun = time.monotonic()
+        while time.monotonic() < begun + seconds and services.error is None:
+            writer.upsert()
+            if not killed and time.monotonic() > begun + seconds / 2:
+                left = writer.die()
+                killed += [] if left is None else [left]
+    finally:
+        services.stop.set()
+        thread.join()
+    if services.error is not None:
+        raise services.error
+    return killed
+
+
+def finish(services: Services) -> None:
+    """What the last writes left is due: failed ones once their heartbeats have expired, the last compaction, one more clean and archival."""
+    time.sleep(BEAT_EXPIRED_SECONDS)
+    while services.turn("rollback") + services.turn("compaction"):
+        pass
+    for name in ("clean", "archive"):
+        services.turn(name)
+
+
+def judge(writer: Writer, base: Path) -> dict[str, Any]:
+    """Rows by real Hudi and by us, with the metadata table and without; raises when one is missing, extra or old, or something is pending."""
+    left = pending_instants(base)
+    if left:
+        raise RuntimeError(f"pending: {sorted(left)}")
+    expected = writer.expected()
+    for metadata in (True, False):
+        assert_same_rows(user_columns(writer.hudi.snapshot(base, metadata=metadata)), expected)
+        assert_same_rows(user_columns(read_rows(base, "on" if metadata else "off")), expected)
+    stored = {path: size for path, size in data_files(base).items() if not path.endswith("_partition_metadata")}
+    if listed(base) != stored:
+        raise RuntimeError(f"the metadata table lists other files than the storage: {sorted(listed(base).items() ^ stored.items())[:5]}")
+    wrong = writer.hudi.ask("validate_metadata", base=str(base))["wrong"]
+    if wrong:
+        raise RuntimeError(f"real Hudi finds the metadata table wrong: {wrong[:5]}")
+    return {"rows": expected.num_rows, "left_pending": 0, "files": len(stored), "archived": archived(base)}
+
+
+def archived(base: Path) -> int:
+    """How many instants the archive holds."""
+    table = HudiTable.open(str(base))
+    return len(list(table.timeline(archived=True))) - len(list(table.timeline()))
+
+
+def run(seconds: float, locks: tuple[str, ...] = LOCKS) -> list[dict[str, Any]]:
+    """Each lock for so many seconds."""
+    scratch = Path(tempfile.mkdtemp(prefix="airflow-hudi-soak-"))
+    try:
+        return [soak(lock, seconds, scratch) for lock in locks]
+    finally:
+        shutil.rmtree(scratch)
+
+
+def main() -> None:
+    """Runs it and stores the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of writing, for each lock")
+    parser.add_argument("--lock", choices=LOCKS, action="append", help="default: all")
+    parser.add_argument("--output", type=Path, help="a file to store the result in")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    found = run(given.seconds, tuple(given.lock or LOCKS))
+    if given.output is not None:
+        given.output.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""hudictl schedule, rollback, restore, savepoint, unschedule and takeover: verbs whose work is the driver's, so they need no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from getpass import getuser
+from typing import Any, TypeVar
+
+import click
+
+from hudi_cli.options import common, open_table, parse_pairs
+from hudi_cli.output import Output
+from hudi_cli.run_command import SERVICE_NAMES, check_service
+from hudi_cli.tables import savepoint_table
+from hudi_cli.verb_output import print_verb
+from hudi_core.model.engine import Json
+from hudi_core.request.model import RunRequest
+from hudi_core.services.local_engine import LocalEngine
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+_option = click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
+
+
+@click.command()
+@click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
+@common
+@_option
+@_dry_run
+@click.pass_obj
+def schedule(output: Output, /, service: str, table: str, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+    """Plan an instant of SERVICE, or say why not.
+
+    Archive has no instants: this says what it would do now.
+    """
+    check_service(service)
+    _perform(output, table, option, where, verb="schedule", service=service, dry_run=dry_run)
+
+
+@click.command()
+@common
+@click.option("--instant", help="Roll this instant back.")
+@_option
+@_dry_run
+@click.pass_obj
+def rollback(output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+    """Undo a failed write, or the newest commit.
+
+    An attempt at a compaction or clustering goes back to its plan. Without --instant the next write that failed is rolled back.
+    """
+    _perform(output, table, option, where, verb="rollback", instant=instant, dry_run=dry_run)
+
+
+@click.command()
+@common
+@click.option("--instant", required=True, help="The savepoint or instant to go back to.")
+@_option
+@_dry_run
+@click.pass_obj
+def restore(output: Output, /, table: str, instant: str, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+    """Take the table back to an earlier commit.
+
+    All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
+    """
+    _perform(output, table, option, where, verb="restore", instant=instant, dry_run=dry_run)
+
+
+@click.command()
+@common
+@click.argument("instant")
+@_option
+@_dry_run
+@click.pass_obj
+def unschedule(output: Output, /, table: str, instant: str, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+    """Drop a pending plan that nobody will run.
+
+    What attempts at it left goes, too. Says what that unblocks.
+    """
+    _perform(output, table, option, where, verb="unschedule", instant=instant, dry_run=dry_run)
+
+
+@click.command()
+@common
+@click.argument("instant")
+@_option
+@click.pass_obj
+def takeover(output: Output, /, table: str, instant: str, option: tuple[str, ...], **where: Any) -> None:
+    """Free a pending instant whose owner is dead.
+
+    What the attempt left goes, and the next run begins at once. Says what waits for the instant.
+    """
+    _perform(output, table, option, where, verb="takeover", instant=instant)
+
+
+@click.group()
+def savepoint() -> None:
+    """Keep, list and give up savepoints."""
+
+
+@savepoint.command("create")
+@common
+@click.option("--instant", help="The commit to keep; without it the latest.")
+@click.option("--comment", default="", help="Why it is kept.")
+@_option
+@click.pass_obj
+def savepoint_create(output: Output, /, table: str, instant: str | None, comment: str, option: tuple[str, ...], **where: Any) -> None:
+    """Keep a commit's files until the savepoint is deleted."""
+    _perform(output, table, option, where, verb="savepoint_create", instant=instant, comment=comment)
+
+
+@savepoint.command("delete")
+@common
+@click.option("--instant", required=True, help="The savepoint.")
+@_option
+@click.pass_obj
+def savepoint_delete(output: Output, /, table: str, instant: str, option: tuple[str, ...], **where: Any) -> None:
+    """Give a savepoint up; the next clean may delete its files."""
+    _perform(output, table, option, where, verb="savepoint_delete", instant=instant)
+
+
+@savepoint.command("list")
+@common
+@click.pass_obj
+def savepoint_list(output: Output, /, table: str, storage_option: tuple[str, ...], storage_options_file: str | None) -> None:
+    """List the savepoints."""
+    opened = open_table(table, storage_option, storage_options_file)
+    rows = [item.to_dict() for item in opened.savepoints()]
+    output.result({"savepoints": rows})
+    if not output.json_mode:
+        output.people.print(savepoint_table(opened.config.name, rows))
+
+
+def _perform(output: Output, table: str, option: tuple[str, ...], where: Json, **asked: Any) -> None:
+    storage_option, storage_options_file = where["storage_option"], where["storage_options_file"]
+    request = RunRequest(
+        table=table,
+        owner=f"hudictl of {getuser()}",
+        options=parse_pairs(option, option="--option"),
+        storage_options=parse_pairs(storage_option, option="--storage-option"),
+        storage_options_file=storage_options_file,
+        **asked,
+    )
+    opened = open_table(table, storage_option, storage_options_file, request.options)
+    document = opened.run(request, LocalEngine()).to_dict()
+    output.result(document)
+    if not output.json_mode:
+        print_verb(output.people, request.verb, document, dry_run=request.dry_run)

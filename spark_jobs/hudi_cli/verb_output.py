@@ -1,0 +1,93 @@
+"""What hudictl's verbs tell people: sentences of what happened, or would happen, with tables and JSON where there is more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.json import JSON
+from rich.markup import escape
+
+from hudi_cli.tables import restorable_table
+from hudi_core.model.engine import Json
+
+
+def print_verb(console: Console, verb: str, document: Json, *, dry_run: bool) -> None:
+    """Prints the document of a verb of request.model.VERBS other than `run`."""
+    for line in _lines(verb, document, dry_run):
+        console.print(line, highlight=False, soft_wrap=True)
+    if verb == "schedule" and document["plan"] is not None:
+        console.print(JSON.from_data(document["plan"], default=repr), soft_wrap=True)
+    if document.get("restorable"):
+        console.print(restorable_table(document["restorable"]))
+
+
+def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
+    match verb:
+        case "schedule":
+            yield _scheduled(document, dry_run)
+        case "rollback" | "restore":
+            yield from _undone(verb, document, dry_run)
+        case "savepoint_create":
+            state = "is kept already" if document["existed"] else "is kept from now on"
+            yield f"commit [bold]{document['instant']}[/] {state}: {document['files']} files{_comment(document)}"
+        case "savepoint_delete":
+            yield f"the savepoint of commit [bold]{document['instant']}[/] is deleted: the next clean may delete its files{_comment(document)}"
+        case "unschedule":
+            yield _dropped(document)
+            yield from _unblocks(document["unblocks"])
+        case "takeover":
+            yield f"{escape(document['action'])} [bold]{document['instant']}[/] is free and {escape(document['state'])}"
+            yield f"  it was run by: {escape(document['previous_owner'] or 'nobody of this engine')}"
+            yield f"  removed of the attempt: {_removed(document['removed'])}"
+            yield from _unblocks(document["unblocks"])
+            yield f"  next: {escape(document['next'])}"
+
+
+def _scheduled(document: Json, dry_run: bool) -> str:
+    if document["instant"] is not None:
+        return f"requested [bold]{document['instant']}[/]"
+    if document["plan"] is not None:
+        return "would plan:" if dry_run else "what it would do now (it has no plans of its own):"
+    return f"nothing to plan: {escape(document['reason'] or 'no reason given')}"
+
+
+def _undone(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
+    if document["reason"] is not None:
+        yield f"nothing to do: {escape(document['reason'])}"
+        return
+    done = {"rollback": "rolled back", "restore": "restored to"}[verb]
+    would = {"rollback": "would roll back", "restore": "would restore to"}[verb]
+    by = "" if document["instant"] is None else f" as {verb} [bold]{document['instant']}[/]"
+    yield f"{would if dry_run else done} [bold]{document['target']}[/]{by}: {_removed(document['removed'])}"
+    if verb == "restore":
+        yield from _list("  instants that go:" if dry_run else "  instants that went:", document["removed"]["instants"])
+
+
+def _dropped(document: Json) -> str:
+    if not document["action"]:
+        return f"[bold]{document['instant']}[/] was dropped before; what was left of it is gone"
+    verb = "would drop" if document["dry_run"] else "dropped"
+    return f"{verb} {escape(document['action'])} [bold]{document['instant']}[/]: {_removed(document['removed'])}"
+
+
+def _unblocks(unblocks: Json) -> Iterator[str]:
+    if unblocks.get("file_groups"):
+        where = ", ".join(name or "." for name in unblocks["partitions"])
+        yield f"  {unblocks['file_groups']} file groups are free, in: {escape(where)}"
+    yield from _list("  may go on:", unblocks.get("work", ()))
+
+
+def _list(label: str, items: Iterable[str]) -> Iterator[str]:
+    text = ", ".join(items)
+    if text:
+        yield f"{label} {escape(text)}"
+
+
+def _removed(removed: Json) -> str:
+    return f"{removed['files']} files, {decimal(removed['bytes'])}"
+
+
+def _comment(document: Json) -> str:
+    return f" ({escape(document['comment'])})" if document["comment"] else ""

@@ -1,0 +1,51 @@
+"""What the doctor says about a table: findings, and the options that its writers should have."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "info"]
+"""error: rows are wrong or will be lost; warning: something stands still or may go wrong; info: nothing has to be done now."""
+
+
+def duration(seconds: float) -> str:
+    """An age for people: seconds, minutes, hours or days, whichever is not too small."""
+    for unit, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding: by which rule, what was seen, and what to do about it. `age_seconds` is that of the instant or lock."""
+
+    rule: str
+    severity: Severity
+    what: str
+    fix: str
+    instant: str | None = None
+    path: str | None = None
+    age_seconds: float | None = None
+    owner: str | None = None
+    blocks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a JSON object."""
+        age = None if self.age_seconds is None else round(self.age_seconds, 3)
+        return asdict(self) | {"blocks": list(self.blocks), "age_seconds": age}
+
+
+@dataclass(frozen=True, slots=True)
+class WriterOption:
+    """An option that every writer of the table should have: `value` to set, `now` what this run's options or the table's properties say."""
+
+    name: str
+    value: str
+    now: str | None
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)

@@ -1,0 +1,47 @@
+"""Finds files of instants that never completed (facts 10.5): a write that was rolled back and whose upload landed afterwards, or one that died.
+
+A reader takes an instant for committed that is older than the timeline's first commit. Files of such an instant are visible; those of a later
+one turn visible when the timeline's first commits are archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_core.services.archive.listing import Search, search, written_log_bytes
+from hudi_core.services.archive.rules import start_after
+from hudi_core.services.context import TableContext
+from hudi_core.services.doctor.facts import OrphanFacts
+from hudi_core.timeline.query import Timeline
+from hudi_core.view.listing import walk_partitions
+
+
+def find_orphans(context: TableContext, timeline: Timeline) -> OrphanFacts:
+    """Lists the whole table once, one partition in memory at a time; in version 6 it reads the headers of log blocks besides.
+
+    Instants older than the oldest archived one are taken for committed, as a truncated archive says nothing about them. Raises FormatError
+    for an archive or a log file that is damaged.
+    """
+    start = start_after(timeline, frozenset())
+    if start is None:
+        return OrphanFacts(looked=True)
+    archived = context.history().timeline()
+    known = timeline.commits().requested_times | timeline.pending().requested_times | archived.commits().requested_times
+    by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_own_instant
+    written = written_log_bytes(context.active, timeline) if by_blocks else {}
+    oldest = min(archived.requested_times, default=start)
+    later = Search(start, None, known, blocks_tell=by_blocks, written=written)
+    earlier = Search(oldest, start, known, blocks_tell=by_blocks, written=written)
+    visible: dict[str, list[str]] = {}
+    hidden: dict[str, list[str]] = {}
+    for partition in walk_partitions(context.storage, context.storage.list_files):
+        for wanted, found in ((later, hidden), (earlier, visible)):
+            for instant, paths in search(context.storage, [partition], wanted).orphans.items():
+                found.setdefault(instant, []).extend(paths)
+    begun = context.active.load()  # instants that began, or completed, while the table was listed
+    new = begun.requested_times
+    return OrphanFacts(True, _settled(visible, frozenset()), _settled(hidden, new))
+
+
+def _settled(found: Mapping[str, list[str]], new: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    return {instant: tuple(sorted(set(paths))) for instant, paths in sorted(found.items()) if instant not in new}

@@ -1,0 +1,194 @@
+"""The doctor's rules: facts in, findings out. Pure; each rule is one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from hudi_core.services.doctor.clock_rules import clock_skew, instant_ahead, timeline_zone
+from hudi_core.services.doctor.facts import DoctorFacts, PendingFacts
+from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.writer_rules import writers
+from hudi_core.timeline.instant import Action, State
+
+_SHOWN = 5
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+def diagnose(facts: DoctorFacts) -> list[Finding]:
+    """All findings, the worst first; of one severity in the order of the rules and then of the timeline."""
+    return sorted((finding for rule in _RULES for finding in rule(facts)), key=lambda finding: _ORDER[finding.severity])
+
+
+def stuck_instants(facts: DoctorFacts) -> Iterator[Finding]:
+    """Pending instants that nobody works on: since long, or since an owner that gave them up or is provably dead."""
+    for item in facts.pending:
+        instant = item.instant
+        if item.problem is not None:
+            yield Finding(
+                "unreadable_plan",
+                "error",
+                f"the plan or claim of pending {instant.pending_action} {instant.requested_time} cannot be read: {item.problem}",
+                "restore the file from a copy; without one, `hudictl unschedule` drops a plan that nothing was done of",
+                instant.requested_time,
+                age_seconds=item.age,
+                owner=item.owner,
+                blocks=item.blocks,
+            )
+        elif not item.alive and (_is_old(item, facts.stuck_after) or (item.owner is not None and instant.state is State.INFLIGHT)):
+            since = "" if item.age is None else f" for {duration(item.age)}"
+            yield Finding(
+                "stuck_instant",
+                "warning",
+                f"{instant.pending_action} {instant.requested_time} is {instant.state.value}{since}, and {_nobody(item)}",
+                _way_out(facts.uri, item),
+                instant.requested_time,
+                age_seconds=item.age,
+                owner=item.owner,
+                blocks=item.blocks,
+            )
+
+
+def _is_old(item: PendingFacts, stuck_after: float) -> bool:
+    return item.age is None or item.age > stuck_after
+
+
+def _nobody(item: PendingFacts) -> str:
+    if item.owner is not None:
+        return f"{item.owner}, who ran it last, is gone"
+    return "its writer shows no sign of life" if item.kind == "write" else "nobody runs it"
+
+
+def _way_out(uri: str, item: PendingFacts) -> str:
+    instant = item.instant.requested_time
+    if item.kind in ("write", Action.ROLLBACK):
+        return f"when its writer is dead: hudictl rollback {uri} --instant {instant}"
+    if item.kind == Action.RESTORE:
+        return f"finish it: hudictl restore {uri} --instant {instant}"
+    if item.kind == Action.SAVEPOINT:
+        return f"give it up: hudictl savepoint delete {uri} --instant {instant}"
+    if item.kind == "indexing":
+        return "let Hudi finish it, or drop the index with Hudi's own DROP INDEX"
+    return f"hudictl run {item.kind} {uri} --instant {instant}; or drop it: hudictl unschedule {uri} {instant}"
+
+
+def lock(facts: DoctorFacts) -> Iterator[Finding]:
+    """A lock whose holder is gone, one that has been held for long, one that cannot be asked."""
+    found = facts.lock
+    if found.problem is not None:
+        yield Finding(
+            "lock_unreadable", "error", f"the lock cannot be asked: {found.problem}", found.how_to_break or "check its options", path=found.name
+        )
+    elif found.holder is not None and found.left_behind:
+        yield Finding(
+            "lock_left_behind",
+            "warning",
+            f"the lock was left behind by {found.holder}",
+            f"our next run takes it by itself; writers of Hudi do not: {found.how_to_break}",
+            path=found.name,
+            age_seconds=found.age,
+            owner=found.holder,
+        )
+    elif found.holder is not None and (found.age or 0.0) > facts.stuck_after:
+        yield Finding(
+            "lock_held",
+            "warning",
+            f"the lock is held by {found.holder} for {duration(found.age or 0.0)}",
+            found.how_to_break or "wait for its holder",
+            path=found.name,
+            age_seconds=found.age,
+            owner=found.holder,
+        )
+
+
+def store(facts: DoctorFacts) -> Iterator[Finding]:
+    """A storage that cannot carry a timeline, or that nobody has put to the test."""
+    found = facts.store
+    if not found.exclusive_create:
+        yield Finding(
+            "store_not_atomic",
+            "error",
+            f"the storage library of {found.scheme}:// offers no exclusive create: two runs may both believe to have won",
+            "run one writer and one service at a time, or keep the table on a storage with conditional puts",
+        )
+    elif found.scheme not in ("file", "memory"):
+        yield Finding(
+            "store_unproven",
+            "info",
+            "timeline and lease rest on conditional puts, which many S3-compatible servers get wrong under a race",
+            f"once per storage: hudictl probe-store on a folder of the same bucket as {facts.uri}",
+        )
+
+
+def wheels(facts: DoctorFacts) -> Iterator[Finding]:
+    """Distributions that are missing here."""
+    for wheel in facts.wheels:
+        if wheel.version is None:
+            yield Finding(
+                "missing_wheel", "error", f"{wheel.name} is not installed here; {wheel.side} need it: {wheel.why}", f"pip install '{wheel.install}'"
+            )
+
+
+def metadata_drop(facts: DoctorFacts) -> Iterator[Finding]:
+    """A metadata table that was being dropped when its process died."""
+    if facts.metadata_drop_unfinished:
+        yield Finding(
+            "metadata_drop_unfinished",
+            "warning",
+            "hoodie.properties list no metadata table, but parts of one are left: a drop was cut off",
+            "a restore finishes it under the lock; else delete .hoodie/metadata while nobody writes",
+            path=".hoodie/metadata",
+        )
+
+
+def strange_names(facts: DoctorFacts) -> Iterator[Finding]:
+    """Timeline files whose name does not parse: what they completed looks pending, for Hudi and for us."""
+    for path in facts.strange_names:
+        yield Finding(
+            "timeline_name",
+            "error",
+            "the name is no timeline file's, so Hudi and we pass over it: an instant that it completed looks pending or is not there",
+            "find out what made it; give it its right name (<instant>.<action>, from version 8 on <instant>_<completion>.<action>), or delete it",
+            path=path,
+        )
+
+
+def orphans(facts: DoctorFacts) -> Iterator[Finding]:
+    """Files of instants that never completed."""
+    for instant, paths in facts.orphans.visible.items():
+        yield Finding(
+            "orphan_visible",
+            "error",
+            f"{_files(paths)} of instant {instant}, which never completed and is older than the timeline: readers take them for committed",
+            "delete them when no writer is at work on that instant; a late upload after a rollback leaves such files (hudi#18783)",
+            instant,
+            paths[0],
+        )
+    for instant, paths in facts.orphans.hidden.items():
+        yield Finding(
+            "orphan_hidden",
+            "warning",
+            f"{_files(paths)} of instant {instant}, which is neither completed nor pending: hidden until the commits before it are archived",
+            "delete them when no writer is at work on that instant; our archival refuses to go past them",
+            instant,
+            paths[0],
+        )
+
+
+def _files(paths: tuple[str, ...]) -> str:
+    more = "" if len(paths) <= _SHOWN else f" and {len(paths) - _SHOWN} more"
+    return f"{len(paths)} file{'' if len(paths) == 1 else 's'} ({', '.join(paths[:_SHOWN])}{more})"
+
+
+_RULES: tuple[Callable[[DoctorFacts], Iterator[Finding]], ...] = (
+    orphans,
+    strange_names,
+    stuck_instants,
+    lock,
+    writers,
+    timeline_zone,
+    clock_skew,
+    instant_ahead,
+    metadata_drop,
+    store,
+    wheels,
+)

@@ -1,0 +1,135 @@
+"""Which instants the table may be restored to, what goes for that, and for the other instants why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from hudi_core.config.rollback_config import ARCHIVE_BEYOND_SAVEPOINT
+from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.services.context import TableContext
+from hudi_core.services.savepoint.retained import last_commit_retained
+from hudi_core.timeline.clustering_plan import read_clustering_plans
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant
+from hudi_core.timeline.query import Timeline
+
+_BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
+"""On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however late it completes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """A completed commit of the timeline: whether a savepoint keeps it, and why the table cannot be restored to it (None: it can)."""
+
+    instant: str
+    action: str
+    savepoint: bool
+    reason: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `hudictl restore` lists it."""
+        return {"instant": self.instant, "action": self.action, "savepoint": self.savepoint, "reason": self.reason}
+
+
+class RestoreCandidates:
+    """The rules for one state of the timeline (BaseHoodieWriteClient.restoreToSavepoint, RestorePlanActionExecutor)."""
+
+    def __init__(self, context: TableContext, timeline: Timeline) -> None:
+        self._context = context
+        self._timeline = timeline
+
+    def all(self) -> list[Restorable]:
+        """Every completed commit, oldest first."""
+        return [
+            Restorable(instant.requested_time, instant.action, instant.requested_time in self._saved, self.reason(instant))
+            for instant in self._timeline.commits()
+        ]
+
+    def check(self, time: str) -> Instant:
+        """The commit at `time`. Raises ConfigError when the timeline holds none, TimelineError naming the reason when it cannot be restored."""
+        target = next((instant for instant in self._timeline.commits() if instant.requested_time == time), None)
+        if target is None:
+            raise ConfigError(
+                f"the timeline holds no completed commit at instant {time}",
+                path=self._context.active.folder,
+                remedy="list the instants that can be restored with `hudictl restore --dry-run`",
+            )
+        reason = self.reason(target)
+        if reason is not None:
+            usable = [item.instant for item in self.all() if item.reason is None]
+            remedy = f"these can be restored: {', '.join(usable[-10:])}" if usable else "no instant of this table can be restored now"
+            raise TimelineError(f"the table cannot be restored to {target.action} {time}: {reason}", remedy=remedy)
+        return target
+
+    def reason(self, target: Instant) -> str | None:
+        """Why the table cannot be restored to `target`; None when it can."""
+        saved = target.requested_time in self._saved
+        going = self.after(target)
+        kept = sorted(instant.requested_time for instant in going if instant.requested_time in self._saved)
+        if kept:
+            return f"commit {kept[-1]} after it is savepointed; delete that savepoint first"
+        if not saved and self._retained is not None and target.requested_time < self._retained:
+            return f"cleans may have removed files of it; the oldest commit whose files are all there is {self._retained}"
+        legacy = [instant.requested_time for instant in going if instant.is_legacy]
+        if legacy:
+            return f"commit {legacy[0]} after it was written before the table's upgrade, and no engine rolls that back"
+        if ARCHIVE_BEYOND_SAVEPOINT.read(self._context.options):
+            return f"instants after it may be archived: {ARCHIVE_BEYOND_SAVEPOINT.name} is set"
+        if saved and self._is_behind_archived(target):
+            return "instants after it are archived and cannot be rolled back"
+        return None
+
+    def after(self, target: Instant) -> list[Instant]:
+        """What has to go for the table to be as it was after `target`, in the order of going: pending clusterings, then newest first."""
+        late = [instant for instant in self._timeline if instant.action in WRITE_ACTIONS and self._is_after(instant, target)]
+        clusterings = [instant for instant in late if instant.requested_time in self._clusterings and instant.requested_time > target.requested_time]
+        rest = [instant for instant in late if instant not in clusterings]
+        return [
+            *sorted(clusterings, key=lambda instant: instant.requested_time, reverse=True),
+            *sorted(rest, key=self._order, reverse=True),
+        ]
+
+    def _is_after(self, instant: Instant, target: Instant) -> bool:
+        """Layout 1 goes by requested time; layout 2 by completion, with what is pending after all that is completed.
+
+        On a merge-on-read table compactions go by requested time there as well (RestoreInstantComparatorFactory).
+        """
+        if instant.requested_time == target.requested_time:
+            return False
+        by_request = self._context.config.is_merge_on_read and (instant.action in _BY_REQUEST or target.action in _BY_REQUEST)
+        if self._context.active.layout == 1 or by_request:
+            return instant.requested_time > target.requested_time
+        return not instant.is_completed or (instant.completed_at, instant.requested_time) > (target.completed_at, target.requested_time)
+
+    def _order(self, instant: Instant) -> tuple[bool, str, str]:
+        if self._context.active.layout == 1:
+            return False, instant.requested_time, instant.action
+        return not instant.is_completed, instant.completed_at, instant.requested_time
+
+    def _is_behind_archived(self, target: Instant) -> bool:
+        """Whether archival passed the target by: a savepoint may have kept it on the timeline while later instants were archived."""
+        others = (instant.requested_time for instant in self._timeline if instant.action in COMMIT_ACTIONS and instant != target)
+        first = next(others, None)
+        if first is None or first < target.requested_time:
+            return False  # an older one is still there, and archival goes from the oldest on
+        return any(
+            target.requested_time < instant.requested_time for instant in self._context.history().instants() if instant.action in WRITE_ACTIONS
+        )
+
+    @cached_property
+    def _saved(self) -> frozenset[str]:
+        return self._timeline.completed().of_actions(Action.SAVEPOINT).requested_times
+
+    @cached_property
+    def _retained(self) -> str | None:
+        return last_commit_retained(self._context.active, self._timeline)
+
+    @cached_property
+    def _clusterings(self) -> frozenset[str]:
+        return frozenset(read_clustering_plans(self._context.active, self._timeline))
+
+
+def restorable_instants(context: TableContext) -> list[Restorable]:
+    """Every completed commit of the active timeline, oldest first, with the reason where the table cannot be restored to it."""
+    return RestoreCandidates(context, context.active.load()).all()

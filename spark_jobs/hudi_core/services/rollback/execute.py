@@ -1,0 +1,128 @@
+"""Carries out a rollback's plan, up to the point where the rollback completes: the part that a rollback and a restore have in common."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from hudi_core.filegroup.rollback_files import FileRollback, FileUndo, Undone, undo_of
+from hudi_core.metadata_table.changes import FileChanges
+from hudi_core.model.partition import join
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.plan import sizes_of
+from hudi_core.timeline.clustering_plan import is_clustering
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.rollback_plans import (
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+    decode_rollback_plan,
+    encode_rollback_plan,
+)
+from hudi_core.transaction.addresses import plan_address, status_address
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+Guard = Callable[[Timeline, Instant], None]
+"""Raises when the instant, completed on the timeline that was read under the lock, may not be taken back."""
+
+
+class RollbackExecution:
+    """The pending rollback `rollback` of one instant. Every method may be repeated after a crash, by whoever owns the rollback then."""
+
+    def __init__(self, context: TableContext, rollback: str, owner: Owner) -> None:
+        self._context = context
+        self._storage = context.storage
+        self._active = context.active
+        self._owner = owner
+        self.rollback = rollback
+        self._source = self._active.path(rollback, Action.ROLLBACK, State.REQUESTED)
+        self.plan: RollbackPlan = decode_rollback_plan(self._storage.read(self._source), path=self._source)
+        self._started = time.monotonic()
+        self.removed: Mapping[str, int] = {}
+        """The files that this run deleted, by path, with their sizes in bytes."""
+
+    def target(self, timeline: Timeline) -> Instant | None:
+        """The instant to roll back as the timeline shows it now; None when it is gone."""
+        return timeline.find(self.plan.instant, self.plan.action)
+
+    def begin(self, guard: Guard) -> None:
+        """Makes the rollback inflight and takes the instant off the completed ones, so that nobody reads or builds on it from here on.
+
+        Of a planned action the inflight file goes as well, and first: an instant that shows as requested beside its rollback is known by that
+        to be one that was completed, and goes as a whole; one that is inflight keeps its plan.
+        """
+        with self._context.lock(self._owner) as lock:
+            timeline = self._active.load()
+            target = self.target(timeline)
+            completed = target is not None and target.is_completed
+            if target is not None and completed:
+                guard(timeline, target)
+            lock.check()
+            self._active.to_inflight(self.rollback, Action.ROLLBACK)
+            if target is not None and completed:
+                if is_planned(self._context, target):
+                    self._storage.delete(self._active.path(target.requested_time, target.pending_action, State.INFLIGHT))
+                self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
+
+    def planned(self) -> Mapping[str, int]:
+        """The files that the plan deletes and that are there now, by path, with their sizes in bytes."""
+        return sizes_of(self._context, self._steps())
+
+    def undo_files(self, extra: Sequence[FileUndo] = ()) -> list[Undone]:
+        """Undoes what the plan names and `extra`."""
+        steps = [*self._steps(), *extra]
+        self.removed = sizes_of(self._context, steps)
+        log.info("rollback %s of %s %s: %d files", self.rollback, self.plan.action, self.plan.instant, len(self.removed))
+        return FileRollback(self._storage, self.plan.instant, self.rollback).run(steps)
+
+    def _steps(self) -> list[FileUndo]:
+        return [undo_of(request, self.plan.instant, source=self._source) for request in self.plan.requests]
+
+    def metadata(self, undone: Iterable[Undone]) -> RollbackMetadata:
+        """What was done, as the completed file records it."""
+        partitions = tuple(
+            RollbackPartition(
+                part.partition,
+                tuple(plan_address(self._storage, join(part.partition, name)) for name in part.deleted),
+                (),
+                {status_address(self._storage, join(part.partition, name)): size for name, size in part.commands.items()},
+                part.failed_logs,
+            )
+            for part in undone
+        )
+        took = int((time.monotonic() - self._started) * 1000)
+        return RollbackMetadata(self.rollback, took, self.plan.instant, self.plan.action, partitions)
+
+
+def is_planned(context: TableContext, instant: Instant) -> bool:
+    """Whether the instant has a plan that outlives an attempt at it: a compaction, a log compaction, a clustering."""
+    return instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION) or is_clustering(context.active, instant)
+
+
+def changes_of(undone: Iterable[Undone]) -> FileChanges:
+    """What the metadata table must learn: deleted files; log files of command blocks, and those whose blocks they cancel."""
+    parts = list(undone)
+    return FileChanges(
+        {part.partition: {**part.kept_logs, **part.commands} for part in parts if part.commands},
+        {part.partition: frozenset(part.deleted) for part in parts if part.deleted},
+    )
+
+
+def encode_plan(context: TableContext, instant: Instant, steps: Iterable[FileUndo]) -> bytes:
+    """The content of `<R>.rollback.requested` for these steps."""
+    requests = [
+        RollbackRequest(
+            step.partition,
+            step.file_id,
+            step.base_instant,
+            tuple(plan_address(context.storage, join(step.partition, name)) for name in step.delete),
+            step.log_blocks,
+        )
+        for step in steps
+    ]
+    return encode_rollback_plan(instant.requested_time, instant.action, requests)

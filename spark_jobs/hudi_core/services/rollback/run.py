@@ -1,0 +1,128 @@
+"""`rollback`: one instant goes, or the next one that has to."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
+from hudi_core.errors import ConfigError
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.attempt import AttemptRollback, planned_partitions
+from hudi_core.services.rollback.execute import RollbackExecution, is_planned
+from hudi_core.services.rollback.failed import failed_writes, pending_rollbacks
+from hudi_core.services.rollback.finish import RollbackRun, keeps_plan
+from hudi_core.services.rollback.plan import sizes_of
+from hudi_core.services.rollback.request import check_rollback, plan_rollback, request_rollback, write_at
+from hudi_core.services.rollback.result import Removed, RollbackResult
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.rollback_plans import decode_rollback_metadata
+from hudi_core.timeline.rollback_target import pending_rollback_of
+from hudi_core.transaction.claim import forget_claims
+from hudi_core.transaction.commit import check_inflight
+from hudi_core.transaction.heartbeats import silent_seconds
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+
+def rollback(context: TableContext, instant: str | None, owner: Owner, *, dry_run: bool = False) -> RollbackResult:
+    """Rolls `instant` back: a write that failed, an attempt at a compaction or clustering, or the newest completed commit.
+
+    None: a pending rollback is finished, else the newest write that failed goes (services.rollback.failed). A pending rollback of `instant`
+    is finished under its own instant; so is `instant` when it is one itself. What was done before is only cleaned up behind. With `dry_run`
+    nothing is written.
+
+    Raises ConfigError for an instant that the timeline does not hold, TimelineError (services.rollback.guards) when it may not be rolled
+    back, ConflictError while it is at work or being rolled back elsewhere.
+    """
+    timeline = context.active.load()
+    if instant is not None:
+        return _roll_back(context, timeline, instant, owner, dry_run)
+    pending = pending_rollbacks(context.active, timeline)
+    if pending:
+        return _finish(context, pending[0], owner, dry_run)
+    failed = failed_writes(context, timeline, dry_run=dry_run)
+    if failed:
+        return _roll_back(context, timeline, failed[0].requested_time, owner, dry_run)
+    return RollbackResult(None, None, reason=nothing_failed(context))
+
+
+def nothing_failed(context: TableContext) -> str:
+    """Why there is nothing to roll back, and what would change it."""
+    beat = HeartbeatConfig.of(context.options)
+    seconds = beat.interval_ms * beat.tolerable_misses // 1000
+    silent = max(seconds, int(silent_seconds(context.options)))
+    return (
+        f"no rollback is pending, and no pending write is without a sign of life: for {seconds} s since its last heartbeat, for {silent} s where "
+        f"it never had one ({SILENT_MINUTES.name}); name the instant to roll back, or set {FAILED_WRITES_POLICY.name}=EAGER when nobody writes"
+    )
+
+
+def _roll_back(context: TableContext, timeline: Timeline, instant: str, owner: Owner, dry_run: bool) -> RollbackResult:
+    own = timeline.find(instant, Action.ROLLBACK)
+    if own is not None and own.pending_action == Action.ROLLBACK:
+        return _finish(context, instant, owner, dry_run)
+    pending = pending_rollback_of(context.active, timeline, instant)
+    if pending is not None:
+        return _finish(context, pending, owner, dry_run)
+    target = write_at(context, timeline, instant)
+    if target is None:
+        return _finish(context, _get_completed_rollback_of(context, timeline, instant), owner, dry_run)
+    if target.state is State.REQUESTED and is_planned(context, target) and not dry_run:
+        done = _completed_rollback_of(context, timeline, instant)
+        if done is not None:  # by a run that may have died right after it
+            return replace(_back_to_requested(context, target, owner), instant=done, reason="it was rolled back before")
+    if dry_run:
+        check_rollback(context, timeline, target, dry_run=True)
+        steps = plan_rollback(context, timeline, target)
+        return RollbackResult(None, instant, Removed(sizes_of(context, steps), () if keeps_plan(context, target) else (instant,)))
+    if keeps_plan(context, target):
+        check_rollback(context, timeline, target)
+        return _back_to_requested(context, target, owner)
+    return _finish(context, request_rollback(context, target, owner), owner, dry_run=False)
+
+
+def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -> RollbackResult:
+    if dry_run:
+        execution = RollbackExecution(context, rollback, owner)
+        target = execution.target(context.active.load())
+        stays = target is not None and keeps_plan(context, target)
+        return RollbackResult(None, execution.plan.instant, Removed(execution.planned(), () if stays else (execution.plan.instant,)))
+    run = RollbackRun(context, rollback, owner)
+    run.run()
+    return RollbackResult(rollback, run.target, run.removed)
+
+
+def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
+    """What an attempt left goes and the plan waits for its next run, under our claim on it: a run of ours that is alive keeps it."""
+    with context.claim(target.requested_time, owner) as held:
+        context.completer(held, owner).finish_decided(target.requested_time)
+        if target.state is State.INFLIGHT:
+            check_inflight(context.active.load(), target.requested_time, target.pending_action)
+        partitions = planned_partitions(context, target)
+        attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, held, lambda: context.lock(owner))
+        files = {info.path: info.size for info in attempt.find().files}
+        own = attempt.run()
+        context.active.revert_to_requested(target.requested_time, target.pending_action)
+    forget_claims(context.storage, target.requested_time)
+    return RollbackResult(own, target.requested_time, Removed(files))
+
+
+def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str | None:
+    """The newest completed rollback of `instant`."""
+    for done in reversed(timeline.completed().of_actions(Action.ROLLBACK).instants):
+        path = context.active.path_of(done)
+        if decode_rollback_metadata(context.active.read_details(done), path=path).instant == instant:
+            return done.requested_time
+    return None
+
+
+def _get_completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str:
+    """As _completed_rollback_of, of an instant that is not on the timeline; raises ConfigError when it never was rolled back."""
+    done = _completed_rollback_of(context, timeline, instant)
+    if done is None:
+        raise ConfigError(f"the timeline holds no instant {instant}", path=context.active.folder, remedy="list the instants with `hudictl timeline`")
+    return done

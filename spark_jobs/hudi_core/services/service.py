@@ -1,0 +1,75 @@
+"""What a table service is to those that run it: the runner, hudictl, the Spark job, the operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from hudi_core.model.engine import Engine, Json
+from hudi_core.request.model import InstantResult
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.owner import Owner
+
+UnitProgress = Callable[[int, int], None]
+"""Called with the units done and all units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What scheduling came to: the instant that was requested, and its plan for people.
+
+    `instant` is None when nothing was requested: a dry run, which has a plan, or nothing to plan, for which `reason` says why and which
+    option would change it.
+    """
+
+    instant: str | None
+    plan: Json | None
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl schedule --json`."""
+        return {"instant": self.instant, "plan": self.plan, "reason": self.reason}
+
+
+class Service(Protocol):
+    """Runs instants of one kind that the timeline holds as requested or inflight."""
+
+    name: str
+
+    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
+        """The requested times of the instants that `run` can run now, oldest first."""
+        ...
+
+    def run(self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None) -> InstantResult:
+        """Runs one instant to its completion, or returns the completed state of one that is done.
+
+        Raises bad input before anything is written, ConflictError while somebody else runs the instant; after any other failure, and after
+        a kill, the instant can be run again.
+        """
+        ...
+
+
+@runtime_checkable
+class SchedulingService(Service, Protocol):
+    """A service whose instants this engine plans itself."""
+
+    def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
+        """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone, and nothing is written."""
+        ...
+
+
+@runtime_checkable
+class ImmediateService(Protocol):
+    """A service that leaves no instant on the timeline: it plans and acts at once, under the table lock."""
+
+    name: str
+
+    def preview(self, context: TableContext) -> Scheduled:
+        """What `run_now` would do; nothing is written."""
+        ...
+
+    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> list[InstantResult]:
+        """Does it; no result when there was nothing to do."""
+        ...

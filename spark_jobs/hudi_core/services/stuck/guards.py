@@ -1,0 +1,62 @@
+"""Whether a pending plan may be dropped: pure, facts in, error out. Dropping a plan must never lose a row that a writer put where the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hudi_core.errors import ConfigError, ConflictError, TimelineError, UnsupportedError
+from hudi_core.services.stuck.pending_plan import PendingPlan
+from hudi_core.timeline.instant import Action, Instant, State
+
+
+@dataclass(frozen=True, slots=True)
+class DropFacts:
+    """`slice_opens`: in this layout a requested compaction opens a slice that writers' logs are named after. `logs`: such log files.
+
+    `writers`: pending writes that may be putting log files into that slice.
+    """
+
+    slice_opens: bool
+    logs: Sequence[str] = ()
+    writers: Sequence[Instant] = ()
+
+
+def check_droppable(plan: PendingPlan) -> None:
+    """Raises, with the verb that helps instead, for a pending instant that is no plan that can be dropped."""
+    instant = plan.instant.requested_time
+    if plan.kind == "write":
+        raise ConfigError(f"{plan.instant.action} {instant} is a write, not a plan", remedy=f"roll it back: `hudictl rollback --instant {instant}`")
+    if plan.kind in (Action.ROLLBACK, Action.RESTORE):
+        raise TimelineError(
+            f"{plan.kind} {instant} is half done: its files may be gone already", remedy=f"finish it: `hudictl {plan.kind} --instant …`"
+        )
+    if plan.kind == Action.SAVEPOINT:
+        raise ConfigError(f"the savepoint of {instant} is not finished", remedy=f"give it up: `hudictl savepoint delete --instant {instant}`")
+    if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
+        raise TimelineError(
+            f"clean {instant} is inflight: files that it lists may be gone already", remedy=f"finish it: `hudictl run clean --instant {instant}`"
+        )
+    if plan.kind == "indexing":
+        raise UnsupportedError(
+            f"indexing {instant} has begun to build a partition of the metadata table", remedy="drop the index with Hudi's own `DROP INDEX`"
+        )
+
+
+def check_no_rows_lost(plan: PendingPlan, facts: DropFacts) -> None:
+    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan opened."""
+    if plan.kind != "compaction" or not facts.slice_opens:
+        return
+    instant = plan.instant.requested_time
+    if facts.logs:
+        raise TimelineError(
+            f"{len(facts.logs)} log files of later writes belong to the slices that compaction {instant} opened; without it their rows would be lost",
+            path=facts.logs[0],
+            remedy=f"run it: `hudictl run compaction --instant {instant}`",
+        )
+    if facts.writers:
+        first = facts.writers[0]
+        raise ConflictError(
+            f"{first.action} {first.requested_time} is pending and may be writing to the slices that compaction {instant} opened",
+            remedy="wait for that write, or roll it back when its writer is dead",
+        )

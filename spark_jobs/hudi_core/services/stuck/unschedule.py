@@ -1,0 +1,116 @@
+"""`unschedule`: a plan goes that nobody will run, and what waited for it may go on (CompactionAdminClient.unscheduleCompactionPlan).
+
+Hudi renames the log files that writers put behind a compaction of layout 1, which its metadata table never learns of. We refuse there.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_core.errors import ConflictError
+from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.attempt import AttemptRollback
+from hudi_core.services.rollback.result import NOTHING, Removed
+from hudi_core.services.stuck.guards import DropFacts, check_droppable, check_no_rows_lost
+from hudi_core.services.stuck.pending_plan import PendingPlan, find_pending, partitions_of, unblocked_by
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.claim import current_claim, forget_claims
+from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.reconcile import list_partitions
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Unscheduled:
+    """The plan that went, or in a dry run would go, with what attempts at it had written, and what that unblocks."""
+
+    instant: str
+    action: str
+    removed: Removed
+    unblocks: dict[str, Any]
+    dry_run: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl unschedule --json`."""
+        return {
+            "instant": self.instant,
+            "action": self.action,
+            "dry_run": self.dry_run,
+            "removed": self.removed.to_dict(),
+            "unblocks": self.unblocks,
+        }
+
+
+def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> Unscheduled:
+    """Drops the pending plan at `instant`, also one whose file is damaged.
+
+    What attempts at it left goes first, then its inflight and its requested file, under the lock. Killed anywhere
+    and run again it comes to the same end.
+
+    Raises ConfigError or TimelineError for what is no such plan, ConflictError while somebody runs it.
+    """
+    timeline = context.active.load()
+    if not dry_run and not timeline.contains(instant) and current_claim(context.storage, instant) is not None:
+        _clean_up_behind(context, instant, owner)
+        return Unscheduled(instant, "", NOTHING, {}, dry_run)
+    plan = find_pending(context, timeline, instant)
+    check_droppable(plan)
+    check_no_rows_lost(plan, _facts(context, timeline, plan))
+    unblocks = unblocked_by(context, timeline, plan)
+    if dry_run:
+        return Unscheduled(instant, plan.kind, Removed({}, (instant,)), unblocks, dry_run=True)
+    removed = _drop(context, plan, owner)
+    forget_claims(context.storage, instant)
+    return Unscheduled(instant, plan.kind, Removed(removed, (instant,)), unblocks, dry_run=False)
+
+
+def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, int]:
+    """Returns the files of attempts that went, with their sizes in bytes by path."""
+    target = plan.instant
+    instant, action = target.requested_time, target.pending_action
+    removed: dict[str, int] = {}
+    with context.claim(instant, owner) as held:
+        if context.completer(held, owner).finish_decided(instant) is not None:
+            raise ConflictError(f"an earlier run had decided to complete {action} {instant}, and it is completed now", path=context.active.folder)
+        partitions = partitions_of(context, plan)
+        if partitions:
+            attempt = AttemptRollback(context, instant, action, partitions, held, lambda: context.lock(owner))
+            removed = {info.path: info.size for info in attempt.find().files}
+            attempt.run()
+        with context.lock(owner) as lock:
+            held.check()
+            timeline = context.active.load()
+            check_no_rows_lost(plan, _facts(context, timeline, plan))
+            lock.check()
+            for state in (State.INFLIGHT, State.REQUESTED):
+                context.active.remove(instant, action, state)
+    return removed
+
+
+def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:
+    """An earlier try dropped the plan and was cut off behind it: its claim, its heartbeat and the lock that it may have held go."""
+    with context.claim(instant, owner), context.lock(owner):
+        log.info("instant %s was dropped by a run that died right after", instant)
+    forget_claims(context.storage, instant)
+
+
+def _facts(context: TableContext, timeline: Timeline, plan: PendingPlan) -> DropFacts:
+    opens = not context.config.features.log_name_has_own_instant
+    if plan.kind != "compaction" or not opens:
+        return DropFacts(opens)
+    logs = []
+    for _, files in list_partitions(context.storage, partitions_of(context, plan)):
+        for info in files:
+            name = parse_data_file(info.name)
+            if isinstance(name, LogFileName) and name.instant == plan.instant.requested_time:
+                logs.append(info.path)
+    return DropFacts(opens, tuple(sorted(logs)), tuple(_writers(timeline)))
+
+
+def _writers(timeline: Timeline) -> list[Instant]:
+    return [instant for instant in timeline.pending().of_actions(Action.DELTA_COMMIT) if instant.pending_action == Action.DELTA_COMMIT]

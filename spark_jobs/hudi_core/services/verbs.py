@@ -1,0 +1,57 @@
+"""From a request to what it asks for: one function for each verb that changes a table (request.model.VERBS)."""
+
+from __future__ import annotations
+
+from hudi_core.model.engine import Engine
+from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.services.context import TableContext
+from hudi_core.services.registry import service_of
+from hudi_core.services.restore.run import restore
+from hudi_core.services.rollback.run import rollback
+from hudi_core.services.runner import Progress, ServiceRunner, planner_of
+from hudi_core.services.savepoint.create import savepoint_create
+from hudi_core.services.savepoint.delete import savepoint_delete
+from hudi_core.services.service import ImmediateService, Scheduled
+from hudi_core.services.stuck.takeover import takeover
+from hudi_core.services.stuck.unschedule import unschedule
+from hudi_core.transaction.owner import Owner
+
+
+def perform(context: TableContext, request: RunRequest, engine: Engine, owner: Owner, progress: Progress | None = None) -> RunResult:
+    """Does what `request.verb` says. Errors are those of the function that does it."""
+    instant = request.instant
+    match request.verb:
+        case "run":
+            return ServiceRunner(context, engine, owner, progress).run(request)
+        case "schedule":
+            return RunResult(document=schedule(context, request.service, owner, dry_run=request.dry_run).to_dict())
+        case "rollback":
+            return RunResult(document=rollback(context, instant, owner, dry_run=request.dry_run).to_dict())
+        case "restore" if instant is not None:
+            return RunResult(document=restore(context, instant, owner, dry_run=request.dry_run).to_dict())
+        case "savepoint_create":
+            return RunResult(document=savepoint_create(context, instant, owner, comment=request.comment).to_dict())
+        case "savepoint_delete" if instant is not None:
+            return RunResult(document=savepoint_delete(context, instant, owner).to_dict())
+        case "takeover" if instant is not None:
+            return RunResult(document=takeover(context, instant, owner).to_dict())
+        case "unschedule" if instant is not None:
+            return RunResult(document=unschedule(context, instant, owner, dry_run=request.dry_run).to_dict())
+    raise ValueError(f"request.model lets the verb {request.verb!r} through without what it needs")
+
+
+def pending(context: TableContext, name: str) -> list[str]:
+    """The instants of the service called `name` that a run would find, oldest first; none of a service without instants."""
+    service = service_of(name, context.config)
+    return [] if isinstance(service, ImmediateService) else service.pending(context, context.active.load())
+
+
+def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
+    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do now.
+
+    Raises UnsupportedError for a service whose instants this release does not plan.
+    """
+    service = service_of(name, context.config)
+    if isinstance(service, ImmediateService):
+        return service.preview(context)
+    return planner_of(service).schedule(context, owner, dry_run=dry_run)

@@ -1,0 +1,124 @@
+"""The DAGs of the table services and of repairs, for real: spark-submit with the job zip, results in XCom, the timeline at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.table import HudiTable
+from hudi_core.timeline.query import Timeline
+from tests.airflow.dag_runs import run_dag
+from tests.consistency import read_rows
+from tests.golden_data import GoldenCase
+from tests.rows import assert_same_rows
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def environment_for(airflow_environment: dict[str, str], table: Path) -> dict[str, str]:
+    connection = json.dumps({"conn_type": "hudi", "host": str(table.parent)})
+    return {**airflow_environment, "AIRFLOW_CONN_HUDI_DEFAULT": connection, "AIRFLOW_HUDI_TABLE": table.name}
+
+
+def timeline(table: Path) -> Timeline:
+    return HudiTable.open(str(table)).timeline()
+
+
+def pending(table: Path, action: str) -> list[str]:
+    return [instant.requested_time for instant in timeline(table).pending() if instant.pending_action == action]
+
+
+def fail_newest_write(table: Path) -> str:
+    """Takes the completed file of the newest write away: as if the writer had died right before it."""
+    (newest,) = timeline(table).commits().instants[-1:]
+    (completed,) = (path for path in table.glob(f".hoodie/**/{newest.requested_time}*.{newest.action}") if "metadata" not in path.parts)
+    completed.unlink()
+    return newest.requested_time
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_failed_writes_go_then_old_files_then_old_instants(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
+    table = golden(version, "clean_requested_mor").table
+    for planned in table.glob(".hoodie/**/*.clean.requested"):
+        planned.unlink()
+    failed = fail_newest_write(table)
+    before = timeline(table).requested_times
+    rows = read_rows(table)
+    confs: list[dict[str, Any]] = [{"commits_retained": 1, "min_commits": 2, "max_commits": 3}, {}]
+
+    (result, again), output = run_dag(environment_for(airflow_environment, table), "hudi_table_maintenance", confs)
+
+    assert result["state"] == "success", output[-8000:]
+    assert set(result["tasks"].values()) == {"success"}
+    rolled_back, cleaned, archived = (result["xcom"][task] for task in ("roll_back_failed_writes", "clean", "archive"))
+    assert [item["target"] for item in rolled_back["instants"]] == [failed]
+    assert rolled_back["files_written"] + rolled_back["files_deleted"] > 0
+    assert pending(table, "deltacommit") == []
+    assert (cleaned["state"], cleaned["files_deleted"] > 0) == ("completed", True)
+    after = timeline(table).requested_times
+    assert archived["instants"] == len(before - after - {failed}) > 0
+    assert {rolled_back["instant"], cleaned["instant"]} <= after
+    assert_same_rows(read_rows(table), rows)
+    assert again["state"] == "success", output[-8000:]
+    for task in ("roll_back_failed_writes", "clean", "archive"):
+        assert again["xcom"][task]["reason"], again["xcom"][task]
+        assert again["xcom"][task]["reason"] in output
+
+
+def test_a_clean_that_a_writer_planned_is_seen_and_run(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    case = golden("8", "clean_requested_mor")
+    (planned,) = pending(case.table, "clean")
+
+    (result,), output = run_dag(environment_for(airflow_environment, case.table), "hudi_clean")
+
+    assert result["state"] == "success", output[-8000:]
+    seen, done = result["xcom"]["wait_for_clean"], result["xcom"]["clean"]
+    assert (seen["instant"], seen["action"]) == (planned, "clean")
+    assert (done["instant"], done["state"], done["already_completed"]) == (planned, "completed", False)
+    assert done["files_deleted"] > 0
+    assert pending(case.table, "clean") == []
+    assert_same_rows(read_rows(case.table), read_rows(case.after()))
+
+
+def test_repairs_by_hand(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    table = golden("8", "mor_basic").table
+    commits = [instant.requested_time for instant in timeline(table).commits()]
+    target = commits[-2]
+    confs = [
+        {"verb": "savepoint", "instant": target, "comment": "before the repair"},
+        {"verb": "restore", "instant": target},
+        {"verb": "delete_savepoint", "instant": target},
+        {"verb": "rollback"},
+    ]
+
+    results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
+
+    assert [result["state"] for result in results] == ["success"] * 4, output[-8000:]
+    kept, restored, deleted, rolled_back = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
+    assert (kept["instant"], kept["comment"], kept["files"] > 0) == (target, "before the repair", True)
+    assert (restored["target"], restored["removed"]["instants"]) == (target, commits[-1:])
+    assert (deleted["instant"], deleted["deleted"]) == (target, True)
+    assert rolled_back["reason"] is not None
+    assert [instant.requested_time for instant in timeline(table).commits()] == commits[:-1]
+    assert results[1]["tasks"]["savepoint"] == "skipped"
+
+
+def test_a_stuck_plan_is_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    table = golden("9", "compaction_inflight").table
+    (instant,) = pending(table, "compaction")
+    confs = [{"verb": "takeover", "instant": instant}, {"verb": "unschedule", "instant": instant}]
+
+    results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
+
+    assert [result["state"] for result in results] == ["success"] * 2, output[-8000:]
+    freed, dropped = results[0]["xcom"]["takeover"], results[1]["xcom"]["unschedule"]
+    assert (freed["instant"], freed["state"]) == (instant, "requested")
+    assert (dropped["instant"], dropped["action"]) == (instant, "compaction")
+    assert dropped["unblocks"]["file_groups"] > 0
+    assert pending(table, "compaction") == []

@@ -1,0 +1,212 @@
+"""A rollback, a restore and a savepoint are killed at every operation that changes the storage; whoever runs them again gets to the same end.
+
+The end is compared with that of a run
+that nobody disturbed, times aside.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.errors import StorageError
+from hudi_core.services.context import TableContext
+from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.run import restore
+from hudi_core.services.rollback.run import rollback
+from hudi_core.services.savepoint.create import savepoint_create
+from hudi_core.services.savepoint.delete import savepoint_delete
+from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from tests.consistency import has_metadata_table, read_rows
+from tests.golden_data import open_case
+from tests.rows import assert_same_rows, rows_of
+from tests.unit.hudi_core.services.after import METADATA, data_files, decoded, known_times, leftovers, listed, open_context, shown
+
+Timing = Literal["before", "after"]
+Act = Callable[[TableContext, Owner], object]
+
+
+def newest_failed(context: TableContext) -> str:
+    return [instant.requested_time for instant in context.active.load().pending()][-1]
+
+
+def newest_commit(context: TableContext) -> str:
+    return [instant.requested_time for instant in context.active.load().commits()][-1]
+
+
+def oldest_restorable(context: TableContext) -> str:
+    return next(item.instant for item in restorable_instants(context) if item.reason is None)
+
+
+SCENARIOS: dict[str, tuple[str, Callable[[TableContext], str], Callable[[str], Act]]] = {
+    "failed write, markers": ("failed_inflight_mor", newest_failed, lambda instant: lambda held, owner: rollback(held, instant, owner)),
+    "failed write, listing, in the metadata table": (
+        "failed_after_metadata_mor",
+        newest_failed,
+        lambda instant: lambda held, owner: rollback(held, instant, owner),
+    ),
+    "attempt at a compaction": ("compaction_inflight", newest_failed, lambda instant: lambda held, owner: rollback(held, instant, owner)),
+    "completed commit": ("mor_basic", newest_commit, lambda instant: lambda held, owner: rollback(held, instant, owner)),
+    "restore to a savepoint": ("savepoint_mor", oldest_restorable, lambda instant: lambda held, owner: restore(held, instant, owner)),
+    "restore with a metadata table": ("mor_basic", oldest_restorable, lambda instant: lambda held, owner: restore(held, instant, owner)),
+    "restore without its metadata table": (
+        "mdt_all_mor",
+        oldest_restorable,
+        lambda instant: lambda held, owner: restore(held, instant, owner),
+    ),
+    "savepoint created": ("mor_basic", newest_commit, lambda instant: lambda held, owner: savepoint_create(held, instant, owner)),
+}
+
+
+@dataclass
+class Subject:
+    """A table, what is done to it, and what it is like when nobody is killed."""
+
+    source: Path
+    act: Act
+    known: set[str]
+    changes: int
+    end: dict[str, Any]
+    instants: list[str]
+
+
+def dead_process() -> Owner:
+    return replace(Owner.current("the process that dies"), process_start="1")
+
+
+def state_of(table: Path, known: set[str], instants: list[str]) -> dict[str, Any]:
+    rows: pa.Table = read_rows(table, "off")
+    columns = [name for name in rows.column_names if name not in ("_hoodie_file_name", "_hoodie_commit_seqno")]
+    state: dict[str, Any] = {
+        "files": data_files(table),
+        "timeline": shown(table, known),
+        "rollbacks": decoded(table, Action.ROLLBACK),
+        "restores": decoded(table, Action.RESTORE),
+        "savepoints": [{**found, "savepointedBy": ""} for found in decoded(table, Action.SAVEPOINT)],
+        "leftovers": leftovers(table, *instants),
+        "rows": rows_of(rows, columns),
+    }
+    if has_metadata_table(table):
+        state["metadata timeline"] = shown(table, known, METADATA)
+        state["listed"] = listed(table)
+        state["rows by metadata"] = rows_of(read_rows(table, "on"), columns)
+    return state
+
+
+def run(path: Path, act: Act, owner: Owner, plan: FaultPlan | None = None) -> None:
+    storage = LocalStorage(path)
+    act(open_context(path, storage=storage if plan is None else FaultStorage(storage, plan)), owner)
+
+
+@pytest.fixture(scope="module", params=[(version, name) for version in ("6", "8", "9") for name in SCENARIOS], ids=lambda param: "-".join(param))
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    version, name = request.param
+    case, pick, make = SCENARIOS[name]
+    scratch = tmp_path_factory.mktemp("subject")
+    source = open_case(version, case, scratch).table
+    context = open_context(source)
+    instant = pick(context)
+    known = known_times(source)
+    instants = [item.requested_time for item in context.active.load()]
+    undisturbed = Path(shutil.copytree(source, scratch / "undisturbed"))
+    plan = FaultPlan(counts=MUTATIONS)
+    run(undisturbed, make(instant), dead_process(), plan)
+    end = state_of(undisturbed, known, instants)
+    assert end["leftovers"] == []
+    assert plan.counted == len(plan.mutations()) > 10
+    return Subject(source, make(instant), known, plan.counted, end, instants)
+
+
+def assert_readable_by_both_listings(path: Path) -> None:
+    """Whatever rows the table has at this moment, the metadata table leads to the same."""
+    if has_metadata_table(path):
+        assert_same_rows(read_rows(path, "on"), read_rows(path, "off"))
+
+
+def assert_ends_alike(path: Path, subject: Subject, owner: Owner) -> None:
+    run(path, subject.act, owner)
+    found = state_of(path, subject.known, subject.instants)
+    for name, value in subject.end.items():
+        assert found[name] == value, name
+
+
+THINNED = 4
+"""The quick sweep kills after each change whose number leaves the remainder that the scenario has drawn; the slow one after and before all."""
+
+
+def sweep(subject: Subject, points: range, timing: Timing, tmp_path: Path) -> None:
+    for number in points:
+        path = Path(shutil.copytree(subject.source, tmp_path / f"killed-{number}"))
+        with pytest.raises(InjectedCrash):
+            run(path, subject.act, dead_process(), FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS))
+        assert_readable_by_both_listings(path)
+        assert_ends_alike(path, subject, Owner.current("another process"))
+        shutil.rmtree(path)
+
+
+def test_killed_after_some_changes(subject: Subject, tmp_path: Path) -> None:
+    sweep(subject, range(subject.changes % THINNED, subject.changes, THINNED), "after", tmp_path)
+
+
+@pytest.mark.slow
+def test_killed_after_every_change(subject: Subject, tmp_path: Path) -> None:
+    sweep(subject, range(subject.changes), "after", tmp_path)
+
+
+@pytest.mark.slow
+def test_killed_before_every_change(subject: Subject, tmp_path: Path) -> None:
+    sweep(subject, range(subject.changes), "before", tmp_path)
+
+
+@pytest.mark.slow
+def test_storage_errors_and_the_same_owner_again(subject: Subject, tmp_path: Path) -> None:
+    """An operation fails once; the process lives, reports the error, and tries again."""
+    owner = Owner.current("the same process")
+    for number in range(subject.changes):
+        path = Path(shutil.copytree(subject.source, tmp_path / f"failed-{number}"))
+        plan = FaultPlan(kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path))
+        with pytest.raises(StorageError, match="injected"):
+            run(path, subject.act, owner, plan)
+        assert_ends_alike(path, subject, owner)
+        shutil.rmtree(path)
+
+
+@pytest.mark.slow
+def test_killed_three_times(subject: Subject, tmp_path: Path) -> None:
+    """Whoever takes over dies as well, each a little further on."""
+    for number in range(0, subject.changes, 5):
+        path = Path(shutil.copytree(subject.source, tmp_path / f"killed-{number}"))
+        for step in range(3):
+            try:
+                run(path, subject.act, dead_process(), FaultPlan(kill_at=number + 2 * step, counts=MUTATIONS))
+            except InjectedCrash:
+                continue
+        assert_ends_alike(path, subject, Owner.current("another process"))
+        shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_savepoint_is_deleted_whatever_dies(version: str, tmp_path: Path) -> None:
+    source = open_case(version, "savepoint_mor", tmp_path).table
+    (saved,) = open_context(source).active.load().of_actions(Action.SAVEPOINT).requested_times
+    act: Act = lambda held, owner: savepoint_delete(held, saved, owner)  # noqa: E731
+    plan = FaultPlan(counts=MUTATIONS)
+    run(Path(shutil.copytree(source, tmp_path / "undisturbed")), act, dead_process(), plan)
+    for number in range(plan.counted):
+        path = Path(shutil.copytree(source, tmp_path / f"killed-{number}"))
+        with pytest.raises(InjectedCrash):
+            run(path, act, dead_process(), FaultPlan(kill_at=number, timing="after", counts=MUTATIONS))
+        context = open_context(path)
+        if context.active.load().of_actions(Action.SAVEPOINT).instants:
+            savepoint_delete(context, saved, Owner.current("another process"))
+        assert context.active.load().of_actions(Action.SAVEPOINT).instants == ()
+        shutil.rmtree(path)

@@ -1,0 +1,94 @@
+"""A stand-in for spark-submit, and what an operator sees of Airflow."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.request.model import RunRequest
+
+ROOT = Path(__file__).resolve().parents[4]
+# Notes its request, then does to the timeline what the test says.
+FAKE_SUBMIT = """#!/bin/sh
+for argument; do request="$argument"; done
+printf '%s\\n' "$request" >> "$FAKE_OUTPUT"
+FAKE_REQUEST="$request" sh -c "$FAKE_ACTION"
+"""
+REAL_JOB = """
+import os, sys
+from hudi_core.services.local_engine import LocalEngine
+import hudi_spark.job as job
+class Local(LocalEngine):
+    def __init__(self, *_): super().__init__(2)
+    def __enter__(self): return self
+    def __exit__(self, *_): pass
+    def start(self): return self
+    open = start
+job.SessionEngine = Local
+sys.exit(job.main(["--request", os.environ["FAKE_REQUEST"]]))
+"""
+
+
+@dataclass
+class Ti:
+    """What the operators read of a task instance."""
+
+    dag_id: str = "maintenance"
+    task_id: str = "compact"
+    run_id: str = "r1"
+    map_index: int = -1
+    try_number: int = 2
+
+
+@dataclass
+class Store:
+    """A task state store."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, key: str) -> Any:
+        return self.values.get(key)
+
+    def set(self, key: str, value: Any) -> None:
+        self.values[key] = value
+
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+def context(store: Store | None = None) -> Any:
+    return {"ti": Ti(), "task_state_store": store}
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, connection: str) -> Path:
+    """Puts the stand-in on PATH; returns the file of requests."""
+    binary = folder / "bin" / "spark-submit"
+    binary.parent.mkdir()
+    binary.write_text(FAKE_SUBMIT)
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{binary.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_OUTPUT", str(folder / "requests"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
+    return folder / "requests"
+
+
+def requests(output: Path) -> list[RunRequest]:
+    return [RunRequest.from_json(line) for line in output.read_text().splitlines()] if output.exists() else []
+
+
+def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "", environ: Mapping[str, str] | None = None) -> None:
+    """The job's own code without Spark, on the local engine; `before` and `after` are shell commands around it."""
+    for name, value in (environ or {}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "spark_jobs"), str(ROOT)]))
+    job = f"{sys.executable} -c {shlex.quote(REAL_JOB)}"
+    monkeypatch.setenv("FAKE_ACTION", f"{before or ':'}; {job}; code=$?; {after or ':'}; exit $code")

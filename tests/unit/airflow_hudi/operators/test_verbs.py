@@ -1,0 +1,121 @@
+"""Restore, savepoint, unschedule and takeover as operators, on tables of real Hudi; the job's own code runs without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.operators.restore import HudiRestoreOperator
+from airflow_hudi.operators.savepoint import HudiSavepointOperator
+from airflow_hudi.operators.stuck import HudiTakeoverOperator, HudiUnscheduleOperator
+from airflow_hudi.operators.verb import BaseHudiVerbOperator
+from hudi_core.table import HudiTable
+from tests.golden_data import GoldenCase
+from tests.unit.airflow_hudi.operators.fake_spark import Store, context, real_job
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+DIES = "kill -KILL $PPID"
+
+
+def made(kind: type[BaseHudiVerbOperator], table: Path, **arguments: Any) -> BaseHudiVerbOperator:
+    return kind(**{"task_id": "verb", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments})
+
+
+def commits(table: Path) -> list[str]:
+    return [item.requested_time for item in HudiTable.open(str(table)).timeline().commits()]
+
+
+def pending(table: Path) -> list[tuple[str, str]]:
+    return [(item.requested_time, item.state.value) for item in HudiTable.open(str(table)).timeline().pending()]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_table_goes_back(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    *_, target, newest = commits(table)
+    result = made(HudiRestoreOperator, table, instant=target).execute(context(Store()))
+    assert (result["target"], result["removed"]["instants"], result["reason"]) == (target, [newest], None)
+    assert commits(table)[-1] == target
+    again = made(HudiRestoreOperator, table, instant=target).execute(context())
+    assert again["reason"] == "nothing was written after it"
+    with pytest.raises(AirflowSkipException, match="nothing was written"):
+        made(HudiRestoreOperator, table, instant=target, nothing_to_do="skip").execute(context())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_savepoint_comes_and_goes(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    kept = made(HudiSavepointOperator, table, comment="a release").execute(context(Store()))
+    assert (kept["instant"], kept["comment"], kept["existed"], kept["deleted"]) == (commits(table)[-1], "a release", False, False)
+    assert kept["files"] > 0
+    assert [item.instant for item in HudiTable.open(str(table)).savepoints()] == [kept["instant"]]
+    gone = made(HudiSavepointOperator, table, action="delete", instant=kept["instant"]).execute(context(Store()))
+    assert (gone["instant"], gone["deleted"]) == (kept["instant"], True)
+    assert HudiTable.open(str(table)).savepoints() == []
+    with pytest.raises(AirflowFailException, match="no savepoint"):
+        made(HudiSavepointOperator, table, action="delete", instant=kept["instant"]).execute(context(Store()))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_is_dropped(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "clustering_requested_cow").table
+    ((instant, _),) = pending(table)
+    result = made(HudiUnscheduleOperator, table, instant=instant).execute(context(Store()))
+    assert (result["instant"], result["action"], result["removed"]["instants"]) == (instant, "clustering", [instant])
+    assert "writes to its file groups" in result["unblocks"]["work"]
+    assert pending(table) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_attempt_is_taken_over(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "compaction_inflight").table
+    ((instant, state),) = pending(table)
+    result = made(HudiTakeoverOperator, table, instant=instant).execute(context(Store()))
+    assert (state, result["state"], pending(table)) == ("inflight", "requested", [(instant, "requested")])
+    assert result["next"].endswith(instant)
+
+
+def test_a_retry_of_what_is_done_succeeds(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck, kept = golden("8", "clustering_requested_cow").table, golden("8", "savepoint_mor").table
+    ((plan, _),) = pending(stuck)
+    saved = HudiTable.open(str(kept)).savepoints()[0].instant
+    for table, arguments in (
+        (stuck, {"kind": HudiUnscheduleOperator, "instant": plan}),
+        (kept, {"kind": HudiSavepointOperator, "action": "delete", "instant": saved}),
+    ):
+        store = Store()
+        real_job(monkeypatch, after=DIES)
+        with pytest.raises(HudiJobFailed):
+            made(table=table, **arguments).execute(context(store))
+        real_job(monkeypatch)
+        with pytest.raises(AirflowFailException):
+            made(table=table, **arguments).execute(context(Store()))  # another task, which did not do it
+        assert made(table=table, **arguments).execute(context(store))["instant"] == arguments["instant"]
+        assert store.values == {}
+
+
+def test_a_retry_keeps_to_the_commit_that_it_chose(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden("6", "mor_basic").table
+    newest = commits(table)[-1]
+    store = Store()
+    monkeypatch.setenv("FAKE_ACTION", "exit 1")
+    with pytest.raises(HudiJobFailed):
+        made(HudiSavepointOperator, table).execute(context(store))
+    later = str(int(newest) + 1000)
+    for path in (table / ".hoodie").glob(f"{newest}.*"):
+        (path.parent / path.name.replace(newest, later)).write_bytes(path.read_bytes())
+    assert commits(table)[-1] == later
+    real_job(monkeypatch)
+    assert made(HudiSavepointOperator, table).execute(context(store))["instant"] == newest
+
+
+@pytest.mark.parametrize("kind", [HudiRestoreOperator, HudiUnscheduleOperator, HudiTakeoverOperator])
+def test_an_instant_is_needed(golden: Golden, submitted: Path, kind: type[BaseHudiVerbOperator]) -> None:
+    with pytest.raises(AirflowFailException, match="no instant"):
+        made(kind, golden("6", "mor_basic").table, instant="").execute(context())

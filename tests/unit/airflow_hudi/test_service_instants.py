@@ -1,0 +1,62 @@
+"""Which instants a service, a sensor and a trigger take for theirs, on timelines of both layouts."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_hudi.conditions import InstantCondition
+from airflow_hudi.service_instants import first_after, newest_time, of_action, oldest_pending
+from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.query import Timeline
+
+
+def timeline(layout: int, *names: str) -> Timeline:
+    return timeline_of(dict.fromkeys(names, 0.0), layout, dict.fromkeys(names, 0.0))
+
+
+PENDING = ("103.clean.requested", "104.rollback.requested", "104.rollback.inflight", "105.clean.requested")
+LAYOUTS = {1: timeline(1, "101.commit", "102.clean", *PENDING), 2: timeline(2, "101_111.commit", "102_112.clean", *PENDING)}
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_cleans_and_rollbacks_of_both_layouts(layout: int) -> None:
+    found = LAYOUTS[layout]
+    assert [item.requested_time for item in of_action(found, "clean")] == ["102", "103", "105"]
+    clean, rollback = oldest_pending(found, "clean"), oldest_pending(found, "rollback")
+    assert clean is not None
+    assert rollback is not None
+    assert (clean.requested_time, rollback.requested_time, rollback.state.value) == ("103", "104", "inflight")
+    later = first_after(found, "clean", "103")
+    assert later is not None
+    assert later.requested_time == "105"
+    assert first_after(found, "clean", "105") is None
+    assert oldest_pending(found, "restore") is None
+    for action, time in (("clean", "103"), ("rollback", "104")):
+        seen = InstantCondition(action).find(found)
+        assert seen is not None
+        assert seen.requested_time == time
+
+
+def test_rollbacks_of_a_pending_restore_are_its_own() -> None:
+    found = timeline(1, "100.rollback.requested", "103.restore.requested", "104.rollback.requested", "105.rollback", "106.clean.requested")
+    assert [item.requested_time for item in of_action(found, "rollback")] == ["100", "105"]
+    assert [item.requested_time for item in of_action(found, "clean")] == ["106"]
+    alone = timeline(1, "103.restore.requested", "104.rollback.requested")
+    assert oldest_pending(alone, "rollback") is None
+    assert InstantCondition("rollback").find(alone) is None
+    done = timeline(1, "103.restore", "104.rollback.requested")
+    assert InstantCondition("rollback").find(done) is not None
+
+
+def test_a_compaction_answers_to_both_names() -> None:
+    found = timeline(1, "101.compaction.requested", "101.commit", "102.compaction.requested")
+    assert [item.requested_time for item in of_action(found, "compaction")] == ["101", "102"]
+    assert [item.requested_time for item in of_action(found, "commit")] == ["101"]
+
+
+def test_the_newest_time() -> None:
+    assert newest_time(timeline(1)) == "0"
+    assert newest_time(LAYOUTS[1]) == "105"
+    assert newest_time(LAYOUTS[2]) == "112"
+    assert newest_time(LAYOUTS[2], before="104") == "103"
+    assert newest_time(LAYOUTS[2], before="101") == "0"

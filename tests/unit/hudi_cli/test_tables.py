@@ -1,0 +1,79 @@
+"""What people see in a terminal of 100 columns: nothing that somebody may want to copy is cut."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from hudi_cli.tables import file_table, instant_table, print_details, run_table
+from hudi_core.model.engine import Json
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_cli.runner import hudictl
+
+WIDTH = 100
+
+
+@pytest.fixture
+def document(golden: Callable[[str, str], GoldenCase]) -> Callable[..., Json]:
+    table = golden("8", "multilevel_plain_mor").table
+    return lambda command, *more: hudictl(command, table, *more, "--json").document
+
+
+def printed(table: Table) -> list[str]:
+    """The table's lines."""
+    out = io.StringIO()
+    Console(file=out, width=WIDTH).print(table)
+    return out.getvalue().splitlines()
+
+
+def cells(lines: list[str], count: int, anchor: int) -> list[list[str]]:
+    """The rows' texts, put together from the lines that each goes over; a row begins where the column `anchor` is not empty."""
+    rows: list[dict[int, str]] = []
+    for line in lines:
+        parts = [part.strip() for part in line.split("│")[1:-1]]
+        if len(parts) != count:
+            continue
+        if parts[anchor]:
+            rows.append(defaultdict(str))
+        for index, part in enumerate(parts):
+            rows[-1][index] += part
+    return [[row[index] for index in range(count)] for row in rows]
+
+
+def test_file_slices(document: Callable[..., Json]) -> None:
+    slices = document("files")["slices"]
+    lines = printed(file_table("t", slices))
+    assert max(map(len, lines)) <= WIDTH
+    assert "…" not in "".join(lines)
+    seen = [[text.replace(" ", "") for text in row[:4]] for row in cells(lines, 6, 2)]
+    assert seen == [[item["partition"].replace(" ", ""), item["file_id"], item["base_instant"], item["base_file"]] for item in slices]
+
+
+def test_instants(document: Callable[..., Json]) -> None:
+    instants = document("timeline")["instants"]
+    lines = printed(instant_table("t", instants))
+    seen = cells(lines, 4, 0)
+    assert seen == [[item["requested_time"], item["completion_time"], item["action"], item["state"]] for item in instants]
+
+
+def test_what_a_run_did() -> None:
+    row = {"instant": "20261120214905004", "action": "compaction", "state": "completed", "files_written": 1234, "bytes_written": 12345678901}
+    lines = printed(run_table([{**row, "files_deleted": 0, "records": 1234567890, "seconds": 12345.6}]))
+    assert cells(lines, 7, 0) == [["20261120214905004", "compaction", "completed", "1234", "12.3 GB", "1,234,567,890", "12345.6"]]
+    lines = printed(run_table([{**row, "files_deleted": 77, "records": 0, "seconds": 1.0}]))
+    assert cells(lines, 8, 0) == [["20261120214905004", "compaction", "completed", "1234", "12.3 GB", "77", "0", "1.0"]]
+
+
+def test_details(document: Callable[..., Json]) -> None:
+    (instant, *_) = document("timeline")["instants"]
+    shown = document("show", instant["requested_time"])
+    out = io.StringIO()
+    print_details(Console(file=out, width=WIDTH), {"savepoint": None, **shown})
+    paths = [stat["path"] for stats in shown["metadata"]["partitionToWriteStats"].values() for stat in stats]
+    assert max(map(len, paths)) > WIDTH
+    assert [path for path in paths if path not in out.getvalue()] == []

@@ -1,0 +1,131 @@
+"""schedule, rollback, restore, savepoint, unschedule and takeover, as scripts and as people see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_cli.runner import hudictl
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+EAGER = ("--option", "hoodie.cleaner.policy.failed.writes=EAGER")
+
+
+def instants(table: Path, state: str, *more: str) -> list[dict[str, Any]]:
+    return list(hudictl("timeline", table, "--state", state, *more, "--json").document["instants"])
+
+
+def names(table: Path) -> list[str]:
+    return sorted(path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_clean_is_planned(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compacted").table
+    before = names(table)
+    few = ("--option", "hoodie.clean.commits.retained=1")
+    looked = hudictl("schedule", "clean", table, *few, "--dry-run", "--json").document
+    assert (looked["instant"], looked["reason"]) == (None, None)
+    assert looked["plan"]["files"] > 0
+    assert "would plan" in hudictl("schedule", "clean", table, *few, "--dry-run").out
+    assert names(table) == before
+    planned = hudictl("schedule", "clean", table, *few, "--json").document
+    assert planned["plan"] == looked["plan"]
+    (found,) = instants(table, "requested", "--action", "clean")
+    assert found["requested_time"] == planned["instant"]
+
+
+def test_what_cannot_be_planned_is_said(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    done = hudictl("schedule", "clean", table, "--option", "hoodie.clean.commits.retained=50")
+    assert "nothing to plan:" in done.out
+    assert "hoodie.clean.commits.retained" in done.out
+    assert hudictl("schedule", "clustering", table, "--json").error["message"] == "the service clustering is not in this release"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_failed_write_is_rolled_back(golden: Golden, version: str) -> None:
+    table = golden(version, "failed_inflight_mor").table
+    failed = [item["requested_time"] for item in instants(table, "inflight")]
+    before = names(table)
+    would = hudictl("rollback", table, *EAGER, "--dry-run", "--json").document
+    assert (would["instant"], [would["target"]], would["removed"]["instants"]) == (None, failed, failed)
+    assert f"would roll back {failed[0]}" in hudictl("rollback", table, *EAGER, "--dry-run").out
+    assert names(table) == before
+    did = hudictl("rollback", table, *EAGER)
+    assert f"rolled back {failed[0]} as rollback " in did.out
+    assert instants(table, "inflight") == []
+    nothing = hudictl("rollback", table, *EAGER)
+    assert (nothing.code, nothing.out.startswith("nothing to do: ")) == (0, True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_table_goes_back_to_a_savepoint(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    commits = [item["requested_time"] for item in instants(table, "completed")]
+    looked = hudictl("restore", table, "--instant", commits[-1], "--dry-run", "--json").document
+    usable = [item["instant"] for item in looked["restorable"] if item["reason"] is None]
+    target = usable[0]
+    assert f"{len(usable)} of {len(looked['restorable'])} commits" in hudictl("restore", table, "--instant", target, "--dry-run").out
+    kept = hudictl("savepoint", "create", table, "--instant", target, "--comment", "before the migration")
+    assert f"commit {target} is kept from now on" in kept.out
+    assert "is kept already" in hudictl("savepoint", "create", table, "--instant", target).out
+    (listed,) = hudictl("savepoint", "list", table, "--json").document["savepoints"]
+    assert (listed["instant"], listed["comment"]) == (target, "before the migration")
+    assert "before the migration" in hudictl("savepoint", "list", table).out
+    restored = hudictl("restore", table, "--instant", target)
+    assert f"restored to {target} as restore " in restored.out
+    assert "instants that went:" in restored.out
+    assert "nothing was written after it" in hudictl("restore", table, "--instant", target, "--json").document["reason"]
+    gone = hudictl("savepoint", "delete", table, "--instant", target)
+    assert f"the savepoint of commit {target} is deleted" in gone.out
+    assert hudictl("savepoint", "list", table, "--json").document == {"savepoints": []}
+    assert hudictl("savepoint", "delete", table, "--instant", target, "--json").code == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_is_dropped(golden: Golden, version: str) -> None:
+    table = golden(version, "clustering_requested_cow").table
+    (plan,) = instants(table, "requested")
+    instant = plan["requested_time"]
+    before = names(table)
+    would = hudictl("unschedule", table, instant, "--dry-run")
+    assert f"would drop clustering {instant}" in would.out
+    assert "file groups are free" in would.out
+    assert names(table) == before
+    did = hudictl("unschedule", table, instant, "--json").document
+    assert (did["action"], did["removed"]["instants"], did["dry_run"]) == ("clustering", [instant], False)
+    assert did["unblocks"]["file_groups"] > 0
+    assert "writes to its file groups" in did["unblocks"]["work"]
+    assert instants(table, "requested") == []
+    assert hudictl("unschedule", table, instant, "--json").code == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_dead_attempt_is_taken_over(golden: Golden, version: str) -> None:
+    table = golden(version, "compaction_inflight").table
+    (found,) = instants(table, "inflight", "--action", "compaction")
+    instant = found["requested_time"]
+    done = hudictl("takeover", table, instant)
+    assert done.code == 0, done.err
+    assert f"compaction {instant} is free and requested" in done.out
+    assert f"next: hudictl run compaction TABLE --instant {instant}" in done.out
+    assert [item["requested_time"] for item in instants(table, "requested", "--action", "compaction")] == [instant]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["restore"], ["savepoint", "delete"], ["unschedule"], ["takeover"], ["schedule", "vacuum"], ["takeover", "--dry-run", "1"]],
+    ids=" ".join,
+)
+def test_wrong_usage_is_bad_input(golden: Golden, arguments: list[str]) -> None:
+    table = golden("6", "mor_basic").table
+    before = names(table)
+    done = hudictl(*arguments, table, "--json")
+    assert (done.code, done.error["type"]) == (2, "UsageError")
+    assert names(table) == before

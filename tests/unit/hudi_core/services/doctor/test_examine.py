@@ -1,0 +1,197 @@
+"""The doctor on golden tables that something was done to; it writes nothing, whatever it meets."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hudi_core.services.doctor.examine import examine
+from hudi_core.services.doctor.finding import Finding
+from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.transaction.claim import CLAIMS
+from hudi_core.transaction.owner import Owner
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+HEALTHY = ["mor_compacted", "archived_timeline_mor", "archived_timeline_cow", "clustered_mor", "rolled_back_mor", "savepoint_cow"]
+STRANGE = ["20261120223342658_20xx.deltacommit", "zz20261120223342658_20261120223342659.commit", "2026112x.rollback.requested"]
+
+
+def findings(table: Path, options: dict[str, str] | None = None, *, files: bool = True) -> list[Finding]:
+    """Of a storage that refuses no change and reports every one: there must be none."""
+    plan = FaultPlan(counts=MUTATIONS)
+    report = examine(context_of(table, options, FaultStorage(LocalStorage(table), plan)), files=files)
+    assert plan.mutations() == []
+    json.dumps(report.to_dict())
+    return list(report.findings)
+
+
+def rules(table: Path, options: dict[str, str] | None = None) -> list[str]:
+    return [finding.rule for finding in findings(table, options)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "name", ["mor_compacted", "archived_timeline_mor", "archived_timeline_cow", "clustered_mor", "rolled_back_mor", "savepoint_cow"]
+)
+def test_healthy_tables_of_real_hudi_have_no_finding(golden: Golden, version: str, name: str) -> None:
+    assert findings(golden(version, name).table) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_write_that_died(golden: Golden, version: str) -> None:
+    table = golden(version, "failed_inflight_mor").table
+    (finding,) = findings(table)
+    assert finding.rule == "stuck_instant"
+    assert "archival of later instants" in finding.blocks
+    assert f"hudictl rollback {table} --instant {finding.instant}" in finding.fix
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_whose_owner_died_is_told_at_once_and_one_at_work_is_not(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compaction_requested").table
+    patient = {"airflow_hudi.doctor.stuck_minutes": "1000000"}
+    context = context_of(table)
+    (instant,) = [item.requested_time for item in context.active.load().pending_compactions()]
+    dead = replace(Owner.current("nightly"), process_start="1")
+    context.active.to_inflight(instant, "compaction")
+    held = context.claim(instant, dead)
+    held.heartbeat.stop()
+    (finding,) = findings(table, patient)
+    assert (finding.rule, finding.instant, finding.owner) == ("stuck_instant", instant, dead.describe())
+    assert "compaction and clustering of its file groups" in finding.blocks
+    with context.claim(instant, Owner.current("the next")):
+        assert findings(table, patient) == []
+
+
+def test_the_lock_of_a_dead_process(golden: Golden) -> None:
+    table = golden("6", "mor_compacted").table
+    dead = replace(Owner.current("nightly"), process_start="1")
+    lock = context_of(table).lock(dead)
+    lock.acquire()
+    (finding,) = findings(table)
+    assert (finding.rule, finding.owner, finding.path) == ("lock_left_behind", dead.describe(), ".hoodie/lock")
+    assert "delete .hoodie/lock" in finding.fix
+
+
+def test_a_lock_of_hudi_that_is_held_for_hours(golden: Golden) -> None:
+    table = golden("6", "mor_compacted").table
+    (table / ".hoodie" / "lock").write_bytes(b"")
+    assert findings(table) == []
+    long_ago = time.time() - 7200
+    os.utime(table / ".hoodie" / "lock", (long_ago, long_ago))
+    (finding,) = findings(table)
+    assert (finding.rule, finding.owner) == ("lock_held", "a Hudi writer (its lock names nobody)")
+
+
+def test_a_lock_that_nobody_can_ask(golden: Golden) -> None:
+    provider = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
+    assert rules(golden("9", "mor_compacted").table, {"hoodie.write.lock.provider": provider}) == ["lock_unreadable"]
+
+
+@pytest.mark.parametrize(("version", "folder"), [("6", ".hoodie"), ("8", ".hoodie/timeline"), ("9", ".hoodie/timeline")])
+@pytest.mark.parametrize(
+    "name", ["20261120223342658_20xx.deltacommit", "zz20261120223342658_20261120223342659.commit", "2026112x.rollback.requested"]
+)
+def test_names_that_do_not_parse(golden: Golden, version: str, folder: str, name: str) -> None:
+    table = golden(version, "mor_compacted").table
+    (table / folder / name).write_bytes(b"{}")
+    (finding,) = findings(table)
+    assert (finding.rule, finding.path) == ("timeline_name", f"{folder}/{name}")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_drop_of_the_metadata_table_that_was_cut_off(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compacted").table
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text("\n".join(line for line in properties.read_text().splitlines() if not line.startswith("hoodie.table.metadata.partitions")))
+    (table / ".hoodie" / "metadata" / ".hoodie" / "hoodie.properties").unlink()
+    assert rules(table) == ["metadata_drop_unfinished"]
+    shutil.rmtree(table / ".hoodie" / "metadata")
+    assert rules(table) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_writers_in_another_zone(golden: Golden, version: str) -> None:
+    """The files' times are set to when their instants say they were made, in another zone."""
+    table = golden(version, "mor_compacted").table
+    context = context_of(table)
+    for instant in context.active.load():
+        path = table / context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
+        if path.exists():
+            made = parse_instant(instant.requested_time, "Asia/Kolkata").timestamp() + 0.3
+            os.utime(path, (made, made))
+    utc = {"airflow_hudi.timeline.zone": "UTC"}
+    (finding,) = [item for item in findings(table, utc) if item.rule == "timeline_zone"]
+    assert "+5.5 h" in finding.what
+    assert "timeline_zone" not in rules(table, {"airflow_hudi.timeline.zone": "Asia/Kolkata"})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("when", ["before the timeline begins", "after it began"])
+def test_a_base_file_that_landed_after_its_rollback(golden: Golden, version: str, when: str) -> None:
+    """Older than the timeline it is visible to readers, later it will be (facts 10.5)."""
+    table = golden(version, "archived_timeline_cow").table
+    context = context_of(table)
+    first = min(context.active.load().commits().requested_times)
+    archived = sorted(context.history().timeline().requested_times)
+    instant = str(int(archived[len(archived) // 2] if when.startswith("before") else first) + 1)
+    (whole, *_) = table.glob("*/*.parquet")
+    late = whole.with_name(f"late-0_0-0-0_{instant}.parquet")
+    shutil.copy(whole, late)
+    (finding,) = findings(table)
+    expected = "orphan_visible" if when.startswith("before") else "orphan_hidden"
+    assert (finding.rule, finding.instant, finding.path) == (expected, instant, late.relative_to(table).as_posix())
+    assert findings(table, files=False) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_that_cannot_be_read_is_a_finding(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compaction_requested").table
+    active = context_of(table).active
+    (pending,) = active.load().pending_compactions()
+    path = table / active.path(pending.requested_time, pending.action, State.REQUESTED)
+    path.write_bytes(b"no plan")
+    (finding,) = findings(table)
+    assert (finding.rule, finding.instant) == ("unreadable_plan", pending.requested_time)
+    assert "not an Avro container" in finding.what
+
+
+def test_a_claim_that_cannot_be_read_is_a_finding(golden: Golden) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    (pending,) = context_of(table).active.load().pending_compactions()
+    claim = table / CLAIMS / pending.requested_time / "000001.json"
+    claim.parent.mkdir(parents=True)
+    claim.write_bytes(b"no claim")
+    (finding,) = findings(table)
+    assert (finding.rule, finding.instant) == ("unreadable_plan", pending.requested_time)
+    assert "the claim is not JSON" in finding.what
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_writer_that_is_alive_and_seems_eager(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compacted").table
+    active = context_of(table).active
+    instant = context_of(table).new_instant(active.load())
+    active.create_requested(instant, Action.DELTA_COMMIT)
+    active.to_inflight(instant, Action.DELTA_COMMIT)
+    found = {finding.rule: finding for finding in findings(table)}
+    assert {"failed_writes_policy", "lock_provider"} <= set(found)
+    assert "stuck_instant" not in found
+    assert instant in found["lock_provider"].what
+    heartbeat = table / ".hoodie" / ".heartbeat" / instant
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.write_bytes(b"")
+    assert "failed_writes_policy" not in rules(table)

@@ -1,0 +1,203 @@
+"""Each rule of the doctor on facts, with the facts beside them that must stay silent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hudi_core.services.doctor.facts import ClockFacts, DoctorFacts, LockFacts, OrphanFacts, PendingFacts, StoreFacts, Wheel
+from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.rules import diagnose
+from hudi_core.services.doctor.writer_rules import writer_options
+from hudi_core.timeline.instant import Action, Instant, State
+
+T = "20261120223342658"
+ZOOKEEPER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+CLOCK = ClockFacts("UTC", "UTC", "UTC", 0.2, (-0.1, -0.2, -0.1), -5.0, -5.0, T)
+HEALTHY = DoctorFacts("/data/t", {}, 3600.0, CLOCK, LockFacts(None, ".hoodie/lock"), StoreFacts("file", True, True))
+
+
+def pending(action: str = Action.COMMIT, state: State = State.INFLIGHT, **facts: Any) -> PendingFacts:
+    return PendingFacts(Instant(T, action, state, None, action), **{"kind": "write", "age": 7200.0, **facts})
+
+
+def found(**facts: Any) -> list[Finding]:
+    return diagnose(replace(HEALTHY, **facts))
+
+
+def rules(**facts: Any) -> list[str]:
+    return [finding.rule for finding in found(**facts)]
+
+
+def test_a_healthy_table_has_no_finding() -> None:
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        (pending(), ["stuck_instant"]),
+        (pending(age=3000.0), []),
+        (pending(age=None), ["stuck_instant"]),
+        (pending(alive=True), []),
+        (pending(age=5.0, owner="process 1 on h"), ["stuck_instant"]),
+        (pending(age=5.0, owner="process 1 on h", alive=True), []),
+        (pending(Action.COMPACTION, State.REQUESTED, kind="compaction", age=5.0, owner="process 1 on h"), []),
+        (pending(problem="the plan is not Avro"), ["unreadable_plan"]),
+    ],
+)
+def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
+    assert rules(pending=(item,)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "way_out"),
+    [
+        ("write", f"hudictl rollback /data/t --instant {T}"),
+        (Action.ROLLBACK, f"hudictl rollback /data/t --instant {T}"),
+        (Action.RESTORE, f"hudictl restore /data/t --instant {T}"),
+        (Action.SAVEPOINT, f"hudictl savepoint delete /data/t --instant {T}"),
+        ("compaction", f"hudictl run compaction /data/t --instant {T}; or drop it: hudictl unschedule /data/t {T}"),
+        ("clean", f"hudictl run clean /data/t --instant {T}"),
+        ("indexing", "DROP INDEX"),
+    ],
+)
+def test_a_stuck_instant_says_who_had_it_what_waits_and_the_way_out(kind: str, way_out: str) -> None:
+    (finding,) = found(pending=(pending(kind=kind, owner="nightly (process 7 on h)", blocks=("archival of later instants",)),))
+    assert (finding.instant, finding.age_seconds, finding.owner, finding.blocks) == (
+        T,
+        7200.0,
+        "nightly (process 7 on h)",
+        ("archival of later instants",),
+    )
+    assert "nightly (process 7 on h)" in finding.what
+    assert "2 hours" in finding.what
+    assert way_out in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("lock", "expected"),
+    [
+        (LockFacts(None, "l", "process 7 on h", 5.0, left_behind=True, how_to_break="delete l"), "lock_left_behind"),
+        (LockFacts(None, "l", "a Hudi writer", 7200.0, how_to_break="delete l"), "lock_held"),
+        (LockFacts(ZOOKEEPER, "zk", problem="no answer", how_to_break="check the url"), "lock_unreadable"),
+    ],
+)
+def test_a_lock_that_stands_in_the_way(lock: LockFacts, expected: str) -> None:
+    (finding,) = found(lock=lock)
+    assert (finding.rule, finding.path, finding.owner) == (expected, lock.name, lock.holder)
+    assert str(lock.how_to_break) in finding.fix
+
+
+def test_a_lock_in_use_is_no_finding() -> None:
+    assert rules(lock=LockFacts(None, "l", "process 7 on h", 5.0, how_to_break="delete l")) == []
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [
+        ((7199.9, 7199.8, 7199.9), ["timeline_zone"]),
+        ((-12600.1, -12600.2, -12600.5), ["timeline_zone"]),
+        ((-0.1, 7199.8, 7199.9), ["mixed_zones"]),
+        ((7199.9, 7199.8), []),
+        ((7199.9, 7199.8, 400.0), []),
+        ((-15 * 3600.0,) * 3, []),
+    ],
+)
+def test_zones(offsets: tuple[float, ...], expected: list[str]) -> None:
+    assert rules(clock=replace(CLOCK, offsets=offsets)) == expected
+
+
+def test_the_zone_finding_names_hours_and_the_option() -> None:
+    (finding,) = found(clock=replace(CLOCK, offsets=(7199.9,) * 3))
+    assert "+2 h" in finding.what
+    assert "airflow_hudi.timeline.zone" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        (replace(CLOCK, storage_ahead=3.0), ["clock_skew"]),
+        (replace(CLOCK, storage_ahead=0.1), []),
+        (replace(CLOCK, offsets=(-0.1, 4.0, -0.1)), ["clock_skew"]),
+        (replace(CLOCK, offsets=(-0.1, 1.9, -0.1)), []),
+        (replace(CLOCK, newest_ahead=3600.0), ["instant_ahead"]),
+        (replace(CLOCK, newest_ahead=None, newest=None, storage_ahead=None, offsets=()), []),
+    ],
+)
+def test_clocks(clock: ClockFacts, expected: list[str]) -> None:
+    assert rules(clock=clock) == expected
+
+
+def test_skew_names_the_milliseconds_to_wait_for() -> None:
+    (finding,) = found(clock=replace(CLOCK, storage_ahead=3.0))
+    assert "hoodie.time.generator.max_expected_clock_skew_ms to 3001" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"options": {"hoodie.cleaner.policy.failed.writes": "EAGER"}}, ["failed_writes_policy"]),
+        ({"options": {"hoodie.clean.failed.writes.policy": "LAZY"}}, []),
+        ({"eager": (T,)}, ["failed_writes_policy"]),
+        ({"other_writers": ("x has a heartbeat",)}, ["lock_provider"]),
+        ({"other_writers": ("x has a heartbeat",), "lock": LockFacts(IN_PROCESS, "l")}, ["lock_provider"]),
+        ({"other_writers": ("x has a heartbeat",), "lock": LockFacts(ZOOKEEPER, "zk")}, []),
+        ({"options": {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}, "lock": LockFacts(ZOOKEEPER, "zk")}, ["concurrency_mode"]),
+        ({"options": {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}, "lock": LockFacts(ZOOKEEPER, "zk")}, []),
+    ],
+)
+def test_writers(facts: dict[str, Any], expected: list[str]) -> None:
+    assert rules(**facts) == expected
+
+
+def test_the_options_that_every_writer_needs() -> None:
+    options = {option.name: option for option in writer_options(HEALTHY)}
+    assert {name: option.value for name, option in options.items()} == {
+        "hoodie.cleaner.policy.failed.writes": "LAZY",
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    }
+    assert all(option.now is None for option in options.values())
+
+
+def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
+    given = {"hoodie.write.lock.provider": ZOOKEEPER, "hoodie.write.lock.zookeeper.url": "zk:2181", "hoodie.write.concurrency.mode": "SINGLE_WRITER"}
+    options = {option.name: option for option in writer_options(replace(HEALTHY, options=given, lock=LockFacts(ZOOKEEPER, "zk")))}
+    assert (options["hoodie.write.lock.provider"].value, options["hoodie.write.lock.zookeeper.url"].value) == (ZOOKEEPER, "zk:2181")
+    assert (options["hoodie.write.concurrency.mode"].value, options["hoodie.write.concurrency.mode"].now) == (
+        "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "SINGLE_WRITER",
+    )
+    on_s3 = {option.name: option.value for option in writer_options(replace(HEALTHY, store=StoreFacts("s3", True, True)))}
+    assert on_s3["hoodie.write.lock.provider"] == ZOOKEEPER
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"store": StoreFacts("s3", True, True)}, [("store_unproven", "info")]),
+        ({"store": StoreFacts("gs", False, False)}, [("store_not_atomic", "error")]),
+        ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", None),)}, [("missing_wheel", "error")]),
+        ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", "2025.7"),)}, []),
+        ({"metadata_drop_unfinished": True}, [("metadata_drop_unfinished", "warning")]),
+        ({"strange_names": (".hoodie/T_20xx.deltacommit",)}, [("timeline_name", "error")]),
+        ({"orphans": OrphanFacts(True, visible={T: ("p/a", "p/b")})}, [("orphan_visible", "error")]),
+        ({"orphans": OrphanFacts(True, hidden={T: ("p/a",)})}, [("orphan_hidden", "warning")]),
+    ],
+)
+def test_what_else_is_found(facts: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert [(finding.rule, finding.severity) for finding in found(**facts)] == expected
+
+
+def test_the_worst_comes_first() -> None:
+    severities = [item.severity for item in found(store=StoreFacts("s3", True, True), pending=(pending(),), orphans=OrphanFacts(True, {T: ("p/a",)}))]
+    assert severities == ["error", "warning", "info"]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(3.0, "3 s"), (119.0, "119 s"), (600.0, "10 minutes"), (7200.0, "2 hours"), (864000.0, "10 days")])
+def test_ages_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
