@@ -35,7 +35,7 @@ test-fast: $(VENV)/.done ## the tests that need no Spark and no Airflow
 
 soak: $(VENV)/.done ## 200,000 damaged inputs a codec, locks raced on versitygw, and the demo judged by real Hudi; stores results as JSON
 	@$(BIN)/python -m benchmarks.fuzz
-	@AIRFLOW_HUDI_S3_SERVER=versitygw $(BIN)/python -m pytest -q tests/contract/test_locks.py tests/contract/test_lock_races.py tests/contract/test_completion_races.py
+	@AIRFLOW_HUDI_S3_SERVER=versitygw $(BIN)/python -m pytest -q tests/contract/test_locks.py tests/contract/test_lock_races.py tests/contract/test_probe_store.py tests/contract/test_completion_races.py
 	@$(BIN)/python -m benchmarks.soak
 
 lint: $(VENV)/.done ## ruff, mypy --strict, import-linter

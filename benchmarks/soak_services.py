@@ -33,6 +33,7 @@ from hudi_core.errors import ConflictError, LockError
 from hudi_core.request.model import RunRequest
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
+from hudi_core.timeline.instant import Action
 from tests.consistency import pending_instants, read_rows
 from tests.contract.zookeeper_server import zookeeper_server
 from tests.interop.changes import user_columns, write_parquet
@@ -44,9 +45,11 @@ SECONDS = 600
 PROVIDERS = "org.apache.hudi.client.transaction.lock."
 LOCKS = ("filesystem", "zookeeper")
 KEYS, BATCH = 200, 20
-"""Rows of the first insert; rows that each later write changes, and half as many new ones."""
+"""Rows of the first insert; rows that each later write changes, and half as many new ones where it has new ones."""
 ATTEMPTS = 10
-SERVICES = ("compaction", "clean", "archive", "rollback")
+NEEDED = ("compaction", "clean", "archive")
+SERVICES = (*NEEDED, "rollback")
+"""A clean rolls failed writes back first, so the last one may find nothing to do."""
 BEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000", "hoodie.client.heartbeat.tolerable.misses": "4"}
 BEAT_EXPIRED_SECONDS = 23
 CONCURRENT = {
@@ -61,8 +64,8 @@ WRITER = {
     "hoodie.archive.automatic": "false",
     "hoodie.compact.inline": "false",
 }
-PLAN_EVERY = 3
-"""Writes after which real Hudi plans a compaction, for us to run."""
+PLAN_EVERY, INSERT_EVERY = 3, 4
+"""Writes after which real Hudi plans a compaction, for us to run; writes of which one has new rows, that go to base files, not to logs."""
 OURS = {"hoodie.cleaner.commits.retained": "3", "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "8"}
 
 
@@ -146,7 +149,8 @@ class Writer:
     def _next_rows(self) -> pa.Table:
         known = len(self.acknowledged)
         changed = [f"key-{(self.writes * BATCH + number) % known:06d}" for number in range(BATCH)]
-        return self._rows([*changed, *(f"key-{known + number:06d}" for number in range(BATCH // 2))])
+        fresh = BATCH // 2 if self.writes % INSERT_EVERY == 0 else 0
+        return self._rows([*changed, *(f"key-{known + number:06d}" for number in range(fresh))])
 
     def _write(self, rows: pa.Table) -> None:
         parquet = write_parquet(rows, self.scratch, "rows")
@@ -233,8 +237,8 @@ def soak(lock: str, seconds: float, scratch: Path) -> dict[str, Any]:
         killed = beside(writer, services, seconds)
         finish(services)
         verdict = judge(writer, base)
-    idle = [name for name in SERVICES if not services.done[name]]
-    if idle or not killed:
+    idle = [name for name in NEEDED if not services.done[name]]
+    if idle or not killed or not verdict["rolled_back"]:
         raise RuntimeError(f"nothing was proven of {idle or 'a killed writer'} in {seconds} s: run it for longer")
     return {
         "lock": lock,
@@ -292,13 +296,9 @@ def judge(writer: Writer, base: Path) -> dict[str, Any]:
     wrong = writer.hudi.ask("validate_metadata", base=str(base))["wrong"]
     if wrong:
         raise RuntimeError(f"real Hudi finds the metadata table wrong: {wrong[:5]}")
-    return {"rows": expected.num_rows, "left_pending": 0, "files": len(stored), "archived": archived(base)}
-
-
-def archived(base: Path) -> int:
-    """How many instants the archive holds."""
-    table = HudiTable.open(str(base))
-    return len(list(table.timeline(archived=True))) - len(list(table.timeline()))
+    active, whole = (list(HudiTable.open(str(base)).timeline(archived=archived)) for archived in (False, True))
+    rolled_back = sum(item.action == Action.ROLLBACK for item in whole)
+    return {"rows": expected.num_rows, "left_pending": 0, "files": len(stored), "archived": len(whole) - len(active), "rolled_back": rolled_back}
 
 
 def run(seconds: float, locks: tuple[str, ...] = LOCKS) -> list[dict[str, Any]]:
