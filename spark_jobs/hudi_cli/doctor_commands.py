@@ -15,6 +15,8 @@ from hudi_core.request.options_file import merge_storage_options
 from hudi_core.storage.probe import probe
 from hudi_core.storage.registry import open_storage
 
+_WIDTH = 120
+"""Columns at most: a table of four short texts is harder to read across a wide screen, or a log."""
 _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -61,7 +63,7 @@ def probe_store(
 
 def _print_doctor(console: Console, document: Json) -> None:
     findings = document["findings"]
-    console.print(f"[bold]{escape(document['name'])}[/]: {len(findings)} findings", highlight=False)
+    console.print(f"[bold]{escape(document['name'])}[/]: {_count(len(findings))}", highlight=False)
     for finding in findings:
         style = _STYLE[finding["severity"]]
         console.print(f"[{style}]{finding['severity']}[/] [bold]{finding['rule']}[/] {escape(finding['what'])}", highlight=False, soft_wrap=True)
@@ -73,7 +75,7 @@ def _print_doctor(console: Console, document: Json) -> None:
         options.add_column(heading, overflow="fold")
     for row in document["writer_options"]:
         options.add_row(escape(row["name"]), escape(row["value"]), escape(row["now"] or "not known"), escape(row["why"]))
-    console.print(options)
+    console.print(options, width=min(console.width, _WIDTH))
     held, clock = document["lock"], document["clock"]
     by = "free" if held["holder"] is None else f"held by {held['holder']} for {held['age']:.0f} s"
     console.print(f"lock {escape(held['name'])}: {escape('cannot be asked' if held['problem'] else by)}", highlight=False, soft_wrap=True)
@@ -81,6 +83,10 @@ def _print_doctor(console: Console, document: Json) -> None:
     for wheel in document["wheels"]:
         here = wheel["version"] or "[bold red]missing[/]"
         console.print(f"{wheel['side']}: {escape(wheel['name'])} {here}, {escape(wheel['why'])}", highlight=False)
+
+
+def _count(findings: int) -> str:
+    return f"{findings} finding{'' if findings == 1 else 's'}"
 
 
 def _print_probe(console: Console, document: Json) -> None:

@@ -54,15 +54,17 @@ def rollback(output: Output, /, table: str, instant: str | None, option: tuple[s
 
 @click.command()
 @common
-@click.option("--instant", required=True, help="The savepoint or instant to go back to.")
+@click.option("--instant", help="The savepoint or instant to go back to; with --dry-run it may be left out.")
 @_option
 @_dry_run
 @click.pass_obj
-def restore(output: Output, /, table: str, instant: str, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+def restore(output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
     """Take the table back to an earlier commit.
 
     All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
     """
+    if instant is None and not dry_run:
+        raise click.UsageError("Missing option '--instant'; --dry-run without it lists the commits that the table can be restored to.")
     _perform(output, table, option, where, verb="restore", instant=instant, dry_run=dry_run)
 
 

@@ -57,6 +57,10 @@ def _undone(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
     if document["reason"] is not None:
         yield f"nothing to do: {escape(document['reason'])}"
         return
+    if document["target"] is None:
+        if not document["restorable"]:
+            yield "the timeline holds no completed commit to go back to"
+        return
     done = {"rollback": "rolled back", "restore": "restored to"}[verb]
     would = {"rollback": "would roll back", "restore": "would restore to"}[verb]
     by = "" if document["instant"] is None else f" as {verb} [bold]{document['instant']}[/]"

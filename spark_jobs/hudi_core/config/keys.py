@@ -61,11 +61,19 @@ def boolean(value: str) -> bool:
     return lowered == "true"
 
 
+def _read(parse: Callable[[str], T_co], value: str, kind: str) -> T_co:
+    """Says in words what Python's own message does not."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise ValueError(f"not {kind}") from error
+
+
 def whole_number(low: int, high: int) -> Callable[[str], int]:
     """Reads an integer within bounds, both inclusive."""
 
     def parse(value: str) -> int:
-        number = int(value)
+        number = _read(int, value, "a whole number")
         if not low <= number <= high:
             raise ValueError(f"not between {low} and {high}")
         return number
@@ -77,7 +85,7 @@ def real_number(low: float, high: float) -> Callable[[str], float]:
     """Reads a number strictly between two bounds."""
 
     def parse(value: str) -> float:
-        number = float(value)
+        number = _read(float, value, "a number")
         if not low < number < high:
             raise ValueError(f"not between {low} and {high}")
         return number

@@ -32,7 +32,7 @@ class TableVersion:
     """The property that names the ordering column."""
     written_by: str
     serviced: bool
-    """Whether this release runs table services on it; it reads all of them."""
+    """Whether this release rewrites rows on it, as a compaction does; it reads all of them, and runs the services that rewrite none."""
     unified_reader: bool = True
     """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader): log blocks newer than the query are passed over (else the
     scan ends there), and partition columns keep their place in the schema."""
@@ -130,11 +130,11 @@ def require_supported(version: int, layout: int, path: str) -> TableVersion:
 
 
 def require_serviced(version: TableVersion, path: str) -> None:
-    """Raises UnsupportedVersionError, naming `path`, where this release runs no table services."""
+    """Raises UnsupportedVersionError, naming `path`, where this release runs no compaction."""
     if not version.serviced:
         numbers = ", ".join(str(known.number) for known in SUPPORTED if known.serviced)
         raise UnsupportedVersionError(
-            f"table version {version.number}, as written by {version.written_by}, is read but not serviced by this release",
+            f"compaction is not run on table version {version.number}, as written by {version.written_by}, by this release",
             path=path,
-            remedy=f"table services run on table version {numbers}; write the table with hoodie.write.table.version=6, or use Hudi's own services",
+            remedy=f"compaction runs on table version {numbers}; here use Hudi's own, or drop the plan with `hudictl unschedule TABLE INSTANT`",
         )

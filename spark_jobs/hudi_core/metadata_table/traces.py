@@ -10,7 +10,7 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.query import Timeline
 
-_REBUILD = "drop the metadata table and let Hudi's writer rebuild it, then run the instant again"
+_REBUILD = "drop the metadata table and let Hudi's writer rebuild it, then roll the instant back again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def check_not_merged(own: OwnTimeline, timeline: Timeline, failed: str) -> None:
         if merges and other.requested_time >= written:
             verb = "was compacted" if other.is_completed else "is about to be compacted"
             raise TimelineError(
-                f"the metadata table {verb} at {other.requested_time}, after the failed instant {failed}",
+                f"the metadata table {verb} at {other.requested_time}, after instant {failed}: it cannot be taken out any more",
                 path=own.active.path_of(other),
                 remedy=_REBUILD,
             )

@@ -41,7 +41,7 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
             raise ConfigError(
                 f"the clean {clean.requested_time} may have removed what the table held as of {instant}: it keeps {retained} and later",
                 path=context.active.path_of(clean),
-                remedy=f"read as of {retained} or later; a savepoint or a longer retention of the cleaner keeps more",
+                remedy=f"read as of {retained} or later; {_way_back(timeline, instant)}",
             )
         return
     first = timeline.commits().first()
@@ -51,3 +51,11 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
             path=context.active.folder,
             remedy=f"read as of {first.requested_time} or later",
         )
+
+
+def _way_back(timeline: Timeline, instant: str) -> str:
+    """What helps beside reading later. A savepoint keeps the files, but Hudi and we ask for what cleans retain alone."""
+    read = max((commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None)
+    if read is not None and read in timeline.completed().of_actions(Action.SAVEPOINT).requested_times:
+        return f"commit {read} is savepointed: `hudictl restore TABLE --instant {read}` takes the table back to it"
+    return "a longer retention of the cleaner keeps more from now on"

@@ -42,10 +42,10 @@ class RunRequest:
     """One call of a table service, or of another verb on a table's timeline.
 
     `verb` is what hudictl calls it. With `run`, `instant` runs that instant, `all_pending` every pending one; without both the oldest pending
-    one is run. With the others `instant` is what is rolled back, restored to, kept, given up or taken over. `owner` says who asks, for
-    those who find the instant claimed. `options` are Hudi's names, `storage_options` those of the storage; secrets are refused in both
-    and come from the environment or the JSON file `storage_options_file` on the driver. `metadata` says whether the metadata table is
-    read: auto, on or off.
+    one is run. With the others `instant` is what is rolled back, restored to, kept, given up or taken over; a dry run
+    of `restore` without one lists what can be restored. `owner` says who asks, for those who find the instant claimed. `options` are Hudi's
+    names, `storage_options` those of the storage; secrets are refused in both and come from the environment or the JSON file
+    `storage_options_file` on the driver. `metadata` says whether the metadata table is read: auto, on or off.
     """
 
     table: str
@@ -78,7 +78,7 @@ class RunRequest:
             raise ConfigError(f"{_WHAT}: table is empty")
         if self.verb not in VERBS:
             raise ConfigError(f"{_WHAT}: unknown verb {self.verb!r}", remedy=f"this release knows: {', '.join(sorted(VERBS))}")
-        if self.instant is None and self.verb in _NEED_INSTANT:
+        if self.instant is None and self.verb in _NEED_INSTANT and not (self.verb == "restore" and self.dry_run):
             raise ConfigError(f"{_WHAT}: {self.verb} needs an instant")
         if self.dry_run and self.verb == "run":
             raise ConfigError(f"{_WHAT}: a run cannot be a dry run", remedy="schedule with dry_run instead")
@@ -91,7 +91,7 @@ class RunRequest:
         if self.instant is not None and self.schedule:
             raise ConfigError(f"{_WHAT}: instant and schedule exclude each other")
         if self.instant is not None and not (self.instant.isascii() and self.instant.isdigit() and len(self.instant) <= 32):
-            raise ConfigError(f"{_WHAT}: {self.instant!r} is not an instant time", remedy="give the digits of the instant's file name")
+            raise ConfigError(f"{self.instant!r} is not an instant time", remedy="give the digits of the instant's file name")
         if _RESULT_NAME.fullmatch(self.result_name) is None:
             raise ConfigError(f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _")
         if self.max_minutes is not None and self.max_minutes < 1:

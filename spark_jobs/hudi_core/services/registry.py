@@ -9,7 +9,7 @@ from hudi_core.services.archive.service import ArchiveService
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.compaction.service import CompactionService
 from hudi_core.services.rollback.service import RollbackService
-from hudi_core.services.service import ImmediateService, Service
+from hudi_core.services.service import ImmediateService, SchedulingService, Service
 
 _SERVICES: dict[str, Service | ImmediateService] = {
     service.name: service for service in (ArchiveService(), CleanService(), CompactionService(), RollbackService())
@@ -25,3 +25,13 @@ def service_of(name: str, config: TableConfig) -> Service | ImmediateService:
     if name in _REWRITES_ROWS:
         require_serviced(config.features, config.path)
     return service
+
+
+def is_run_on(name: str, config: TableConfig) -> bool:
+    """Whether this release has the service called `name` and runs it on the table's version."""
+    return name in _SERVICES and (config.features.serviced or name not in _REWRITES_ROWS)
+
+
+def is_planned_here(name: str) -> bool:
+    """Whether this release plans instants of the service called `name`."""
+    return isinstance(_SERVICES.get(name), SchedulingService)

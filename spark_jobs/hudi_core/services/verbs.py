@@ -6,6 +6,8 @@ from hudi_core.model.engine import Engine
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.registry import service_of
+from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.result import RestoreResult
 from hudi_core.services.restore.run import restore
 from hudi_core.services.rollback.run import rollback
 from hudi_core.services.runner import Progress, ServiceRunner, planner_of
@@ -29,6 +31,8 @@ def perform(context: TableContext, request: RunRequest, engine: Engine, owner: O
             return RunResult(document=rollback(context, instant, owner, dry_run=request.dry_run).to_dict())
         case "restore" if instant is not None:
             return RunResult(document=restore(context, instant, owner, dry_run=request.dry_run).to_dict())
+        case "restore" if request.dry_run:
+            return RunResult(document=RestoreResult(None, None, restorable=tuple(restorable_instants(context))).to_dict())
         case "savepoint_create":
             return RunResult(document=savepoint_create(context, instant, owner, comment=request.comment).to_dict())
         case "savepoint_delete" if instant is not None:

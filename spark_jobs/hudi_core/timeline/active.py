@@ -258,7 +258,7 @@ class ActiveTimeline:
         try:
             self._storage.stat(path)
         except StorageNotFoundError as error:
-            raise TimelineError(message, path=path, remedy="list the instants with `hudictl timeline`") from error
+            raise TimelineError(message, path=path, remedy="list the instants with `hudictl timeline TABLE`") from error
 
     def _refuse_completed(self, requested_time: str, action: str) -> None:
         for path in self.completed_paths(requested_time, action):

@@ -150,7 +150,9 @@ class Timeline:
         """As find; raises TimelineError when there is none."""
         instant = self.find(requested_time, action)
         if instant is None:
-            raise TimelineError(f"the timeline holds no {action} at instant {requested_time}", remedy="list the instants with `hudictl timeline`")
+            raise TimelineError(
+                f"the timeline holds no {action} at instant {requested_time}", remedy="list the instants with `hudictl timeline TABLE`"
+            )
         return instant
 
     def contains(self, requested_time: str) -> bool:

@@ -23,7 +23,7 @@ from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, Stora
 from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction import held
-from hudi_core.transaction.decision import Decision, close, decide, decision_path, withdraw
+from hudi_core.transaction.decision import Decision, close, decide, decision_path, find_decision, withdraw
 from hudi_core.transaction.heartbeat import Heartbeat
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.storage_clock import storage_time
@@ -204,6 +204,20 @@ def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRec
     folder = join(base, f"{CLAIMS}/{instant}")
     epochs = _epochs(storage.list_files(folder))
     return _read(storage, folder, epochs[-1]) if epochs else None
+
+
+def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
+    """Whether a takeover would change nothing: no claim was ever made or the last owner let go, no decision is left to carry out, and
+    neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before that one tell nothing."""
+    folder = join(base, f"{CLAIMS}/{instant}")
+    files = storage.list_files(folder)
+    epochs = _epochs(files)
+    names = {info.name for info in files}
+    if epochs and f"{epochs[-1]:06d}.released" not in names:
+        return False
+    if (epochs and f"{epochs[-1]:06d}.heartbeat" in names) or storage.exists(join(base, f"{HUDI_HEARTBEATS}/{instant}")):
+        return False
+    return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
 
 
 def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:

@@ -57,6 +57,12 @@ def close(storage: Storage, folder: str, epoch: int) -> Decision | None:
     return None
 
 
+def find_decision(storage: Storage, folder: str, epoch: int) -> Decision | None:
+    """The decision on record of an epoch; None when it is closed, or open still. Raises CorruptFileError naming the file."""
+    path = decision_path(folder, epoch)
+    return _decode(_read(storage, path), path) if storage.exists(path) else None
+
+
 def withdraw(storage: Storage, folder: str, epoch: int) -> None:
     """Turns a decision that can no longer be carried out into a closed epoch."""
     storage.write(decision_path(folder, epoch), _CLOSED)

@@ -48,8 +48,10 @@ def test_the_doctor_for_people(golden: Golden) -> None:
     table = golden("9", "failed_inflight_mor").table
     done = hudictl("doctor", table)
     assert (done.code, done.err) == (0, "")
-    for text in ("1 findings", "warning stuck_instant", "holds back: archival of later instants", "fix: ", "lock .hoodie/lock: free"):
+    for text in (": 1 finding\n", "warning stuck_instant", "holds back: archival of later instants", "fix: ", "lock .hoodie/lock: free"):
         assert text in done.out
+    options = done.out[done.out.index("Options that every writer") : done.out.index("lock .hoodie")]
+    assert max(map(len, options.splitlines())) <= 120
 
 
 def test_the_doctor_takes_the_options_of_the_writers(golden: Golden) -> None:

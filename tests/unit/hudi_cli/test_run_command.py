@@ -36,7 +36,9 @@ def test_nothing_to_do_is_no_error(golden: Golden) -> None:
     before = names(table)
     done = hudictl("run", "compaction", table, "--json")
     assert (done.code, done.document) == (0, {"instants": []})
-    assert "nothing to do" in hudictl("run", "compaction", table, "--all-pending").out
+    assert "nothing to do: no compaction is pending on mor_basic; this release plans none" in hudictl("run", "compaction", table, "--all-pending").out
+    for engine in ("spark", "local"):
+        assert "nothing to do: no clean is pending on mor_basic; --schedule plans one" in hudictl("run", "clean", table, "--engine", engine).out
     assert names(table) == before
 
 

@@ -89,6 +89,22 @@ def test_a_table_goes_back_to_a_savepoint(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_what_can_be_restored_is_listed_without_an_instant(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    before = names(table)
+    listed = hudictl("restore", table, "--dry-run", "--json").document
+    assert (listed["instant"], listed["target"], listed["reason"], listed["removed"]["files"]) == (None, None, None, 0)
+    target = listed["restorable"][-1]["instant"]
+    assert listed["restorable"] == hudictl("restore", table, "--instant", target, "--dry-run", "--json").document["restorable"]
+    people = hudictl("restore", table, "--dry-run")
+    assert (people.code, target in people.out, "would restore" in people.out) == (0, True, False)
+    refused = hudictl("restore", table, "--instant", "123", "--json").error
+    assert "hudictl restore TABLE --dry-run" in refused["remedy"]
+    assert hudictl("restore", table, "--instant", "abc", "--json").error["message"] == "'abc' is not an instant time"
+    assert names(table) == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_plan_is_dropped(golden: Golden, version: str) -> None:
     table = golden(version, "clustering_requested_cow").table
     (plan,) = instants(table, "requested")
@@ -114,7 +130,8 @@ def test_a_dead_attempt_is_taken_over(golden: Golden, version: str) -> None:
     done = hudictl("takeover", table, instant)
     assert done.code == 0, done.err
     assert f"compaction {instant} is free and requested" in done.out
-    assert f"next: hudictl run compaction TABLE --instant {instant}" in done.out
+    assert (f"next: hudictl run compaction TABLE --instant {instant}" in done.out) == (version == "6")
+    assert (f"hudictl unschedule TABLE {instant}" in done.out) == (version != "6")
     assert [item["requested_time"] for item in instants(table, "requested", "--action", "compaction")] == [instant]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from hudi_core.model.names import parse_data_file
 from hudi_core.services.clean.partitions import stored_data_files
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.clean_plans import CleanPlan
@@ -29,6 +30,12 @@ def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> fr
 
 def _drop(storage: Storage, partition: str) -> bool:
     if stored_data_files(storage, partition) or storage.list_folders(partition):
+        log.warning("partition %s is in use again and was left", partition)
+        return False
+    for info in storage.list_files(partition):  # by name: a file that a writer creates meanwhile must not go with the folder
+        if parse_data_file(info.name) is None:
+            storage.delete(info.path)
+    if storage.list_names(partition):
         log.warning("partition %s is in use again and was left", partition)
         return False
     storage.delete_folder(partition)

@@ -117,10 +117,18 @@ class CleanRun:
             deleted={partition: frozenset(names) for partition, names in plan.files.items()}, dropped_partitions=gone & plan.files.keys()
         )
         content = encode_clean_metadata(self._metadata(plan, gone, int((time.monotonic() - started) * 1000)))
-        publish = None if publisher is None else partial(publisher.publish_deletes, self._instant, changes)
+        publish = partial(self._publish, publisher, changes, gone)
         context.completer(held, self._owner).complete(self._instant, Action.CLEAN, content, publish=publish)
         log.info("clean %s completed: %d files deleted now, %d planned", self._instant, deleted, plan.file_count)
         return deleted
+
+    def _publish(self, publisher: MetadataPublisher | None, changes: FileChanges, gone: frozenset[str]) -> None:
+        """Under the lock. A partition that a writer has made again since it was dropped must not go from the metadata table."""
+        for partition in sorted(gone):
+            if self._context.storage.list_names(partition):
+                raise ConflictError(f"partition {partition} is in use again since it was dropped", path=partition, remedy="run the clean again")
+        if publisher is not None:
+            publisher.publish_deletes(self._instant, changes)
 
     def _drop_partitions(self, plan: CleanPlan, held: Claim) -> frozenset[str]:
         if not plan.dropped_partitions:

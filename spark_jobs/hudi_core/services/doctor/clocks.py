@@ -41,19 +41,20 @@ def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, f
     drawn = [item for item in timeline if item.action != Action.SAVEPOINT]
     for instant in drawn[-SAMPLES:]:
         path = context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
-        moment = _moment(instant.requested_time, zone)
+        moment = moment_of(instant.requested_time, zone)
         if path in modified and moment is not None:
             yield moment - modified[path]
 
 
 def _moments(instant: Instant, zone: str) -> Iterator[tuple[float, str]]:
     for time in (instant.requested_time, instant.completion_time):
-        moment = None if time is None else _moment(time, zone)
+        moment = None if time is None else moment_of(time, zone)
         if time is not None and moment is not None:
             yield moment, time
 
 
-def _moment(time: str, zone: str) -> float | None:
+def moment_of(time: str, zone: str) -> float | None:
+    """Seconds since the epoch; None for an instant that is no date."""
     try:
         return parse_instant(time, zone).timestamp()
     except (TimelineError, OverflowError):

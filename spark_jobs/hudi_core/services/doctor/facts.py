@@ -11,7 +11,8 @@ from hudi_core.timeline.instant import Instant
 
 @dataclass(frozen=True, slots=True)
 class PendingFacts:
-    """A pending instant. `kind` as stuck.pending_plan has it; `age` since its state's file was made, None when that is gone.
+    """A pending instant. `kind` as stuck.pending_plan has it; `age` is the younger of its state's file and of its instant,
+    None when that file is gone.
 
     `owner` is who claimed it, in words; `alive`: its owner or its writer may be at work. `problem` says why its plan cannot be read.
     """
@@ -23,6 +24,8 @@ class PendingFacts:
     alive: bool = False
     blocks: tuple[str, ...] = ()
     problem: str | None = None
+    runs_here: bool = True
+    """Whether this release runs its service on this table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,20 @@ class OrphanFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ListingFacts:
+    """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many there are.
+
+    `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed. `problem`: the list cannot be read.
+    """
+
+    missing: tuple[str, ...] = ()
+    missing_count: int = 0
+    unlisted: tuple[str, ...] = ()
+    unlisted_count: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DoctorFacts:
     """Everything that the rules judge. `options` are this run's over the table's properties; `eager` are pending writes without a heartbeat."""
 
@@ -108,3 +125,4 @@ class DoctorFacts:
     """Paths in the timeline's folder that look like a timeline file's and are none."""
     metadata_drop_unfinished: bool = False
     orphans: OrphanFacts = OrphanFacts()
+    listings: ListingFacts = ListingFacts()

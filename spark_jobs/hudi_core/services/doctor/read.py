@@ -9,16 +9,19 @@ from typing import Final
 
 from hudi_core.config.doctor_config import STUCK_MINUTES
 from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.timeline_zone import timeline_zone
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
 from hudi_core.metadata_table.drop import is_drop_unfinished
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.clocks import read_clocks
-from hudi_core.services.doctor.facts import DoctorFacts, OrphanFacts, PendingFacts, StoreFacts
+from hudi_core.services.doctor.clocks import moment_of, read_clocks
+from hudi_core.services.doctor.facts import DoctorFacts, ListingFacts, OrphanFacts, PendingFacts, StoreFacts
+from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
+from hudi_core.services.registry import is_run_on
 from hudi_core.services.rollback.failed import pending_rollbacks
 from hudi_core.services.stuck.pending_plan import find_pending, unblocked_by
 from hudi_core.storage.options import scheme_of
@@ -57,6 +60,7 @@ def read_facts(context: TableContext, *, files: bool = True, now: Callable[[], f
         strange_names=tuple(_strange(context)),
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
         orphans=find_orphans(context, timeline) if files else OrphanFacts(),
+        listings=compare_listings(context, timeline) if files else ListingFacts(),
     )
 
 
@@ -82,8 +86,7 @@ def _rollbacks(context: TableContext, timeline: Timeline) -> tuple[frozenset[str
 
 
 def _one(context: TableContext, timeline: Timeline, instant: Instant, modified: Mapping[str, float], heartbeats: Heartbeats) -> PendingFacts:
-    made = modified.get(context.active.path_of(instant))
-    age = None if made is None else max(0.0, heartbeats.now - made)
+    age = _age(context, instant, modified, heartbeats.now)
     owner, alive = None, False
     try:
         owner, alive = _owner(context, instant.requested_time, heartbeats)
@@ -91,7 +94,21 @@ def _one(context: TableContext, timeline: Timeline, instant: Instant, modified: 
         blocks = tuple(unblocked_by(context, timeline, plan)["work"])
     except (FormatError, StorageNotFoundError, ConflictError) as error:
         return PendingFacts(instant, instant.pending_action, age, owner, alive, problem=str(error))
-    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, None if plan.damaged is None else str(plan.damaged))
+    problem = None if plan.damaged is None else str(plan.damaged)
+    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, problem, is_run_on(plan.kind, context.config))
+
+
+def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:
+    """The younger of the file's and the instant's: files of a copy may bear any time, and an instant may be drawn long before its state.
+
+    An instant of the future tells no age: its zone or clock is another.
+    """
+    made = modified.get(context.active.path_of(instant))
+    if made is None:
+        return None
+    drawn = moment_of(instant.requested_time, timeline_zone(context.config, context.options))
+    ages = (now - moment for moment in (made, drawn) if moment is not None and moment <= now)
+    return min(ages, default=0.0)
 
 
 def _owner(context: TableContext, instant: str, heartbeats: Heartbeats) -> tuple[str | None, bool]:

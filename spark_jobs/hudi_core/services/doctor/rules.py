@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from hudi_core.services.doctor.clock_rules import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.facts import DoctorFacts, PendingFacts
 from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.listing_rules import listings
 from hudi_core.services.doctor.writer_rules import writers
+from hudi_core.services.stuck.advice import not_run_here
 from hudi_core.timeline.instant import Action, State
 
 _SHOWN = 5
@@ -28,7 +30,7 @@ def stuck_instants(facts: DoctorFacts) -> Iterator[Finding]:
                 "unreadable_plan",
                 "error",
                 f"the plan or claim of pending {instant.pending_action} {instant.requested_time} cannot be read: {item.problem}",
-                "restore the file from a copy; without one, `hudictl unschedule` drops a plan that nothing was done of",
+                f"restore the file from a copy; without one, drop the plan: hudictl unschedule {facts.uri} {instant.requested_time}",
                 instant.requested_time,
                 age_seconds=item.age,
                 owner=item.owner,
@@ -63,11 +65,15 @@ def _way_out(uri: str, item: PendingFacts) -> str:
     if item.kind in ("write", Action.ROLLBACK):
         return f"when its writer is dead: hudictl rollback {uri} --instant {instant}"
     if item.kind == Action.RESTORE:
-        return f"finish it: hudictl restore {uri} --instant {instant}"
+        return f"finish it: hudictl restore {uri} --instant T, T being the target that `hudictl show {uri} {instant}` tells"
     if item.kind == Action.SAVEPOINT:
         return f"give it up: hudictl savepoint delete {uri} --instant {instant}"
     if item.kind == "indexing":
         return "let Hudi finish it, or drop the index with Hudi's own DROP INDEX"
+    if not item.runs_here:
+        return not_run_here(item.kind, instant, uri)
+    if item.kind == "clean" and item.instant.state is State.INFLIGHT:
+        return f"finish it: hudictl run clean {uri} --instant {instant}"
     return f"hudictl run {item.kind} {uri} --instant {instant}; or drop it: hudictl unschedule {uri} {instant}"
 
 
@@ -181,6 +187,7 @@ def _files(paths: tuple[str, ...]) -> str:
 
 _RULES: tuple[Callable[[DoctorFacts], Iterator[Finding]], ...] = (
     orphans,
+    listings,
     strange_names,
     stuck_instants,
     lock,

@@ -53,7 +53,7 @@ class RestoreCandidates:
             raise ConfigError(
                 f"the timeline holds no completed commit at instant {time}",
                 path=self._context.active.folder,
-                remedy="list the instants that can be restored with `hudictl restore --dry-run`",
+                remedy="list the instants that can be restored with `hudictl restore TABLE --dry-run`",
             )
         reason = self.reason(target)
         if reason is not None:

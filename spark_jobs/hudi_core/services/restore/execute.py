@@ -19,6 +19,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import TimelineError
 from hudi_core.filegroup.markers import delete_markers
 from hudi_core.metadata_table.drop import remove_dropped
+from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import RestoreCandidates
 from hudi_core.services.rollback.execute import RollbackExecution, encode_plan
@@ -48,10 +49,11 @@ class RestoreRun:
         self._restore = restore
         self._plan = read_restore_plan(context, restore)
         self._files: dict[str, int] = {}
+        self._made: set[str] = set()
 
     @property
     def removed(self) -> Removed:
-        """The files that this run removed, and the instants of the plan."""
+        """The files that this run removed, but for those that restoring made, and the instants of the plan."""
         return Removed(self._files, tuple(item.time for item in self._plan.instants))
 
     def run(self) -> None:
@@ -107,10 +109,12 @@ class RestoreRun:
             if rollback is None:
                 return None
             execution = RollbackExecution(self._context, rollback, self._owner)
-            execution.begin(_refuse_savepoint)
+            execution.begin(_refuse_savepoint, restores=True)
             held.check()
             undone = execution.undo_files()
-            self._files.update(execution.removed)
+            self._files.update({path: size for path, size in execution.removed.items() if path not in self._made})
+            # Log files of command blocks: they go with the instant that began their slice.
+            self._made.update(join(part.partition, name) for part in undone for name in part.commands)
         finally:
             if held_instant is not None:
                 held_instant.release()
@@ -168,5 +172,5 @@ def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:
     if timeline.completed().of_actions(Action.SAVEPOINT).contains(target.requested_time):
         raise TimelineError(
             f"{target.action} {target.requested_time} was savepointed while the table was restored to an older commit",
-            remedy="delete that savepoint, then restore again",
+            remedy=f"delete it: `hudictl savepoint delete TABLE --instant {target.requested_time}`; then restore again",
         )

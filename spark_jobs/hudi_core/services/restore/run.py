@@ -59,7 +59,8 @@ def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> 
     plan = read_restore_plan(context, pending.requested_time)
     if plan.target != target:
         raise TimelineError(
-            f"restore {pending.requested_time} to {plan.target} is not finished", remedy=f"finish it first: restore the table to {plan.target}"
+            f"restore {pending.requested_time} to {plan.target} is not finished",
+            remedy=f"finish it first: `hudictl restore TABLE --instant {plan.target}`",
         )
     return pending.requested_time
 

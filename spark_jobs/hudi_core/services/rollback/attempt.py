@@ -40,24 +40,19 @@ class Leftovers:
         return bool(self.files) or self.in_metadata_table or self.pending_rollback is not None
 
 
-class AttemptRollback:
-    """Finds and removes what attempts at `instant` left in the planned partitions and in those that markers name.
+class AttemptSearch:
+    """Finds what attempts at `instant` left in the planned partitions and in those that markers name. Needs no claim and changes nothing.
 
-    `action` is the pending one: a compaction or clustering, or a log compaction where its log files are its own. `claim` is the caller's on
-    the instant.
+    `action` is the pending one: a compaction or clustering, or a log compaction where its log files are its own.
     """
 
-    def __init__(
-        self, context: TableContext, instant: str, action: str, partitions: Iterable[str], claim: Claim, lock: Callable[[], TableLock]
-    ) -> None:
+    def __init__(self, context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> None:
         self._context = context
         self._storage = context.storage
         self._active = context.active
         self._instant = instant
         self._action = action
         self._planned = frozenset(partitions)
-        self._claim = claim
-        self._lock = lock
 
     def partitions(self) -> frozenset[str]:
         """Where attempts may have written: the plan's partitions and those that markers name."""
@@ -72,6 +67,28 @@ class AttemptRollback:
             publisher is not None and bool(publisher.traces(self._instant)),
             pending_rollback_of(self._active, timeline, self._instant),
         )
+
+    def _files(self) -> list[FileInfo]:
+        """In table version 6 a log file named after a compaction's instant holds other writers' rows: it is none of the compaction's own."""
+        logs = self._action != Action.COMPACTION or self._context.config.features.log_name_has_own_instant
+        found: list[FileInfo] = []
+        for _, files in list_partitions(self._storage, self.partitions()):
+            for info in files:
+                name = parse_data_file(info.name)
+                if name is not None and name.instant == self._instant and (logs or isinstance(name, BaseFileName)):
+                    found.append(info)
+        return found
+
+
+class AttemptRollback(AttemptSearch):
+    """Removes what attempts at `instant` left. `claim` is the caller's on the instant."""
+
+    def __init__(
+        self, context: TableContext, instant: str, action: str, partitions: Iterable[str], claim: Claim, lock: Callable[[], TableLock]
+    ) -> None:
+        super().__init__(context, instant, action, partitions)
+        self._claim = claim
+        self._lock = lock
 
     def run(self) -> str | None:
         """Rolls the leftovers back and returns the rollback's instant; None when there was nothing to roll back.
@@ -98,17 +115,6 @@ class AttemptRollback:
             done = timeline.find(folder.rpartition("/")[2], Action.ROLLBACK)
             if done is not None and done.is_completed and rollback_target(self._active, done.requested_time) == self._instant:
                 RollbackRun(self._context, done.requested_time, self._claim.owner).run(fenced_by=self._claim)
-
-    def _files(self) -> list[FileInfo]:
-        """In table version 6 a log file named after a compaction's instant holds other writers' rows: it is none of the compaction's own."""
-        logs = self._action != Action.COMPACTION or self._context.config.features.log_name_has_own_instant
-        found: list[FileInfo] = []
-        for _, files in list_partitions(self._storage, self.partitions()):
-            for info in files:
-                name = parse_data_file(info.name)
-                if name is not None and name.instant == self._instant and (logs or isinstance(name, BaseFileName)):
-                    found.append(info)
-        return found
 
     def _steps(self, left: Leftovers) -> list[FileUndo]:
         return [FileUndo(info.path.rpartition("/")[0], delete=(info.name,)) for info in left.files]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn
 
+from hudi_core.errors import ConflictError
 from hudi_core.filegroup.rollback_files import FileRollback, FileUndo, Undone, undo_of
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.model.partition import join
@@ -50,9 +52,11 @@ class RollbackExecution:
         """The instant to roll back as the timeline shows it now; None when it is gone."""
         return timeline.find(self.plan.instant, self.plan.action)
 
-    def begin(self, guard: Guard) -> None:
+    def begin(self, guard: Guard, *, restores: bool = False) -> None:
         """Makes the rollback inflight and takes the instant off the completed ones, so that nobody reads or builds on it from here on.
 
+        A rollback that is only requested was planned for a write that had not completed, unless a restore planned it (`restores`). When that
+        write has completed since, its writer lived: the plan is dropped and ConflictError raised.
         Of a planned action the inflight file goes as well, and first: an instant that shows as requested beside its rollback is known by that
         to be one that was completed, and goes as a whole; one that is inflight keeps its plan.
         """
@@ -61,6 +65,9 @@ class RollbackExecution:
             target = self.target(timeline)
             completed = target is not None and target.is_completed
             if target is not None and completed:
+                if not restores and timeline.get(self.rollback, Action.ROLLBACK).state is State.REQUESTED:
+                    lock.check()
+                    self._drop_plan(target)
                 guard(timeline, target)
             lock.check()
             self._active.to_inflight(self.rollback, Action.ROLLBACK)
@@ -68,6 +75,14 @@ class RollbackExecution:
                 if is_planned(self._context, target):
                     self._storage.delete(self._active.path(target.requested_time, target.pending_action, State.INFLIGHT))
                 self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
+
+    def _drop_plan(self, target: Instant) -> NoReturn:
+        self._active.remove(self.rollback, Action.ROLLBACK, State.REQUESTED)
+        raise ConflictError(
+            f"{target.action} {target.requested_time} completed after its rollback {self.rollback} was planned; the plan was dropped",
+            path=self._active.path_of(target),
+            remedy=f"its rows stay; to take them back all the same: `hudictl rollback TABLE --instant {target.requested_time}`",
+        )
 
     def planned(self) -> Mapping[str, int]:
         """The files that the plan deletes and that are there now, by path, with their sizes in bytes."""

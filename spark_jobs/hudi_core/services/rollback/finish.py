@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.errors import ConflictError, HudiError, TimelineError
 from hudi_core.filegroup.markers import delete_markers
 from hudi_core.filegroup.rollback_files import FileUndo
 from hudi_core.metadata_table.changes import FileChanges
@@ -113,6 +113,13 @@ class RollbackRun:
             publisher.roll_back(self._failed, self._rollback, changes)
         target = self._execution.target(self._active.load())
         self._keeps_plan = target is not None and keeps_plan(self._context, target)
+        if target is not None and target.is_completed:
+            log.error(
+                "%s %s was completed while rollback %s was taking its files away: its writer was alive, and its rows have to be written again",
+                target.action,
+                self._failed,
+                self._rollback,
+            )
         if target is not None and not self._keeps_plan:
             self._active.undo(self._failed, target.pending_action)
 
@@ -152,7 +159,8 @@ def _refuse_during_restore(timeline: Timeline) -> None:
     pending = timeline.pending().of_actions(Action.RESTORE).last()
     if pending is not None:
         raise TimelineError(
-            f"restore {pending.requested_time} is not finished", remedy="restore the table to the same instant again: that finishes it"
+            f"restore {pending.requested_time} is not finished",
+            remedy=f"finish it: `hudictl restore TABLE --instant T`; `hudictl show TABLE {pending.requested_time}` names T",
         )
 
 
@@ -180,7 +188,11 @@ def keeps_plan(context: TableContext, target: Instant) -> bool:
 
 def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
     """Raises when the instant may not be rolled back as `timeline` shows it: services.rollback.guards, and the metadata table's own rule."""
-    check_may_roll_back(timeline, target, read_facts(context, timeline, failed_of(context, target)))
+    try:
+        check_may_roll_back(timeline, target, read_facts(context, timeline, failed_of(context, target)))
+    except HudiError as error:
+        error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
+        raise
     publisher = metadata_publisher(context)
     if publisher is not None and publisher.traces(target.requested_time):
         publisher.check_roll_back(target.requested_time)

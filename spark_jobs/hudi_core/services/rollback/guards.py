@@ -35,7 +35,7 @@ def check_may_roll_back(timeline: Timeline, target: Instant, facts: RollbackFact
     """Raises TimelineError, saying what to do first, or UnsupportedError for an instant that another layout wrote."""
     saved = [instant for instant in timeline.of_actions(Action.SAVEPOINT).completed() if instant.requested_time == target.requested_time]
     if saved:
-        raise _refused(target, "is savepointed", "delete the savepoint first: `hudictl savepoint delete`")
+        raise _refused(target, "is savepointed", f"delete the savepoint first: `hudictl savepoint delete TABLE --instant {target.requested_time}`")
     if target.is_legacy:
         raise UnsupportedError(
             f"{target.action} {target.requested_time} was written before the table's upgrade; its log blocks follow other rules",

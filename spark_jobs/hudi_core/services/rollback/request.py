@@ -35,7 +35,9 @@ def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *
     follow; ConflictError while its writer is alive; TimelineError for a plan that nobody has begun."""
     if target.state is State.REQUESTED and is_planned(context, target):
         raise TimelineError(
-            f"{target.action} {target.requested_time} is only planned: there is nothing to roll back", remedy="`hudictl unschedule` drops the plan"
+            f"{target.action} {target.requested_time} is only planned: there is nothing to roll back",
+            path=context.active.path_of(target),
+            remedy=f"drop the plan: `hudictl unschedule TABLE {target.requested_time}`",
         )
     publisher = metadata_publisher(context)
     if publisher is not None:
@@ -53,7 +55,8 @@ def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) ->
 def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:
     """The requested time of the rollback of `target`: a pending one is taken up, else one is planned and requested now.
 
-    Raises as check_rollback, and ConflictError when the instant moved on meanwhile.
+    Raises as check_rollback, and ConflictError when the instant moved on meanwhile. The rollback of a completed commit is inflight at once: one
+    that is only requested was planned for a write that had not completed, and must not take it back when it has (RollbackExecution.begin).
     """
     with context.lock(owner) as lock:
         timeline = context.active.load()
@@ -69,4 +72,6 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
         rollback = context.new_instant(timeline)
         lock.check()
         context.active.create_requested(rollback, Action.ROLLBACK, encode_plan(context, target, steps))
+        if target.is_completed:
+            context.active.to_inflight(rollback, Action.ROLLBACK)
         return rollback

@@ -22,7 +22,7 @@ from hudi_core.timeline.rollback_plans import decode_rollback_metadata
 from hudi_core.timeline.rollback_target import pending_rollback_of
 from hudi_core.transaction.claim import forget_claims
 from hudi_core.transaction.commit import check_inflight
-from hudi_core.transaction.heartbeats import silent_seconds
+from hudi_core.transaction.heartbeats import FailedWrites, failed_writes_policy, silent_seconds
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,8 @@ def rollback(context: TableContext, instant: str | None, owner: Owner, *, dry_ru
 
 def nothing_failed(context: TableContext) -> str:
     """Why there is nothing to roll back, and what would change it."""
+    if failed_writes_policy(context.options) is FailedWrites.EAGER:
+        return "no rollback is pending, and no write is pending"
     beat = HeartbeatConfig.of(context.options)
     seconds = beat.interval_ms * beat.tolerable_misses // 1000
     silent = max(seconds, int(silent_seconds(context.options)))
@@ -124,5 +126,7 @@ def _get_completed_rollback_of(context: TableContext, timeline: Timeline, instan
     """As _completed_rollback_of, of an instant that is not on the timeline; raises ConfigError when it never was rolled back."""
     done = _completed_rollback_of(context, timeline, instant)
     if done is None:
-        raise ConfigError(f"the timeline holds no instant {instant}", path=context.active.folder, remedy="list the instants with `hudictl timeline`")
+        raise ConfigError(
+            f"the timeline holds no instant {instant}", path=context.active.folder, remedy="list the instants: `hudictl timeline TABLE`"
+        )
     return done

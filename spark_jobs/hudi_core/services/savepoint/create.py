@@ -71,7 +71,7 @@ def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
         raise ConfigError(
             f"the timeline holds no completed commit at instant {instant}",
             path=context.active.folder,
-            remedy="list the instants with `hudictl timeline --state completed`",
+            remedy="list the instants with `hudictl timeline TABLE --state completed`",
         )
     retained = last_commit_retained(context.active, timeline)
     if retained is not None and instant < retained:

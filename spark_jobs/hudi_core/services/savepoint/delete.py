@@ -32,5 +32,7 @@ def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savep
 def _find(context: TableContext, instant: str) -> Instant:
     found = context.active.load().find(instant, Action.SAVEPOINT)
     if found is None:
-        raise ConfigError(f"there is no savepoint of instant {instant}", path=context.active.folder, remedy="`hudictl savepoint list`")
+        raise ConfigError(
+            f"there is no savepoint of instant {instant}", path=context.active.folder, remedy="list them: `hudictl savepoint list TABLE`"
+        )
     return found

@@ -26,21 +26,27 @@ def check_droppable(plan: PendingPlan) -> None:
     """Raises, with the verb that helps instead, for a pending instant that is no plan that can be dropped."""
     instant = plan.instant.requested_time
     if plan.kind == "write":
-        raise ConfigError(f"{plan.instant.action} {instant} is a write, not a plan", remedy=f"roll it back: `hudictl rollback --instant {instant}`")
+        what = f"{plan.instant.action} {instant} is a write, not a plan"
+        raise ConfigError(what, remedy=f"roll it back: `hudictl rollback TABLE --instant {instant}`")
     if plan.kind in (Action.ROLLBACK, Action.RESTORE):
-        raise TimelineError(
-            f"{plan.kind} {instant} is half done: its files may be gone already", remedy=f"finish it: `hudictl {plan.kind} --instant …`"
-        )
+        raise TimelineError(f"{plan.kind} {instant} is half done: its files may be gone already", remedy=f"finish it: {_finish(plan.kind, instant)}")
     if plan.kind == Action.SAVEPOINT:
-        raise ConfigError(f"the savepoint of {instant} is not finished", remedy=f"give it up: `hudictl savepoint delete --instant {instant}`")
+        raise ConfigError(f"the savepoint of {instant} is not finished", remedy=f"give it up: `hudictl savepoint delete TABLE --instant {instant}`")
     if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
         raise TimelineError(
-            f"clean {instant} is inflight: files that it lists may be gone already", remedy=f"finish it: `hudictl run clean --instant {instant}`"
+            f"clean {instant} is inflight: files that it lists may be gone already",
+            remedy=f"finish it: `hudictl run clean TABLE --instant {instant}`",
         )
     if plan.kind == "indexing":
         raise UnsupportedError(
             f"indexing {instant} has begun to build a partition of the metadata table", remedy="drop the index with Hudi's own `DROP INDEX`"
         )
+
+
+def _finish(kind: str, instant: str) -> str:
+    if kind == Action.ROLLBACK:
+        return f"`hudictl rollback TABLE --instant {instant}`"
+    return f"`hudictl restore TABLE --instant T`, T being the target that `hudictl show TABLE {instant}` tells"
 
 
 def check_no_rows_lost(plan: PendingPlan, facts: DropFacts) -> None:
@@ -52,7 +58,7 @@ def check_no_rows_lost(plan: PendingPlan, facts: DropFacts) -> None:
         raise TimelineError(
             f"{len(facts.logs)} log files of later writes belong to the slices that compaction {instant} opened; without it their rows would be lost",
             path=facts.logs[0],
-            remedy=f"run it: `hudictl run compaction --instant {instant}`",
+            remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
         )
     if facts.writers:
         first = facts.writers[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.model.ids import FileGroupId
@@ -47,7 +47,7 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
         raise ConfigError(
             f"nothing is pending at instant {instant}: {state}",
             path=context.active.folder,
-            remedy="list the pending instants with `hudictl timeline --state requested` and `--state inflight`",
+            remedy="list the pending instants with `hudictl timeline TABLE --state requested` and `--state inflight`",
         )
     target = found[0]
     action = target.pending_action
@@ -81,6 +81,9 @@ def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:
     if plan.damaged is not None:
         return frozenset(StorageListing(context.storage).partitions())
     return frozenset(group.partition for group in plan.file_groups)
+
+
+UNBLOCKS_NOTHING: Final[dict[str, Any]] = {"file_groups": 0, "partitions": [], "work": []}
 
 
 def unblocked_by(context: TableContext, timeline: Timeline, plan: PendingPlan) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, HudiError
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.attempt import AttemptRollback
@@ -59,7 +59,11 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
         _clean_up_behind(context, instant, owner)
         return Unscheduled(instant, "", NOTHING, {}, dry_run)
     plan = find_pending(context, timeline, instant)
-    check_droppable(plan)
+    try:
+        check_droppable(plan)
+    except HudiError as error:
+        error.path = error.path or context.active.path_of(plan.instant)  # which the rules, being pure, do not know
+        raise
     check_no_rows_lost(plan, _facts(context, timeline, plan))
     unblocks = unblocked_by(context, timeline, plan)
     if dry_run:

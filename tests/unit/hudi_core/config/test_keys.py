@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, optional_text, real_number, whole_number
@@ -29,3 +31,11 @@ def test_parsers() -> None:
     for parse, text in ((boolean, "1"), (one_of("A"), "B"), (real_number(0, 1), "0"), (real_number(0, 1), "nan"), (whole_number(0, 9), "1.5")):
         with pytest.raises(ValueError):
             parse(text)
+
+
+@pytest.mark.parametrize(("parse", "kind"), [(whole_number(0, 9), "a whole number"), (real_number(0, 9), "a number")])
+def test_a_value_that_is_no_number_is_told_in_words(parse: Callable[[str], float], kind: str) -> None:
+    key: ConfigKey[float] = ConfigKey("k", 1, parse, "minutes")
+    with pytest.raises(ConfigError) as refused:
+        key.read({"k": "soon"})
+    assert refused.value.message == f"k is 'soon': not {kind}"

@@ -94,7 +94,7 @@ def test_golden_tables_of_layout_2_load_but_are_not_serviced(golden: Callable[[s
     assert config.ordering_fields == ("ts",)
     with pytest.raises(UnsupportedVersionError) as caught:
         require_serviced(config.features, config.path)
-    assert f"version {folder}" in str(caught.value)
+    assert f"compaction is not run on table version {folder}" in str(caught.value)
     _names_file_and_remedy(caught.value)
 
 

@@ -54,6 +54,18 @@ def test_what_the_cleaner_passed_is_refused(golden: Golden, version: str, case: 
     kept = caught.value.message.split(" keeps ")[1].split(" ")[0]
     assert kept > first.requested_time
     assert count(table, as_of=kept) > 0
+    assert "a longer retention" in str(caught.value.remedy)
+    assert "savepoint" not in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(("version", "name"), [("6", "{0}.savepoint"), ("8", "timeline/{0}_{0}.savepoint"), ("9", "timeline/{0}_{0}.savepoint")])
+def test_a_savepoint_that_a_clean_passed_is_restored_and_not_read(golden: Golden, version: str, name: str) -> None:
+    path = golden(version, "cleaned_commits_cow").table
+    first = HudiTable.open(str(path)).timeline().commits().instants[0].requested_time
+    (path / ".hoodie" / name.format(first)).write_bytes(b"{}")
+    with pytest.raises(ConfigError, match="may have removed") as caught:
+        HudiTable.open(str(path)).read(as_of=first)
+    assert f"hudictl restore TABLE --instant {first}" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

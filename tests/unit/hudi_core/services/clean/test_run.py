@@ -13,15 +13,19 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, ExecutionError, FormatError, StorageError, UnsupportedError
 from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.model.engine import Json
+from hudi_core.services.clean import run as clean_run
+from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.execute import SMALLEST_UNIT, clean_units, delete_files, prove
 from hudi_core.services.clean.run import REMOVED
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.provenance import OWNER_KEY, RUN_KEY, VERSION_KEY
+from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clean_plans import CleanPlan
 from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.owner import Owner
 from tests.consistency import has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
@@ -296,3 +300,28 @@ def test_a_metadata_table_with_every_index_stays_true(name: str, folder: str, go
     assert stored == {path for path in data_files(table) if not path.endswith(".hoodie_partition_metadata")}
     for metadata in ("on", "off"):
         assert_same_rows(read_rows(table, metadata), before)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_partition_that_a_writer_makes_again_while_it_is_cleaned_stays_listed(
+    version: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden(version, "insert_overwrite_clean_requested").table
+    instant = clean_of(table)
+    made: list[Path] = []
+
+    def dropped_and_made_again(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
+        gone = drop_partitions(storage, plan, timeline)
+        made.extend(table / partition / ".hoodie_partition_metadata" for partition in gone)
+        for file in made:
+            file.parent.mkdir(parents=True)
+            file.write_bytes(b"commitTime=1\npartitionDepth=1\n")
+        return gone
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clean_run, "drop_partitions", dropped_and_made_again)
+        with pytest.raises(ConflictError, match="in use again"):
+            run_clean(table, instant)
+    assert made
+    assert all(file.exists() for file in made)
+    assert run_clean(table, instant) == "completed"

@@ -124,6 +124,44 @@ def test_a_drop_of_the_metadata_table_that_was_cut_off(golden: Golden, version: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_the_metadata_table_and_the_storage_that_differ(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compacted").table
+    newest = context_of(table).active.load().commits().instants[0].requested_time
+    gone, *_ = sorted(table.glob("*/*.parquet"))
+    late = gone.with_name(f"late-0_0-0-0_{newest}.parquet")
+    gone.rename(late)
+    found = {finding.rule: finding.path for finding in findings(table)}
+    assert found["metadata_unlisted"] == late.relative_to(table).as_posix()
+    assert found["metadata_missing_file"] == gone.relative_to(table).as_posix()
+    assert findings(table, files=False) == []
+    context = context_of(table)
+    clean = context.new_instant(context.active.load())
+    context.active.create_requested(clean, Action.CLEAN, b"")
+    context.active.to_inflight(clean, Action.CLEAN)
+    assert not {"metadata_unlisted", "metadata_missing_file"} & set(rules(table)), "a clean at work has deleted, and not told yet"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_age_of_a_plan_is_the_younger_of_its_files_and_its_instants(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compaction_requested").table
+    active = context_of(table).active
+    (plan,) = active.load().pending_compactions()
+    path = table / active.path(plan.requested_time, plan.action, State.REQUESTED)
+    drawn = parse_instant(plan.requested_time, "UTC").timestamp()
+    zone = {"airflow_hudi.timeline.zone": "UTC"}
+    for made, age in ((0.0, time.time() - drawn), (time.time() - 5000, 5000.0)):
+        os.utime(path, (made, made))
+        (finding,) = [item for item in findings(table, zone) if item.rule == "stuck_instant"]
+        assert finding.age_seconds == pytest.approx(min(age, time.time() - drawn), abs=60)
+
+
+@pytest.mark.parametrize(("version", "offered"), [("6", True), ("8", False), ("9", False)])
+def test_a_compaction_is_offered_where_this_release_runs_it(golden: Golden, version: str, offered: bool) -> None:
+    (finding,) = findings(golden(version, "mor_compaction_requested").table)
+    assert ("hudictl run compaction" in finding.fix, "hudictl unschedule" in finding.fix) == (offered, True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_writers_in_another_zone(golden: Golden, version: str) -> None:
     """The files' times are set to when their instants say they were made, in another zone."""
     table = golden(version, "mor_compacted").table

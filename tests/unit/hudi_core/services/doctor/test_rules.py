@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.doctor.facts import ClockFacts, DoctorFacts, LockFacts, OrphanFacts, PendingFacts, StoreFacts, Wheel
+from hudi_core.services.doctor.facts import ClockFacts, DoctorFacts, ListingFacts, LockFacts, OrphanFacts, PendingFacts, StoreFacts, Wheel
 from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options
@@ -58,10 +58,10 @@ def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
     [
         ("write", f"hudictl rollback /data/t --instant {T}"),
         (Action.ROLLBACK, f"hudictl rollback /data/t --instant {T}"),
-        (Action.RESTORE, f"hudictl restore /data/t --instant {T}"),
+        (Action.RESTORE, f"hudictl restore /data/t --instant T, T being the target that `hudictl show /data/t {T}` tells"),
         (Action.SAVEPOINT, f"hudictl savepoint delete /data/t --instant {T}"),
         ("compaction", f"hudictl run compaction /data/t --instant {T}; or drop it: hudictl unschedule /data/t {T}"),
-        ("clean", f"hudictl run clean /data/t --instant {T}"),
+        ("clean", f"finish it: hudictl run clean /data/t --instant {T}"),
         ("indexing", "DROP INDEX"),
     ],
 )
@@ -76,6 +76,13 @@ def test_a_stuck_instant_says_who_had_it_what_waits_and_the_way_out(kind: str, w
     assert "nightly (process 7 on h)" in finding.what
     assert "2 hours" in finding.what
     assert way_out in finding.fix
+
+
+@pytest.mark.parametrize("kind", ["compaction", "log_compaction", "clustering"])
+def test_no_command_that_this_release_refuses_is_offered(kind: str) -> None:
+    (finding,) = found(pending=(pending(kind=kind, runs_here=False),))
+    assert "hudictl run" not in finding.fix
+    assert f"drop it: hudictl unschedule /data/t {T}" in finding.fix
 
 
 @pytest.mark.parametrize(
@@ -187,6 +194,9 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
         ({"strange_names": (".hoodie/T_20xx.deltacommit",)}, [("timeline_name", "error")]),
         ({"orphans": OrphanFacts(True, visible={T: ("p/a", "p/b")})}, [("orphan_visible", "error")]),
         ({"orphans": OrphanFacts(True, hidden={T: ("p/a",)})}, [("orphan_hidden", "warning")]),
+        ({"listings": ListingFacts(("p/a",), 1)}, [("metadata_missing_file", "warning")]),
+        ({"listings": ListingFacts(unlisted=("p/a",), unlisted_count=1)}, [("metadata_unlisted", "error")]),
+        ({"listings": ListingFacts(problem="no HFile")}, [("metadata_unreadable", "error")]),
     ],
 )
 def test_what_else_is_found(facts: dict[str, Any], expected: list[tuple[str, str]]) -> None:

@@ -142,6 +142,15 @@ def test_the_dry_run_lists_what_can_be_restored(golden: Golden, version: str) ->
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_the_dry_run_tells_what_the_restore_removes(golden: Golden, version: str) -> None:
+    """Not the log files of command blocks, which the restore makes itself and takes away again."""
+    table = golden(version, "mor_compacted").table
+    target = next(item.instant for item in restorable_instants(open_context(table)) if item.reason is None)
+    would = restore(open_context(table), target, an_owner(), dry_run=True).removed.to_dict()
+    assert restore(open_context(table), target, an_owner()).removed.to_dict() == would
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_beyond_a_savepoint_that_archival_left_behind_there_is_no_way(golden: Golden, version: str) -> None:
     context = open_context(golden(version, "savepoint_mor").table, {"hoodie.archive.beyond.savepoint": "true"})
     reasons = {item.reason for item in restorable_instants(context)}

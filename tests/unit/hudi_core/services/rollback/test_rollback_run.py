@@ -18,6 +18,7 @@ from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.failed_writes.clean import clean_failed_writes
 from hudi_core.services.rollback import request, run
 from hudi_core.services.rollback.finish import RollbackRun
+from hudi_core.services.rollback.request import request_rollback
 from hudi_core.services.rollback.run import rollback
 from hudi_core.services.rollback.service import RollbackService
 from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
@@ -462,3 +463,31 @@ def test_a_command_block_of_an_earlier_attempt_is_not_written_again(golden: Gold
     assert data_files(case.table) == data_files(after)
     assert (case.table / "2024-01-01" / name).exists()
     assert not marker.exists()
+
+
+@pytest.mark.parametrize(("version", "name"), [("6", "cow_basic"), ("6", "mor_basic"), ("8", "mor_basic"), ("9", "mor_basic")])
+def test_a_write_that_completes_after_its_rollback_was_planned_stays(golden: Golden, version: str, name: str) -> None:
+    """Its writer was only slow: what it acknowledged must not be taken back by whoever finishes the pending rollback."""
+    table = golden(version, name).table
+    context = open_context(table)
+    rows = read_rows(table)
+    last = context.active.load().commits().last()
+    assert last is not None
+    completed = table / context.active.path_of(last)
+    content = completed.read_bytes()
+    completed.unlink()
+    (pending,) = context.active.load().pending()
+    own = request_rollback(context, pending, an_owner())
+    completed.write_bytes(content)
+    with pytest.raises(ConflictError, match="completed after its rollback"):
+        rollback(context, None, an_owner())
+    assert context.active.load().find(own, Action.ROLLBACK) is None
+    assert read_rows(table).equals(rows)
+    assert rollback(context, None, an_owner()).target is None
+
+
+def test_with_nothing_pending_an_eager_policy_is_not_advised_again(golden: Golden) -> None:
+    table = golden("8", "cow_basic").table
+    eager = rollback(open_context(table, {"hoodie.cleaner.policy.failed.writes": "EAGER"}), None, an_owner())
+    assert eager.reason == "no rollback is pending, and no write is pending"
+    assert "EAGER" in str(rollback(open_context(table), None, an_owner()).reason)

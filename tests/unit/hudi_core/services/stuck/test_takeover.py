@@ -46,8 +46,10 @@ def test_an_attempt_goes_back_to_its_plan(golden: Golden, version: str) -> None:
     instant, known, rows, files = the_compaction(table), known_times(table), read_rows(table, "off"), data_files(table)
     done = takeover(context, instant, an_owner())
     assert (done.action, done.state, done.previous_owner) == ("compaction", "requested", None)
-    assert done.next == f"hudictl run compaction TABLE --instant {instant}"
-    assert done.unblocks["file_groups"] > 0
+    assert instant in done.next
+    assert done.unblocks == {"file_groups": 0, "partitions": [], "work": []}, "all of that waits until the plan is run or dropped"
+    assert done.after_the_run["file_groups"] > 0
+    assert done.reason is None
     assert data_files(table).items() >= {path: size for path, size in files.items() if path not in done.removed.files}.items()
     assert not set(done.removed.files) & set(data_files(table))
     assert len(new_instants(table, known)) == (1 if done.removed.files else 0)
@@ -63,10 +65,18 @@ def test_the_old_owner_is_named_and_the_next_run_begins_at_once(golden: Golden) 
     claimed = context.claim(instant, far)
     with pytest.raises(ConflictError, match="a lost machine"):
         takeover(context, instant, an_owner())
-    claimed.heartbeat.stop()
     claimed.release()
     done = takeover(context, instant, an_owner())
-    assert "a lost machine" in str(done.previous_owner)
+    assert (done.previous_owner, done.reason is None) == (None, False)
+    claimed = context.claim(instant, dead_process())
+    claimed.heartbeat.stop()
+    done = takeover(context, instant, an_owner())
+    assert "the process that died" in str(done.previous_owner)
+    assert done.reason is None
+    claims = sorted(info.path for info in context.storage.list_files(f".hoodie/.airflow_hudi/claims/{instant}"))
+    again = takeover(context, instant, an_owner())
+    assert (again.previous_owner, "nothing to free" in str(again.reason)) == (None, True)
+    assert sorted(info.path for info in context.storage.list_files(f".hoodie/.airflow_hudi/claims/{instant}")) == claims
     (result,) = ServiceRunner(context, LocalEngine(2), an_owner()).run(RunRequest(table=str(table), instant=instant)).instants
     assert result.state == "completed"
 
@@ -80,6 +90,8 @@ def test_a_plan_that_nobody_began_stays_as_it_is(golden: Golden, version: str) -
     before = shown(table, known)
     done = takeover(context, plan.requested_time, an_owner())
     assert (done.action, done.state, done.removed.files) == ("clean", "requested", {})
+    assert "nothing to free" in str(done.reason)
+    assert not (table / ".hoodie" / ".airflow_hudi" / "claims" / plan.requested_time).exists()
     assert done.next == f"hudictl run clean TABLE --instant {plan.requested_time}"
     assert (shown(table, known), data_files(table)) == (before, files)
 
@@ -91,7 +103,8 @@ def test_writes_and_completed_instants_are_refused(golden: Golden, version: str)
     (write,) = context.active.load().pending()
     with pytest.raises(ConfigError, match="is a write") as refused:
         takeover(context, write.requested_time, an_owner())
-    assert f"hudictl rollback --instant {write.requested_time}" in str(refused.value.remedy)
+    assert f"hudictl rollback TABLE --instant {write.requested_time}" in str(refused.value.remedy)
+    assert refused.value.path == context.active.path_of(write)
     with pytest.raises(ConfigError, match="is completed"):
         takeover(context, context.active.load().commits().instants[0].requested_time, an_owner())
 

@@ -97,7 +97,7 @@ def test_rows_behind_a_compaction_of_layout_1_are_not_lost(golden: Golden) -> No
     timeline = shown(table, known)
     with pytest.raises(TimelineError, match="rows would be lost") as refused:
         drop(table, plan.requested_time, an_owner())
-    assert f"hudictl run compaction --instant {plan.requested_time}" in str(refused.value.remedy)
+    assert f"hudictl run compaction TABLE --instant {plan.requested_time}" in str(refused.value.remedy)
     assert (data_files(table), shown(table, known)) == (before, timeline)
 
 
@@ -115,8 +115,9 @@ def test_a_writer_that_may_be_logging_behind_a_compaction_of_layout_1_is_waited_
 def refuses(path: Path, instant: str, kind: type[HudiError], words: str) -> None:
     known = known_times(path)
     before = shown(path, known)
-    with pytest.raises(kind, match=words):
+    with pytest.raises(kind, match=words) as refused:
         drop(path, instant, an_owner())
+    assert str(refused.value.path).startswith(".hoodie")
     assert shown(path, known) == before
 
 

@@ -1,0 +1,31 @@
+"""What to do about a pending plan on this table: only commands that this release carries out."""
+
+from __future__ import annotations
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.services.registry import is_run_on
+from hudi_core.timeline.instant import Action
+
+
+def advice(config: TableConfig, kind: str, instant: str, table: str = "TABLE") -> str:
+    """The command that runs the plan at `instant`, whose `kind` is PendingPlan's; where this release cannot run it, what helps instead.
+
+    `table` is the table's address in the command.
+    """
+    if kind == "write":
+        return f"hudictl rollback {table} --instant {instant}"
+    if kind == Action.RESTORE:
+        return f"hudictl restore {table} --instant T, T being the target that `hudictl show {table} {instant}` tells"
+    if kind == Action.SAVEPOINT:
+        return f"hudictl savepoint create {table} --instant {instant}"
+    if kind == "indexing":
+        return "let Hudi finish it, or drop the index with Hudi's own DROP INDEX"
+    if is_run_on(kind, config):
+        return f"hudictl run {kind} {table} --instant {instant}"
+    return not_run_here(kind, instant, table)
+
+
+def not_run_here(kind: str, instant: str, table: str) -> str:
+    """The way out of a plan that this release does not run on the table."""
+    service = kind.replace("_", " ")
+    return f"this release does not run it on this table: let Hudi's own {service} do so, or drop it: hudictl unschedule {table} {instant}"
