@@ -63,6 +63,19 @@ class RollbackRun:
         not name. Raises ConflictError while somebody else is at it, TimelineError when a completed instant may not go any more.
         """
         _refuse_during_restore(self._active.load())
+        try:
+            metadata, own = self._run_claimed(fenced_by, extra)
+        except ConflictError:
+            if self._active.load().find(self._rollback, Action.ROLLBACK) is None:  # its plan was dropped: nobody comes back to it
+                forget_claims(self._storage, self._rollback)
+            raise
+        forget_claims(self._storage, self._rollback)
+        if own is not None:
+            forget_claims(self._storage, self._failed)
+        return metadata
+
+    def _run_claimed(self, fenced_by: Claim | None, extra: Sequence[FileUndo]) -> tuple[RollbackMetadata, Claim | None]:
+        """What was done, and the claim on the instant that went, if this run made one."""
         with ExitStack() as stack:
             own = None if fenced_by is not None else self._fence(stack)
             held = stack.enter_context(self._context.claim(self._rollback, self._owner))
@@ -73,10 +86,7 @@ class RollbackRun:
             done = self._active.load().get(self._rollback, Action.ROLLBACK)
             metadata = decode_rollback_metadata(self._active.read_details(done), path=self._active.path_of(done))
             self._clean_up(executed=pending or decided, fenced=fenced_by is not None)
-        forget_claims(self._storage, self._rollback)
-        if own is not None:
-            forget_claims(self._storage, self._failed)
-        return metadata
+        return metadata, own
 
     def _fence(self, stack: ExitStack) -> Claim | None:
         """Keeps a run of ours from completing the instant that goes."""
