@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -112,9 +113,9 @@ class BaseHudiOperator(BaseOperator):
                 raise AirflowFailException(str(error)) from error
             raise
 
+    @abstractmethod
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """The work itself, and its XCom."""
-        raise NotImplementedError
 
     def on_kill(self) -> None:
         """Stops the Spark job and starts no other: the timeline keeps what a retry needs to go on."""

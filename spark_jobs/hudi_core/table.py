@@ -11,7 +11,6 @@ from hudi_core.config.service_config import ALLOW_CORRUPT, check_options
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.timeline_zone import timeline_zone
 from hudi_core.model.engine import Engine
-from hudi_core.query.context import ReadContext
 from hudi_core.query.plan import plan_read
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
@@ -87,16 +86,16 @@ class HudiTable:
         if not archived:
             return active
         # Archival copies instants before it removes them, so one may be in both.
-        older = (item for item in self._reading().history().timeline() if active.find(item.requested_time, item.action) is None)
+        older = (item for item in self._context.reading().history().timeline() if active.find(item.requested_time, item.action) is None)
         return Timeline([*older, *active])
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
         """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property records one."""
-        return table_schema(self._reading(), timeline or self.timeline())
+        return table_schema(self._context.reading(), timeline or self.timeline())
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
         """The file slices now. Raises MetadataUnavailableError for `on` when there is no metadata table to read."""
-        timeline, reading = self.timeline(), self._reading()
+        timeline, reading = self.timeline(), self._context.reading()
         return reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)
 
     def plan(
@@ -118,7 +117,7 @@ class HudiTable:
         Raises ConfigError for an unknown column or query, for a predicate that cannot be read, and for times that the table does not hold.
         """
         request = ReadRequest.of(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
-        return plan_read(self._reading(), request)
+        return plan_read(self._context.reading(), request)
 
     def read(
         self,
@@ -141,7 +140,7 @@ class HudiTable:
 
     def files(self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None) -> list[FileSlice]:
         """The slices that a snapshot query reads, now or as of an instant or a date, of one partition or all. Errors as for `plan`."""
-        reading, timeline = self._reading(), self.timeline()
+        reading, timeline = self._context.reading(), self.timeline()
         instant = None if as_of is None else as_of_instant(reading, timeline, as_of)
         view = reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)
         partitions = view.partitions() if partition is None else [partition]
@@ -149,7 +148,7 @@ class HudiTable:
 
     def show(self, instant: str, action: str | None = None) -> ShownInstant:
         """An instant's plan and metadata, decoded; see query.show.show_instant."""
-        return show_instant(self._reading(), instant, action)
+        return show_instant(self._context.reading(), instant, action)
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""
@@ -177,7 +176,3 @@ class HudiTable:
         config = TableConfig.load(self._context.storage)
         context = replace(self._context, config=config, options=options)
         return perform(context, request, engine, Owner.current(request.owner, request.run_id), progress)
-
-    def _reading(self) -> ReadContext:
-        context = self._context
-        return ReadContext(context.uri, context.storage, context.config, context.active, context.options, context.storage_options)

@@ -127,7 +127,7 @@ def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     for copy in (ours, theirs):
         shutil.copytree(folder / "built", copy, symlinks=True)
     hudi.ask("service", base=str(theirs), name="archive", options=KEEP)
-    results = ArchiveService().run_now(context_of(ours), Owner.current("test"), None)
+    results = ArchiveService().run_now(context_of(ours), Owner.current("test"), None).instants
     assert len(results) > 6
     return version, ours, theirs
 
@@ -178,8 +178,10 @@ def test_every_judge_goes_on(tables: tuple[str, Path, Path], request: pytest.Fix
             history = context.history().instants()
             assert len(history) > before
             assert not {item.sort_key for item in history} & {item.sort_key for item in context.active.load()}
-            again = ArchiveService().run_now(
-                replace(context, options={**context.options, "hoodie.keep.min.commits": "3"}), Owner.current("test"), None
+            again = (
+                ArchiveService()
+                .run_now(replace(context, options={**context.options, "hoodie.keep.min.commits": "3"}), Owner.current("test"), None)
+                .instants
             )
             assert_same_rows(hudi.snapshot(copy, metadata=True), read_rows(copy))
             assert len(context_of(copy).history().instants()) == len(history) + len(again)

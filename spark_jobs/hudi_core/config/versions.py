@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_core.errors import UnsupportedVersionError
 
@@ -88,23 +88,17 @@ V8 = TableVersion(
     incremental_whole_groups=True,
     conflict_release="1.0",
 )
-V9 = TableVersion(
-    9,
-    2,
-    ".hoodie/timeline",
-    False,
-    True,
-    True,
-    True,
-    False,
-    True,
-    True,
-    "hoodie.table.ordering.fields",
-    "Hudi 1.1 and 1.2",
-    False,
+V9 = replace(
+    V8,
+    number=9,
+    typed_statistics=True,
+    ordering_key="hoodie.table.ordering.fields",
+    written_by="Hudi 1.1 and 1.2",
+    incremental_whole_groups=False,
     incremental_filters_base=True,
     partial_update_modes=True,
     clean_plan_in_inflight=False,
+    conflict_release="1.2",
 )
 
 SUPPORTED = (V6, V8, V9)

@@ -12,6 +12,8 @@ from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.load import load_history
 from hudi_core.metadata_table.file_group import FILES_PARTITION
+from hudi_core.metadata_table.publish import MetadataPublisher
+from hudi_core.model.ids import WriteToken
 from hudi_core.query.context import ReadContext
 from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
@@ -53,6 +55,12 @@ class TableContext:
     def completer(self, claim: Claim, owner: Owner) -> Completer:
         """Completes the instant of `claim`; call its finish_decided right after the claim."""
         return Completer(self.active, claim, lambda: self.lock(owner), self.clock())
+
+    def metadata_publisher(self, epoch: int = 0) -> MetadataPublisher | None:
+        """The metadata table's side of a service; None where the table has none. `epoch` makes its log files' names this attempt's own."""
+        if not self.has_metadata_table:
+            return None
+        return MetadataPublisher(self.storage, self.config, WriteToken(0, epoch, 0), self.clock())
 
     def lock(self, owner: Owner) -> TableLock:
         """The table's lock, as the options name it; not taken yet."""

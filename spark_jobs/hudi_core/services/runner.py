@@ -75,8 +75,7 @@ class ServiceRunner:
             raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
         report = self._progress
         step = None if report is None else lambda done, total: report(service.name, done, total)
-        results = tuple(service.run_now(self._context, self._owner, step))
-        return RunResult(results, None if results else service.preview(self._context).reason)
+        return service.run_now(self._context, self._owner, step)
 
     def _run_all(self, service: Service, pending: Sequence[str], deadline: float | None) -> Iterator[InstantResult]:
         for number, instant in enumerate(pending):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from hudi_core.model.engine import Engine, Json
-from hudi_core.request.model import InstantResult
+from hudi_core.request.model import InstantResult, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.owner import Owner
@@ -70,6 +70,6 @@ class ImmediateService(Protocol):
         """What `run_now` would do; nothing is written."""
         ...
 
-    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> list[InstantResult]:
-        """Does it; no result when there was nothing to do."""
+    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> RunResult:
+        """Does it; where there was nothing to do, no instant and the reason."""
         ...

@@ -15,7 +15,6 @@ from hudi_core.services.archive.writer import archive_writer
 from hudi_core.services.clean.plan import last_clean
 from hudi_core.services.clean.retention import RetentionFacts, earliest_to_retain
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.facts import metadata_publisher
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.query import Timeline
@@ -26,7 +25,7 @@ from hudi_core.view.listing import walk_partitions
 def read_facts(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveFacts:
     """The facts of the timeline. Raises FormatError naming a clean, a rollback, or a file of the archive that is damaged."""
     clean = CleanConfig.of(context.options)
-    publisher = metadata_publisher(context)
+    publisher = context.metadata_publisher()
     pending = timeline.pending().of_actions(Action.ROLLBACK)
     return ArchiveFacts(
         timeline=timeline,

@@ -14,7 +14,7 @@ from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.markers import TEMP_FOLDER
 from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.archiving import ArchivedInstant
-from hudi_core.request.model import InstantResult
+from hudi_core.request.model import InstantResult, RunResult
 from hudi_core.services.archive.facts import find, read_facts
 from hudi_core.services.archive.rules import ArchivePlan, Findings, plan_archival
 from hudi_core.services.archive.states import rounds
@@ -62,8 +62,8 @@ class ArchiveRun:
         self._progress = progress
         self._config = ArchiveConfig.of(context.options)
 
-    def run(self) -> list[InstantResult]:
-        """Archives what may be archived, oldest first; one result for each instant.
+    def run(self) -> RunResult:
+        """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
 
         The table's files are listed before the lock is taken; the rules are asked again under it, and only what passed both goes. Raises
         OrphanFilesError before anything is written, LockError when the lock is not to be had or was lost: what was archived until then is
@@ -73,11 +73,11 @@ class ArchiveRun:
         refuse_orphans(findings, self._config)
         if not planned.instants:
             log.info("nothing to archive: %s", planned.reason)
-            return []
+            return RunResult((), planned.reason)
         with self._context.lock(self._owner) as lock:
             return self._archive(lock, frozenset(item.sort_key for item in planned.instants), findings)
 
-    def _archive(self, lock: TableLock, passed: frozenset[tuple[str, str, int]], findings: Findings) -> list[InstantResult]:
+    def _archive(self, lock: TableLock, passed: frozenset[tuple[str, str, int]], findings: Findings) -> RunResult:
         context = self._context
         if not context.config.features.completion_time_in_name:
             finish_merge(context.storage, context.config.history_folder)
@@ -102,7 +102,7 @@ class ArchiveRun:
         if results:
             writer.finish()
         log.info("%d instants archived; %s", len(results), plan.reason)
-        return results
+        return RunResult(tuple(results), None if results else plan.reason)
 
     def _remove_markers(self, taken: Iterable[ArchivedInstant], leftovers: set[str]) -> None:
         """Markers of a completed instant are of use to nobody (deleteAnyLeftOverMarkers)."""

@@ -6,7 +6,7 @@ from collections import Counter
 
 from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.errors import OrphanFilesError
-from hudi_core.request.model import InstantResult
+from hudi_core.request.model import RunResult
 from hudi_core.services.archive.run import ArchiveRun, look, refuse_orphans
 from hudi_core.services.context import TableContext
 from hudi_core.services.service import Scheduled, UnitProgress
@@ -35,6 +35,6 @@ class ArchiveService:
         instants = [{"instant": item.requested_time, "action": item.action} for item in plan.instants]
         return Scheduled(None, {"instants": instants, "by_action": dict(sorted(counts.items())), "held_by": plan.reason})
 
-    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> list[InstantResult]:
+    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> RunResult:
         """See run.ArchiveRun."""
         return ArchiveRun(context, owner, progress).run()

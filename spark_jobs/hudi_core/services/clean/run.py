@@ -17,7 +17,6 @@ from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.publish import MetadataPublisher
 from hudi_core.model.engine import Engine
-from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import InstantResult
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.execute import clean_units, delete_files, prove
@@ -88,7 +87,7 @@ class CleanRun:
 
         Raises UnsupportedError where the metadata table cannot learn of the deletes, FormatError for a plan that is not safe.
         """
-        publisher = self._publisher(0)
+        publisher = self._context.metadata_publisher()
         if publisher is not None:
             publisher.check()
         for state in (State.REQUESTED, State.INFLIGHT):
@@ -112,7 +111,7 @@ class CleanRun:
         units = clean_units(plan, uri=context.uri, storage_options=context.storage_options, parallelism=self._config.parallelism)
         deleted = prove(plan, self._engine.run(delete_files, units, run_epoch=held.epoch, progress=self._progress))
         gone = self._drop_partitions(plan, held)
-        publisher = self._publisher(held.epoch)
+        publisher = context.metadata_publisher(held.epoch)
         changes = FileChanges(
             deleted={partition: frozenset(names) for partition, names in plan.files.items()}, dropped_partitions=gone & plan.files.keys()
         )
@@ -168,12 +167,6 @@ class CleanRun:
         with held, self._context.lock(self._owner):  # taking the lock also breaks the one that the dead run may have left
             log.info("clean %s was completed by a run that died right after", self._instant)
         forget_claims(self._context.storage, self._instant)
-
-    def _publisher(self, epoch: int) -> MetadataPublisher | None:
-        context = self._context
-        if not context.has_metadata_table:
-            return None
-        return MetadataPublisher(context.storage, context.config, WriteToken(0, epoch, 0), context.clock())
 
     def _result(self, state: str, started: float, deleted: int = 0) -> InstantResult:
         return InstantResult(self._instant, Action.CLEAN, state, seconds=round(time.monotonic() - started, 3), files_deleted=deleted)

@@ -172,7 +172,7 @@ class CompactionRun:
         return True
 
     def _attempt(self, work: Work, held: Claim) -> list[WriteStat]:
-        AttemptRollback(self._context, self._instant, Action.COMPACTION, work.partitions, held, self._lock).run()
+        AttemptRollback(self._context, self._instant, Action.COMPACTION, work.partitions, held).run()
         held.check()
         check_early(self._context, self._active.load(), self._instant, work.file_groups)
         self._active.to_inflight(self._instant, Action.COMPACTION)

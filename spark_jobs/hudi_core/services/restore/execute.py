@@ -23,7 +23,6 @@ from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import RestoreCandidates
 from hudi_core.services.rollback.execute import RollbackExecution, encode_plan
-from hudi_core.services.rollback.facts import metadata_publisher
 from hudi_core.services.rollback.finish import fence
 from hudi_core.services.rollback.plan import failed_of, plan_undo
 from hudi_core.services.rollback.result import Removed
@@ -72,7 +71,7 @@ class RestoreRun:
             self._active.to_inflight(self._restore, Action.RESTORE)
             config = TableConfig.load(self._storage)
             remove_dropped(self._storage, config)  # which a run that died may have begun
-            publisher = metadata_publisher(replace(self._context, config=config))
+            publisher = replace(self._context, config=config).metadata_publisher()
             if publisher is not None:
                 publisher.prepare_restore(self._plan.target)
         rollbacks: dict[str, RollbackMetadata] = {}
@@ -88,7 +87,7 @@ class RestoreRun:
 
     def _publish(self, epoch: int) -> None:
         """The properties are read anew: the metadata table may have been dropped when the restore began."""
-        publisher = metadata_publisher(replace(self._context, config=TableConfig.load(self._storage)), epoch)
+        publisher = replace(self._context, config=TableConfig.load(self._storage)).metadata_publisher(epoch)
         if publisher is not None:
             publisher.restore(self._plan.target, self._restore)
         timeline = self._active.load()

@@ -10,7 +10,6 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import RestoreCandidates
 from hudi_core.services.restore.execute import RestoreRun, read_restore_plan
 from hudi_core.services.restore.result import RestoreResult
-from hudi_core.services.rollback.facts import metadata_publisher
 from hudi_core.services.rollback.failed import pending_rollbacks
 from hudi_core.services.rollback.finish import RollbackRun
 from hudi_core.services.rollback.plan import failed_of, plan_undo, sizes_of
@@ -78,7 +77,7 @@ def _preview(context: TableContext, timeline: Timeline, instant: str) -> Restore
 
 def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
     """Requests the restore, under the lock; None when nothing has to go."""
-    publisher = metadata_publisher(context)
+    publisher = context.metadata_publisher()
     if publisher is not None:
         publisher.check()
     with context.lock(owner) as lock:

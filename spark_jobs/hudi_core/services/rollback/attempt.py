@@ -7,7 +7,7 @@ inflight file. A rollback instant on the data timeline records it, as real Hudi 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_core.filegroup.markers import delete_markers, list_markers
@@ -15,14 +15,12 @@ from hudi_core.filegroup.rollback_files import FileUndo
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execute import encode_plan
-from hudi_core.services.rollback.facts import metadata_publisher
 from hudi_core.services.rollback.finish import RollbackRun
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.clustering_plan import read_clustering_plan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.rollback_target import pending_rollback_of, rollback_target
 from hudi_core.transaction.claim import CLAIMS, Claim
-from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.reconcile import list_partitions
 
 log = logging.getLogger(__name__)
@@ -61,7 +59,7 @@ class AttemptSearch:
     def find(self) -> Leftovers:
         """What is there now."""
         timeline = self._active.load()
-        publisher = metadata_publisher(self._context)
+        publisher = self._context.metadata_publisher()
         return Leftovers(
             tuple(self._files()),
             publisher is not None and bool(publisher.traces(self._instant)),
@@ -81,14 +79,15 @@ class AttemptSearch:
 
 
 class AttemptRollback(AttemptSearch):
-    """Removes what attempts at `instant` left. `claim` is the caller's on the instant."""
+    """Removes what attempts at `instant` left. `claim` is the caller's on the instant.
 
-    def __init__(
-        self, context: TableContext, instant: str, action: str, partitions: Iterable[str], claim: Claim, lock: Callable[[], TableLock]
-    ) -> None:
+    `removed` are the files that went, with their sizes in bytes by path.
+    """
+
+    def __init__(self, context: TableContext, instant: str, action: str, partitions: Iterable[str], claim: Claim) -> None:
         super().__init__(context, instant, action, partitions)
         self._claim = claim
-        self._lock = lock
+        self.removed: dict[str, int] = {}
 
     def run(self) -> str | None:
         """Rolls the leftovers back and returns the rollback's instant; None when there was nothing to roll back.
@@ -97,6 +96,7 @@ class AttemptRollback(AttemptSearch):
         requested, unless nothing but its inflight file was there.
         """
         left = self.find()
+        self.removed = {info.path: info.size for info in left.files}
         if not left:
             self._clean_up_behind()
             delete_markers(self._storage, self._instant)
@@ -120,7 +120,7 @@ class AttemptRollback(AttemptSearch):
         return [FileUndo(info.path.rpartition("/")[0], delete=(info.name,)) for info in left.files]
 
     def _request(self, left: Leftovers) -> str:
-        with self._lock() as lock:
+        with self._context.lock(self._claim.owner) as lock:
             self._claim.check()
             rollback = self._context.new_instant(self._active.load())
             failed = Instant(self._instant, self._action, State.INFLIGHT)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.publish import MetadataPublisher
-from hudi_core.model.ids import FileGroupId, WriteToken
+from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.guards import RollbackFacts
@@ -21,13 +20,6 @@ from hudi_core.timeline.pretty_json import member
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.claim import HUDI_HEARTBEATS, current_claim
 from hudi_core.transaction.heartbeats import FailedWrites, failed_writes_policy, live_heartbeats
-
-
-def metadata_publisher(context: TableContext, epoch: int = 0) -> MetadataPublisher | None:
-    """The metadata table's side of a service; None where the table has none. `epoch` makes its log files' names this attempt's own."""
-    if not context.has_metadata_table:
-        return None
-    return MetadataPublisher(context.storage, context.config, WriteToken(0, epoch, 0), context.clock())
 
 
 def read_facts(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackFacts:

@@ -18,7 +18,7 @@ from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execute import RollbackExecution, changes_of, is_planned
-from hudi_core.services.rollback.facts import metadata_publisher, read_facts
+from hudi_core.services.rollback.facts import read_facts
 from hudi_core.services.rollback.guards import check_may_roll_back
 from hudi_core.services.rollback.plan import failed_of
 from hudi_core.services.rollback.result import Removed
@@ -118,7 +118,7 @@ class RollbackRun:
         """The metadata table first; then the instant leaves the timeline, while the rollback is still there to say why."""
         if fenced_by is not None:
             fenced_by.check()
-        publisher = metadata_publisher(self._context, epoch)
+        publisher = self._context.metadata_publisher(epoch)
         if publisher is not None:
             publisher.roll_back(self._failed, self._rollback, changes)
         target = self._execution.target(self._active.load())
@@ -203,6 +203,6 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
     except HudiError as error:
         error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
         raise
-    publisher = metadata_publisher(context)
+    publisher = context.metadata_publisher()
     if publisher is not None and publisher.traces(target.requested_time):
         publisher.check_roll_back(target.requested_time)

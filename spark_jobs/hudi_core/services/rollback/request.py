@@ -7,7 +7,7 @@ from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.filegroup.rollback_files import FileUndo
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execute import encode_plan, is_planned
-from hudi_core.services.rollback.facts import metadata_publisher, refuse_live_writer
+from hudi_core.services.rollback.facts import refuse_live_writer
 from hudi_core.services.rollback.finish import guard
 from hudi_core.services.rollback.plan import failed_of, plan_undo
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -39,7 +39,7 @@ def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *
             path=context.active.path_of(target),
             remedy=f"drop the plan: `hudictl unschedule TABLE {target.requested_time}`",
         )
-    publisher = metadata_publisher(context)
+    publisher = context.metadata_publisher()
     if publisher is not None:
         publisher.check()
     guard(context, timeline, target)

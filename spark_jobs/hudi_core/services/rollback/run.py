@@ -105,12 +105,11 @@ def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> 
         if target.state is State.INFLIGHT:
             check_inflight(context.active.load(), target.requested_time, target.pending_action)
         partitions = planned_partitions(context, target)
-        attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, held, lambda: context.lock(owner))
-        files = {info.path: info.size for info in attempt.find().files}
+        attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, held)
         own = attempt.run()
         context.active.revert_to_requested(target.requested_time, target.pending_action)
     forget_claims(context.storage, target.requested_time)
-    return RollbackResult(own, target.requested_time, Removed(files))
+    return RollbackResult(own, target.requested_time, Removed(attempt.removed))
 
 
 def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str | None:

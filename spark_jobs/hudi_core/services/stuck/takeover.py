@@ -80,9 +80,9 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
         removed: dict[str, int] = {}
         if completed is None and plan.file_groups:
             partitions = planned_partitions(context, plan.instant)
-            attempt = AttemptRollback(context, instant, plan.instant.pending_action, partitions, held, lambda: context.lock(owner))
-            removed = {info.path: info.size for info in attempt.find().files}
+            attempt = AttemptRollback(context, instant, plan.instant.pending_action, partitions, held)
             attempt.run()
+            removed = attempt.removed
             context.active.revert_to_requested(instant, plan.instant.pending_action)
     found = context.active.load().find(instant, plan.instant.pending_action)
     state = State.COMPLETED if found is None else found.state

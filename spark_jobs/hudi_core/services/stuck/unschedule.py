@@ -83,9 +83,9 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             raise ConflictError(f"an earlier run had decided to complete {action} {instant}, and it is completed now", path=context.active.folder)
         partitions = partitions_of(context, plan)
         if partitions:
-            attempt = AttemptRollback(context, instant, action, partitions, held, lambda: context.lock(owner))
-            removed = {info.path: info.size for info in attempt.find().files}
+            attempt = AttemptRollback(context, instant, action, partitions, held)
             attempt.run()
+            removed = attempt.removed
         with context.lock(owner) as lock:
             held.check()
             timeline = context.active.load()

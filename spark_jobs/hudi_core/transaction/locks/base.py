@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.05
 _MAX_POLL_SECONDS = 0.5
 _MAX_AT_ONCE = 1000
 
-Polled = TypeVar("Polled", bound="PolledLock")
+Held = TypeVar("Held", bound="HeldLock")
 
 log = logging.getLogger(__name__)
 
@@ -77,24 +77,39 @@ class TableLock(Protocol):
         ...
 
 
-class PolledLock(ABC):
-    """A lock that is tried again and again: what the providers without a queue have in common."""
+class HeldLock(ABC):
+    """A lock as a context manager, for every provider alike."""
 
-    def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
-        """`wait_ms` are the milliseconds that acquire() waits."""
+    def __init__(self, name: str, owner: Owner) -> None:
         self.name = name
         self._owner = owner
-        self._wait_seconds = wait_ms / 1000
-        self._token: str | None = None
-        self._failure: HudiError | None = None  # why the last try could not tell whether the lock was free
 
-    def __enter__(self: Polled) -> Polled:
+    def __enter__(self: Held) -> Held:
         self.acquire()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if not self.release():
             log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
+
+    @abstractmethod
+    def acquire(self) -> None:
+        """TableLock.acquire."""
+
+    @abstractmethod
+    def release(self) -> bool:
+        """TableLock.release."""
+
+
+class PolledLock(HeldLock):
+    """A lock that is tried again and again: what the providers without a queue have in common."""
+
+    def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
+        """`wait_ms` are the milliseconds that acquire() waits."""
+        super().__init__(name, owner)
+        self._wait_seconds = wait_ms / 1000
+        self._token: str | None = None
+        self._failure: HudiError | None = None  # why the last try could not tell whether the lock was free
 
     def acquire(self) -> None:
         """TableLock.acquire."""
@@ -129,10 +144,6 @@ class PolledLock(ABC):
     @abstractmethod
     def holder(self) -> LockHolder | None:
         """TableLock.holder."""
-
-    @abstractmethod
-    def release(self) -> bool:
-        """TableLock.release."""
 
     def _patience(self) -> float:
         """Seconds to wait beyond `wait_ms`, for a provider that has to watch a holder before it may succeed it."""

@@ -12,7 +12,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -23,7 +22,7 @@ from kazoo.retry import KazooRetry
 
 from hudi_core.config.lock_config import ZookeeperConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
-from hudi_core.transaction.locks.base import LockHolder, lost
+from hudi_core.transaction.locks.base import HeldLock, LockHolder, lost
 from hudi_core.transaction.owner import Owner
 
 _NAME = "lock-"
@@ -35,26 +34,17 @@ _FAILURES = (KazooException, KazooTimeoutError)
 log = logging.getLogger(__name__)
 
 
-class ZookeeperLock:
+class ZookeeperLock(HeldLock):
     """The mutex at `config.path`. Each acquire() opens a session of its own, which release() closes."""
 
     def __init__(self, config: ZookeeperConfig, owner: Owner, *, connect: Callable[[ZookeeperConfig], KazooClient] | None = None) -> None:
         """`connect` makes a client that is not started; tests cut its connection."""
-        self.name = f"zookeeper:{config.path}"
+        super().__init__(f"zookeeper:{config.path}", owner)
         self._config = config
-        self._owner = owner
         self._connect = connect or _client
         self._client: KazooClient | None = None
         self._node: str | None = None
         self._expired = threading.Event()
-
-    def __enter__(self) -> ZookeeperLock:
-        self.acquire()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if not self.release():
-            log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
 
     def acquire(self) -> None:
         """TableLock.acquire; raises StorageError when ZooKeeper cannot be reached."""

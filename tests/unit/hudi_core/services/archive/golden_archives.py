@@ -26,7 +26,7 @@ Key = tuple[str, str]
 def archive(table: Path, options: Mapping[str, str] = TIGHT, *, owner: Owner | None = None, storage: Storage | None = None) -> list[Key]:
     """Archives the table; requested time and action of what went."""
     context = context_of(table, options, storage)
-    return [(result.instant, result.action) for result in ArchiveService().run_now(context, owner or Owner.current("test"), None)]
+    return [(result.instant, result.action) for result in ArchiveService().run_now(context, owner or Owner.current("test"), None).instants]
 
 
 def key(instant: Instant) -> Key:

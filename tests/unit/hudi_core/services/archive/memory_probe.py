@@ -81,7 +81,7 @@ def main(version: str, count: int, size: int) -> None:
         config = TableConfig.load(storage)
         options = {"hoodie.keep.min.commits": str(KEEP), "hoodie.keep.max.commits": str(KEEP + 1)}
         context = TableContext(str(base), storage, config, ActiveTimeline(storage, config, zone="UTC"), options, {})
-        results, peak, seconds = measured(lambda: ArchiveService().run_now(context, Owner.current("probe"), None))
+        results, peak, seconds = measured(lambda: ArchiveService().run_now(context, Owner.current("probe"), None).instants)
         print(
             json.dumps(
                 {

@@ -107,7 +107,7 @@ def test_in_rounds_and_across_files(golden: Golden, folder: str, monkeypatch: py
     before = sorted(active_of(table) + history_of(table))
     monkeypatch.setattr(states, "ROUND_INSTANTS", 2)
     steps: list[tuple[int, int]] = []
-    went = ArchiveService().run_now(context_of(table, TIGHT), Owner.current("test"), lambda done, total: steps.append((done, total)))
+    went = ArchiveService().run_now(context_of(table, TIGHT), Owner.current("test"), lambda done, total: steps.append((done, total))).instants
     assert steps[-1] == (len(went), len(went))
     assert len(steps) == -(-len(went) // 2) > 2
     assert sorted(active_of(table) + history_of(table)) == before

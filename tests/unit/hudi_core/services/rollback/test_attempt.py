@@ -18,7 +18,6 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.rollback_plans import RollbackRequest, encode_rollback_plan
 from hudi_core.transaction.claim import Claim, claim
-from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 
@@ -39,9 +38,7 @@ class Attempt:
         return self.context.active
 
     def rollback(self) -> AttemptRollback:
-        owner = Owner.current("tester")
-        lock = lambda: FileSystemLock(self.context.storage, owner)  # noqa: E731
-        return AttemptRollback(self.context, self.instant, Action.COMPACTION, PARTITIONS, self.claim, lock)
+        return AttemptRollback(self.context, self.instant, Action.COMPACTION, PARTITIONS, self.claim)
 
     def base_files(self) -> list[str]:
         return sorted(path.name for path in self.table.glob(f"*/*_{self.instant}.parquet"))
