@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from hudi_core.codec.avro.datum import codec_of
@@ -47,8 +48,7 @@ def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]
 def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
     """The writer's schema and the sync marker, with `reader` left at the first block. Raises as read_container."""
     path = reader.path
-    if reader.remaining < len(MAGIC) or reader.bytes(len(MAGIC)) != MAGIC:
-        raise CorruptFileError("not an Avro container: it does not start with 'Obj'", path=path, remedy="the file may be a write that was cut short")
+    _read_magic(reader)
     header = _read_metadata(reader)
     codec = header.get("avro.codec", b"null")
     if codec != b"null":
@@ -58,14 +58,21 @@ def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
     return parse_schema(_text(header.get("avro.schema"), path), path=path), reader.bytes(SYNC_BYTES)
 
 
-def write_container(schema: dict[str, Any], records: list[Any]) -> bytes:
-    """A container of one block, header metadata `avro.schema` only, sync marker derived from the content.
+def container_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
+    """The header's metadata without Avro's own keys. Raises CorruptFileError naming `path`."""
+    reader = Reader(data, path)
+    _read_magic(reader)
+    return {key: value for key, value in _read_metadata(reader).items() if not key.startswith("avro.")}
+
+
+def write_container(schema: dict[str, Any], records: list[Any], metadata: Mapping[str, bytes] | None = None) -> bytes:
+    """A container of one block, header metadata `avro.schema` and `metadata`, sync marker derived from the content.
 
     Raises FormatError when a record does not fit the schema.
     """
     text, codec = schema_bytes(schema), codec_of(schema)
     body = b"".join(codec.encode(record) for record in records)
-    return assemble(text, len(records), body)
+    return assemble(text, len(records), body, metadata)
 
 
 def schema_bytes(schema: dict[str, Any]) -> bytes:
@@ -73,25 +80,25 @@ def schema_bytes(schema: dict[str, Any]) -> bytes:
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def assemble(schema_text: bytes, count: int, body: bytes | bytearray) -> bytes:
+def assemble(schema_text: bytes, count: int, body: bytes | bytearray, metadata: Mapping[str, bytes] | None = None) -> bytes:
     """The container of one block that holds `count` records, encoded in `body`; the header alone when there are none."""
     digest = hashlib.sha256(schema_text)
     digest.update(body)
     sync = digest.digest()[:SYNC_BYTES]
-    key = b"avro.schema"
-    pieces: list[bytes | bytearray] = [
-        MAGIC,
-        encode_zigzag(1),
-        encode_zigzag(len(key)),
-        key,
-        encode_zigzag(len(schema_text)),
-        schema_text,
-        encode_zigzag(0),
-        sync,
-    ]
+    header = {"avro.schema": schema_text, **(metadata or {})}
+    pieces: list[bytes | bytearray] = [MAGIC, encode_zigzag(len(header))]
+    for key, value in header.items():
+        pieces += [encode_zigzag(len(key.encode())), key.encode(), encode_zigzag(len(value)), value]
+    pieces += [encode_zigzag(0), sync]
     if count:
         pieces += [encode_zigzag(count), encode_zigzag(len(body)), body, sync]
     return b"".join(pieces)
+
+
+def _read_magic(reader: Reader) -> None:
+    if reader.remaining < len(MAGIC) or reader.bytes(len(MAGIC)) != MAGIC:
+        remedy = "the file may be a write that was cut short"
+        raise CorruptFileError("not an Avro container: it does not start with 'Obj'", path=reader.path, remedy=remedy)
 
 
 def _read_metadata(reader: Reader) -> dict[str, bytes]:

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from typing import Any
 
 from hudi_core.codec.avro import _fastavro
+from hudi_core.codec.avro.weightless import refuse_weightless_items
 from hudi_core.errors import CorruptFileError, FormatError
 
 _CACHE_SIZE = 256
@@ -26,10 +27,11 @@ class DatumCodec:
     __slots__ = ("_parsed", "schema")
 
     def __init__(self, schema: Any, *, path: str | None = None) -> None:
-        """`schema` is Avro JSON; raises FormatError naming `path` when it is not a valid schema."""
+        """`schema` is Avro JSON; raises FormatError naming `path` when it is not a valid schema, or one of unbounded data (see weightless)."""
         self.schema = schema
         try:
             self._parsed = _fastavro.parse_schema(_physical(schema))
+            refuse_weightless_items(schema, path=path)
         except (_fastavro.SchemaParseException, _fastavro.UnknownType, *_ENCODE_ERRORS) as error:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
 

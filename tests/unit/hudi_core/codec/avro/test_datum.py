@@ -74,6 +74,36 @@ def test_what_is_no_schema_is_refused(schema: Any) -> None:
         DatumCodec(schema)
 
 
+NOTHING = {"type": "record", "name": "nothing", "fields": []}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        {"type": "null"},
+        NOTHING,
+        {"type": "record", "name": "nothing"},
+        {"type": "fixed", "name": "nothing", "size": 0},
+        {"type": "record", "name": "pair", "fields": [{"name": "a", "type": "null"}, {"name": "b", "type": NOTHING}]},
+    ],
+)
+def test_arrays_of_items_without_bytes_are_refused(items: Any) -> None:
+    """Found by fuzzing a compaction plan: a damaged schema made records of nothing, and ten bytes of data claimed 2^40 of them."""
+    array = {"type": "array", "items": items}
+    for schema in (array, {"type": "record", "name": "r", "fields": [{"name": "v", "type": ["null", {"type": "map", "values": array}]}]}):
+        with pytest.raises(FormatError, match="no bytes"):
+            decode_datum(schema, b"\x80\x80\x80\x80\x80\x80\x01\x00")
+
+
+def test_a_name_stands_for_what_it_was_given_to() -> None:
+    fields = [{"name": "a", "type": NOTHING}, {"name": "b", "type": {"type": "array", "items": "n.nothing"}}]
+    with pytest.raises(FormatError, match="no bytes"):
+        DatumCodec({"type": "record", "name": "r", "namespace": "n", "fields": fields})
+    tree = {"type": "record", "name": "tree", "fields": [{"name": "v", "type": "int"}, {"name": "below", "type": {"type": "array", "items": "tree"}}]}
+    assert decode_datum(tree, encode_datum(tree, {"v": 1, "below": [{"v": 2, "below": []}]})) == {"v": 1, "below": [{"v": 2, "below": []}]}
+
+
 def test_codecs_are_cached_by_schema_object() -> None:
     schema = {"type": "record", "name": "r", "fields": []}
     assert codec_of(schema) is codec_of(schema)
