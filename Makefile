@@ -31,11 +31,12 @@ test: $(VENV)/.done lint ## every test; what CI runs
 	@bash tests/run.sh
 
 test-fast: $(VENV)/.done ## the tests that need no Spark and no Airflow
-	@$(BIN)/python -m pytest -q -m "not slow and not spark and not hudi and not airflow" tests
+	@$(BIN)/python -m pytest -q -m "not slow and not soak and not spark and not hudi and not airflow" tests
 
-soak: $(VENV)/.done ## 200,000 damaged inputs a codec, locks raced on versitygw, and the demo judged by real Hudi; stores results as JSON
+soak: $(VENV)/.done ## 200,000 damaged inputs a codec, every kill of every service, locks raced and services run on versitygw, the demo judged by real Hudi; stores results as JSON
 	@$(BIN)/python -m benchmarks.fuzz
-	@AIRFLOW_HUDI_S3_SERVER=versitygw $(BIN)/python -m pytest -q tests/contract/test_locks.py tests/contract/test_lock_races.py tests/contract/test_probe_store.py tests/contract/test_completion_races.py
+	@$(BIN)/python -m benchmarks.sweeps
+	@AIRFLOW_HUDI_S3_SERVER=versitygw $(BIN)/python -m pytest -q tests/contract/test_locks.py tests/contract/test_lock_races.py tests/contract/test_probe_store.py tests/contract/test_completion_races.py tests/contract/test_services_s3.py
 	@$(BIN)/python -m benchmarks.soak
 
 lint: $(VENV)/.done ## ruff, mypy --strict, import-linter

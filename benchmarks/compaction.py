@@ -8,26 +8,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Cost, machine, run_whole_process
+from benchmarks.measure import Cost, machine, middle, run_whole_process
+from benchmarks.table_copies import cache, on_a_copy
 from hudi_core.table import HudiTable
 
 SIZES = {"1m": (1_000_000, 300_000), "4m": (4_000_000, 1_200_000)}
 RESULTS = Path(__file__).parent / "results" / "compaction.json"
-
-
-def cache() -> Path:
-    """Where the tables are kept between runs."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-hudi" / "benchmarks"
 
 
 def table_of(size: str) -> Path:
@@ -38,18 +30,6 @@ def table_of(size: str) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, "-m", "benchmarks.tables", str(rows), str(updates), str(folder)], check=True)
     return folder
-
-
-def on_a_copy(table: Path, work: Callable[[Path], Any]) -> tuple[Any, dict[str, Any]]:
-    """Runs `work` on a fresh copy; returns its result and what the copy holds afterwards."""
-    scratch = Path(tempfile.mkdtemp(dir=cache()))
-    try:
-        copy = scratch / "table"
-        shutil.copytree(table, copy)
-        result = work(copy)
-        return result, contents(copy)
-    finally:
-        shutil.rmtree(scratch)
 
 
 def contents(table: Path) -> dict[str, Any]:
@@ -79,11 +59,6 @@ def hudictl(table: Path) -> tuple[Cost, dict[str, Any]]:
     return cost, json.loads(output)
 
 
-def middle(costs: list[Cost]) -> Cost:
-    """The median of each figure."""
-    return Cost(*(statistics.median(getattr(cost, name) for cost in costs) for name in ("wall", "cpu", "peak_mib")))
-
-
 def compare(size: str, runs: int) -> dict[str, Any]:
     """All figures of one size; the engines take turns, so that both see the machine in the same state."""
     table = table_of(size)
@@ -93,12 +68,12 @@ def compare(size: str, runs: int) -> dict[str, Any]:
     seen: dict[str, dict[str, Any]] = {}
     floors = []
     for _ in range(runs):
-        (cost, _), seen["ours"] = on_a_copy(table, hudictl)
+        (cost, _), seen["ours"] = on_a_copy(table, hudictl, contents)
         whole["ours"].append(cost)
-        (cost, answer), seen["hudi"] = on_a_copy(table, lambda copy: module("peer", copy))
+        (cost, answer), seen["hudi"] = on_a_copy(table, lambda copy: module("peer", copy), contents)
         whole["hudi"].append(cost)
         warm["hudi"].append(answer["warm"])
-        (_, answer), _ = on_a_copy(table, lambda copy: module("ours", copy))
+        (_, answer), _ = on_a_copy(table, lambda copy: module("ours", copy), contents)
         warm["ours"].append(answer["warm"])
         floors.append(module("floor", table, str(updates))[1])
     rows_agree = all(seen["ours"][key] == seen["hudi"][key] for key in ("rows", "ts", "a"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -130,6 +131,11 @@ def _reap_orphans() -> None:
             os.wait()
         except ChildProcessError:
             return
+
+
+def middle(costs: Sequence[Cost]) -> Cost:
+    """The median of each figure."""
+    return Cost(*(statistics.median(getattr(cost, name) for cost in costs) for name in ("wall", "cpu", "peak_mib")))
 
 
 def machine() -> dict[str, Any]:

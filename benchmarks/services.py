@@ -13,14 +13,13 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compaction import cache, middle
-from benchmarks.measure import Cost, machine, run_whole_process
+from benchmarks.measure import Cost, machine, middle, run_whole_process
 from benchmarks.service_process import OPTIONS
+from benchmarks.table_copies import cache, on_a_copy
 
 RESULTS = Path(__file__).parent / "results" / "services.json"
 SIZES = {"full": {"clean": ("100000", "1000"), "archive": ("10000",)}, "small": {"clean": ("1000", "10"), "archive": ("200",)}}
@@ -34,18 +33,6 @@ def table_of(service: str, size: tuple[str, ...]) -> Path:
         shutil.rmtree(folder.with_name(folder.name + ".tmp"), ignore_errors=True)
         subprocess.run([sys.executable, "-m", "benchmarks.service_tables", service, *size, str(folder)], check=True)
     return folder
-
-
-def on_a_copy(table: Path, work: Callable[[Path], Any]) -> tuple[Any, dict[str, Any]]:
-    """Runs `work` on a fresh copy; returns its result and what is left: data files, and commits of the timeline."""
-    scratch = Path(tempfile.mkdtemp(dir=cache()))
-    try:
-        copy = scratch / "table"
-        shutil.copytree(table, copy)
-        result = work(copy)
-        return result, left_in(copy)
-    finally:
-        shutil.rmtree(scratch)
 
 
 def left_in(table: Path) -> dict[str, Any]:
@@ -87,11 +74,11 @@ def compare(service: str, size: tuple[str, ...], runs: int) -> dict[str, Any]:
     warm: dict[str, list[dict[str, Any]]] = {"ours": [], "hudi": []}
     left: dict[str, dict[str, Any]] = {}
     for _ in range(runs):
-        (cost, _), left["ours"] = on_a_copy(table, hudictl(service))
+        (cost, _), left["ours"] = on_a_copy(table, hudictl(service), left_in)
         whole["ours"].append(cost)
-        (_, answer), left["ours, warm"] = on_a_copy(table, warm_process("ours", service))
+        (_, answer), left["ours, warm"] = on_a_copy(table, warm_process("ours", service), left_in)
         warm["ours"].append(answer)
-        (cost, answer), left["hudi"] = on_a_copy(table, warm_process("hudi", service))
+        (cost, answer), left["hudi"] = on_a_copy(table, warm_process("hudi", service), left_in)
         whole["hudi"].append(cost)
         warm["hudi"].append(answer)
     for name in ("ours", "ours, warm"):

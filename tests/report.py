@@ -5,23 +5,41 @@ from __future__ import annotations
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one report tells. `failed` counts the skipped tests, too; `skipped` names them."""
+
+    passed: int
+    failed: int
+    skipped: tuple[str, ...]
+
+
+def counts(path: str | Path) -> Counts:
+    """The tests of a report; all zero when pytest came to write none."""
+    if not Path(path).is_file():
+        return Counts(0, 0, ())
+    cases = list(ET.parse(path).getroot().iter("testcase"))
+    bad = [[child.tag for child in case if child.tag in ("failure", "error", "skipped")] for case in cases]
+    skipped = tuple(f"{case.get('classname')}::{case.get('name')}" for case, tags in zip(cases, bad, strict=True) if "skipped" in tags)
+    failed = sum(map(bool, bad))
+    return Counts(len(cases) - failed, failed, skipped)
 
 
 def main(paths: Sequence[str]) -> int:
     """0 when every report holds tests, and all of them passed."""
-    passed = failed = 0
-    empty = False
-    for path in paths:
-        cases = list(ET.parse(path).getroot().iter("testcase"))
-        empty = empty or not cases
-        for case in cases:
-            bad = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-            passed += not bad
-            failed += bool(bad)
-            if "skipped" in bad:
-                print(f"skipped, which counts as failed: {case.get('classname')}::{case.get('name')}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or empty or not passed else 0
+    found = {path: counts(path) for path in paths}
+    for path, part in found.items():
+        for name in part.skipped:
+            print(f"skipped, which counts as failed: {name}")
+        if not part.passed + part.failed:
+            print(f"no test was run: {Path(path).stem}")
+    failed = sum(part.failed for part in found.values())
+    print(f"{sum(part.passed for part in found.values())} passed, {failed} failed")
+    return 0 if found and not failed and all(part.passed for part in found.values()) else 1
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from airflow_hudi.jobs.zip import entry_file, publish_zip
 from airflow_hudi.operators.job_log import JobLog, failure_of
 from airflow_hudi.operators.submit import SparkSubmission, SparkTarget, job_environment
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
-from hudi_core.request.model import RESULTS, RunRequest
+from hudi_core.request.model import RunRequest
 from hudi_core.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class SparkJob:
         if not elsewhere:
             self._result = output.result
             return code
-        self._result = self._delivered(request.result_name)
+        self._result = self._delivered(f"{request.results_folder}/{request.result_name}.json")
         own = None if self._result is None else self._result.get("exit_code")
         return own if code != 0 and isinstance(own, int) and own != 0 else code
 
@@ -106,8 +106,7 @@ class SparkJob:
         if self._submission is not None:
             self._submission.stop()
 
-    def _delivered(self, name: str) -> dict[str, Any] | None:
-        path = f"{RESULTS}/{name}.json"
+    def _delivered(self, path: str) -> dict[str, Any] | None:
         try:
             found = json.loads(self._storage.read(path))
         except StorageNotFoundError:

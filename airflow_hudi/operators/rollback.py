@@ -12,7 +12,7 @@ from airflow_hudi.results import NUMBERS, instant_result
 from airflow_hudi.service_instants import newest_time, of_action, oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,7 +23,8 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
 
     A write failed when its heartbeat expired; with `hoodie.cleaner.policy.failed.writes=EAGER` in `options` every pending write counts as
     failed, which is right only where nobody writes. Mode `schedule` plans the rollback of one failed write. With `target` the task rolls
-    that one write back instead: a failed one, an attempt at a compaction or clustering, or the newest completed commit.
+    that one write back instead: a failed one, an attempt at a compaction or clustering, or the newest completed commit. One that completes
+    after the task looked at it first is kept, by its retries too; the `reason` says so.
 
     Arguments, retries: see BaseHudiServiceOperator. The XCom has `instants`, too: each rollback with its `target`; the numbers are sums. With
     `target` it is `{"table", "instant", "target", "removed": {"files", "bytes", "instants"}, "reason"}`.
@@ -50,7 +51,12 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
     def _roll_back(self, reader: TimelineReader, context: Context, target: str) -> dict[str, Any]:
         if self.instant or self.mode != "both":
             raise ConfigError("target goes with mode 'both' and without instant", remedy="leave mode and instant out")
-        done = run_until_done(self.new_job(reader, context, verb="rollback", instant=target), self.patience)
+        store = self.store(context)
+        failed = store.unless_completed == target or not _has_completed(reader, target)
+        if failed:
+            store.begin_unless_completed(target)
+        done = run_until_done(self.new_job(reader, context, verb="rollback", instant=target, unless_completed=failed), self.patience)
+        store.forget()
         document = {"instant": None, "target": target, "removed": None, "reason": None, **(done.get("document") or {})}
         result = {"table": reader.storage.uri, **document}
         return self.nothing(lambda: result, document["reason"]) if document["reason"] is not None else result
@@ -77,6 +83,10 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         total = {**results[-1], **{name: sum(result[name] for result in results) for name in NUMBERS}, "instants": instants}
         self.log.info("Rolled back %d writes: %s", len(completed), total)
         return total
+
+
+def _has_completed(reader: TimelineReader, target: str) -> bool:
+    return any(item.is_completed and item.requested_time == target and item.action in WRITE_ACTIONS for item in reader.load())
 
 
 def _target(metadata: dict[str, Any]) -> str | None:

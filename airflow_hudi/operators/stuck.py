@@ -33,7 +33,8 @@ class HudiTakeoverOperator(BaseHudiVerbOperator):
     """Frees a pending instant whose owner is dead: what its attempt left goes, and the next run of it begins at once.
 
     Refused as a conflict, which is waited out, while the owner may be alive. XCom: `{"table", "instant", "action", "state", "previous_owner",
-    "removed": {"files", "bytes", "instants"}, "unblocks", "next"}`.
+    "removed": {"files", "bytes", "instants"}, "unblocks", "after_the_run", "next", "reason"}`: `unblocks` goes on from now, `after_the_run` once the
+    instant is run or dropped; `reason` says why there was nothing to free.
 
     :param instant: the instant to free (templated)
     """

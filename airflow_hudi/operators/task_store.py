@@ -6,10 +6,14 @@ from typing import Any
 
 _INSTANT = "hudi_instant"
 _AFTER = "hudi_after"
+_UNLESS_COMPLETED = "hudi_unless_completed"
 
 
 class TaskStore:
-    """The instant that the task began, or the moment on the timeline after which it let one be planned. Keeps nothing without a store."""
+    """The instant that the task began or was to roll back, or the moment on the timeline after which it let one be planned.
+
+    Keeps nothing without a store.
+    """
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -24,6 +28,11 @@ class TaskStore:
         """The newest time on the timeline before a try of this task let an instant be planned: what is later may be its work."""
         return self._get(_AFTER)
 
+    @property
+    def unless_completed(self) -> str | None:
+        """The write that had not completed when a try of this task was first to roll it back."""
+        return self._get(_UNLESS_COMPLETED)
+
     def begin(self, instant: str) -> None:
         """Remembers the instant."""
         self._set(_INSTANT, instant)
@@ -32,10 +41,14 @@ class TaskStore:
         """Remembers the newest time on the timeline."""
         self._set(_AFTER, newest)
 
+    def begin_unless_completed(self, instant: str) -> None:
+        """Remembers a write that had not completed."""
+        self._set(_UNLESS_COMPLETED, instant)
+
     def forget(self) -> None:
         """The work is done: clearing the task means "do it again", not "say again what you did"."""
         if self._store is not None:
-            for key in (_INSTANT, _AFTER):
+            for key in (_INSTANT, _AFTER, _UNLESS_COMPLETED):
                 self._store.delete(key)
 
     def _get(self, key: str) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from hudi_cli.options import common, open_table, parse_pairs
 from hudi_cli.output import Output
@@ -15,15 +14,13 @@ from hudi_core.request.options_file import merge_storage_options
 from hudi_core.storage.probe import probe
 from hudi_core.storage.registry import open_storage
 
-_WIDTH = 120
-"""Columns at most: a table of four short texts is harder to read across a wide screen, or a log."""
 _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 @click.command()
 @common
 @click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration as the table's writers have it; repeatable.")
-@click.option("--timeline-only", is_flag=True, help="Do not list the data files: no orphans are found.")
+@click.option("--timeline-only", is_flag=True, help="Do not list the data files: no orphans are found, nor what the metadata table has wrong.")
 @click.pass_obj
 def doctor(
     output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, option: tuple[str, ...], timeline_only: bool
@@ -70,12 +67,11 @@ def _print_doctor(console: Console, document: Json) -> None:
         for label, text in (("file:", finding["path"]), ("holds back:", ", ".join(finding["blocks"])), ("fix:", finding["fix"])):
             if text:
                 console.print(f"  [bold]{label}[/] {escape(text)}", highlight=False, soft_wrap=True)
-    options = Table(title="Options that every writer of the table should have", title_justify="left")
-    for heading in ("option", "value", "now", "why"):
-        options.add_column(heading, overflow="fold")
+    console.print("[bold]options that every writer of the table should have[/]", highlight=False)
     for row in document["writer_options"]:
-        options.add_row(escape(row["name"]), escape(row["value"]), escape(row["now"] or "not known"), escape(row["why"]))
-    console.print(options, width=min(console.width, _WIDTH))
+        # In lines, not in a table: they are there to be copied.
+        console.print(f"  {escape(row['name'])}={escape(row['value'])}", highlight=False, soft_wrap=True)
+        console.print(f"    now {escape(row['now'] or 'not known')}; {escape(row['why'])}", highlight=False, soft_wrap=True)
     held, clock = document["lock"], document["clock"]
     by = "free" if held["holder"] is None else f"held by {held['holder']} for {held['age']:.0f} s"
     console.print(f"lock {escape(held['name'])}: {escape('cannot be asked' if held['problem'] else by)}", highlight=False, soft_wrap=True)

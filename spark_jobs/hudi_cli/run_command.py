@@ -20,7 +20,7 @@ from hudi_core.model.engine import Engine
 from hudi_core.query.request import MetadataMode
 from hudi_core.request.model import SERVICES, RunRequest, RunResult
 from hudi_core.services.local_engine import LocalEngine
-from hudi_core.services.registry import is_planned_here
+from hudi_core.services.registry import nothing_pending
 from hudi_core.table import HudiTable
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def run(
         result = _run(output, opened, request, LocalEngine())
     else:
         result = _run_on_spark(output, opened, request, master, parse_pairs(spark_conf, option="--spark-conf"))
-    _print_result(output, opened, request.service, result)
+    _print_result(output, result)
     return result.exit_code
 
 
@@ -125,7 +125,7 @@ def _planned(table: HudiTable, request: RunRequest) -> RunRequest | RunResult:
     if request.instant is not None or table.pending(request.service):
         return request
     if not request.schedule:
-        return RunResult()
+        return RunResult((), nothing_pending(request.service, table.config.name))
     plan = replace(request, verb="schedule", schedule=False, all_pending=False, max_minutes=None)
     scheduled = table.run(plan, LocalEngine()).to_dict()
     return RunResult((), scheduled["reason"]) if scheduled["instant"] is None and not table.pending(request.service) else request
@@ -136,7 +136,7 @@ def _run(output: Output, table: HudiTable, request: RunRequest, engine: Engine) 
         return table.run(request, engine, progress=progress)
 
 
-def _print_result(output: Output, table: HudiTable, service: str, result: RunResult) -> None:
+def _print_result(output: Output, result: RunResult) -> None:
     document = result.to_dict()
     output.result(document)
     for failed in result.failed:
@@ -144,8 +144,6 @@ def _print_result(output: Output, table: HudiTable, service: str, result: RunRes
     if output.json_mode:
         return
     if not document["instants"]:
-        plans = "--schedule plans one" if is_planned_here(service) else "this release plans none: their writers do"
-        why = result.reason or f"no {service} is pending on {table.config.name}; {plans}"
-        output.people.print(f"nothing to do: {why}", markup=False, highlight=False, soft_wrap=True)
+        output.people.print(f"nothing to do: {result.reason}", markup=False, highlight=False, soft_wrap=True)
         return
     output.people.print(run_table(document["instants"]))

@@ -95,7 +95,7 @@ def takeover(output: Output, /, table: str, instant: str, option: tuple[str, ...
     _perform(output, table, option, where, verb="takeover", instant=instant)
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def savepoint() -> None:
     """Keep, list and give up savepoints."""
 

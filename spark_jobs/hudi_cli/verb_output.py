@@ -36,12 +36,11 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
             yield f"the savepoint of commit [bold]{document['instant']}[/] is deleted: the next clean may delete its files{_comment(document)}"
         case "unschedule":
             yield _dropped(document)
-            yield from _unblocks(document["unblocks"])
+            yield from _unblocks(document["unblocks"], dry_run=document["dry_run"])
         case "takeover":
-            yield f"{escape(document['action'])} [bold]{document['instant']}[/] is free and {escape(document['state'])}"
-            yield f"  it was run by: {escape(document['previous_owner'] or 'nobody of this engine')}"
-            yield f"  removed of the attempt: {_removed(document['removed'])}"
+            yield from _freed(document)
             yield from _unblocks(document["unblocks"])
+            yield from _list("  may go on once it is run or dropped:", document["after_the_run"]["work"])
             yield f"  next: {escape(document['next'])}"
 
 
@@ -64,7 +63,7 @@ def _undone(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
     done = {"rollback": "rolled back", "restore": "restored to"}[verb]
     would = {"rollback": "would roll back", "restore": "would restore to"}[verb]
     by = "" if document["instant"] is None else f" as {verb} [bold]{document['instant']}[/]"
-    yield f"{would if dry_run else done} [bold]{document['target']}[/]{by}: {_removed(document['removed'])}"
+    yield f"{would if dry_run else done} [bold]{document['target']}[/]{by}: {_removed(document['removed'])} {_gone(dry_run)}"
     if verb == "restore":
         yield from _list("  instants that go:" if dry_run else "  instants that went:", document["removed"]["instants"])
 
@@ -73,14 +72,24 @@ def _dropped(document: Json) -> str:
     if not document["action"]:
         return f"[bold]{document['instant']}[/] was dropped before; what was left of it is gone"
     verb = "would drop" if document["dry_run"] else "dropped"
-    return f"{verb} {escape(document['action'])} [bold]{document['instant']}[/]: {_removed(document['removed'])}"
+    removed = f"{_removed(document['removed'])} of attempts {_gone(document['dry_run'])}"
+    return f"{verb} {escape(document['action'])} [bold]{document['instant']}[/]: {removed}"
 
 
-def _unblocks(unblocks: Json) -> Iterator[str]:
-    if unblocks.get("file_groups"):
+def _freed(document: Json) -> Iterator[str]:
+    yield f"{escape(document['action'])} [bold]{document['instant']}[/] is free and {escape(document['state'])}"
+    if document["reason"] is not None:
+        yield f"  {escape(document['reason'])}"
+        return
+    yield f"  it was run by: {escape(document['previous_owner'] or 'nobody of this engine')}"
+    yield f"  removed of the attempt: {_removed(document['removed'])}"
+
+
+def _unblocks(unblocks: Json, *, dry_run: bool = False) -> Iterator[str]:
+    if unblocks["file_groups"]:
         where = ", ".join(name or "." for name in unblocks["partitions"])
-        yield f"  {unblocks['file_groups']} file groups are free, in: {escape(where)}"
-    yield from _list("  may go on:", unblocks.get("work", ()))
+        yield f"  file groups that {'would be' if dry_run else 'are'} free: {unblocks['file_groups']}, in: {escape(where)}"
+    yield from _list("  could go on then:" if dry_run else "  may go on:", unblocks["work"])
 
 
 def _list(label: str, items: Iterable[str]) -> Iterator[str]:
@@ -90,7 +99,11 @@ def _list(label: str, items: Iterable[str]) -> Iterator[str]:
 
 
 def _removed(removed: Json) -> str:
-    return f"{removed['files']} files, {decimal(removed['bytes'])}"
+    return f"{removed['files']} file{'' if removed['files'] == 1 else 's'}, {decimal(removed['bytes'])}"
+
+
+def _gone(dry_run: bool) -> str:
+    return "to remove" if dry_run else "removed"
 
 
 def _comment(document: Json) -> str:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeGuard
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
 from hudi_core.model.engine import Json
-from hudi_core.request.model import REQUEST_VERSION, RESULTS, RunRequest, RunResult
+from hudi_core.request.model import REQUEST_VERSION, RunRequest, RunResult
 from hudi_core.request.options_file import merge_storage_options
+from hudi_core.services.verbs import probe_store
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
 from hudi_spark.session_engine import SessionEngine
@@ -30,6 +31,7 @@ RESULT = "HUDI_RESULT"
 PROGRESS = "HUDI_PROGRESS"
 _LONGEST_PART = 4096
 _MOST_INSTANTS = 500
+_MOST_FINDINGS = 200
 _KEPT_SECONDS = 7 * 86_400
 
 
@@ -75,7 +77,13 @@ def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
 
 def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> RunResult:
     """Opens the table first, so that bad input is refused before any executor is asked for; then the session, then runs the request."""
-    table = HudiTable.open(request.table, merge_storage_options(request.storage_options, request.storage_options_file), request.options)
+    storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
+    if not request.needs_table:
+        storage = open_storage(request.table, storage_options)
+        with SessionEngine(open_session, log.warning) as engine:
+            engine.open()
+            return probe_store(storage, request)
+    table = HudiTable.open(request.table, storage_options, request.options)
     with SessionEngine(open_session, log.warning) as engine:
         # A session always: in YARN's cluster mode a driver that ends without one counts as failed.
         if request.needs_executors:
@@ -89,12 +97,16 @@ def printable(result: RunResult) -> Json:
     """The result as one line of a log can hold it.
 
     What is long in a plan is left out but for its count, since the timeline holds it (`hudictl show`); of very many instants the failed
-    ones and the last stay, and `left_out` counts the others.
+    ones and the last stay, and `left_out` counts the others; of very many findings the worst.
     """
     document: Json = json.loads(result.to_json())
-    plan = (document.get("document") or {}).get("plan")
+    told = document.get("document") or {}
+    findings = told.get("findings")
+    if isinstance(findings, list) and len(findings) > _MOST_FINDINGS:
+        told.update(findings=findings[:_MOST_FINDINGS], left_out=len(findings) - _MOST_FINDINGS)
+    plan = told.get("plan")
     if isinstance(plan, dict):
-        document["document"]["plan"] = {key: len(part) if _is_long(part) else part for key, part in plan.items()}
+        told["plan"] = {key: len(part) if _is_long(part) else part for key, part in plan.items()}
     instants = document.get("instants", [])
     if len(instants) > _MOST_INSTANTS:
         kept = [item for item in instants[:-1] if "error" in item][:_MOST_INSTANTS] + instants[-1:]
@@ -113,13 +125,13 @@ def deliver(request: RunRequest, document: Json, code: int) -> None:
     """
     try:
         storage = open_storage(request.table, merge_storage_options(request.storage_options, request.storage_options_file))
-        if not storage.exists(PROPERTIES):
+        if request.needs_table and not storage.exists(PROPERTIES):
             return  # no table: nothing is put there
         old = time.time() - _KEPT_SECONDS
-        for info in storage.list_files(RESULTS):
+        for info in storage.list_files(request.results_folder):
             if info.modified < old:
                 storage.delete(info.path)
-        storage.write(f"{RESULTS}/{request.result_name}.json", json.dumps({**document, "exit_code": code}, sort_keys=True).encode())
+        storage.write(f"{request.results_folder}/{request.result_name}.json", json.dumps({**document, "exit_code": code}, sort_keys=True).encode())
     except HudiError:
         log.exception("the result could not be written")
 

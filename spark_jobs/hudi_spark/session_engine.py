@@ -50,6 +50,10 @@ class SessionEngine:
         """See Engine.run."""
         return self.start().run(task, units, run_epoch=run_epoch, progress=progress)
 
+    def setups(self) -> tuple[Json, ...]:
+        """See RemoteEngine.setups. Demands nothing of the executors; opens the session when it is not open."""
+        return probe_executors(self.open()).setups
+
     def __enter__(self) -> SessionEngine:
         return self
 

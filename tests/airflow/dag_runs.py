@@ -21,8 +21,18 @@ def run_dag(
     *,
     when: Mapping[str, Callable[[], object]] | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """The result of each run and the output of `run_dag.py`; each function of `when` is called once its text is in the output."""
-    command = [sys.executable, "-m", "tests.airflow.run_dag", dag_id, json.dumps(list(confs))]
+    """The result of each run of one DAG; see run_dags."""
+    return run_dags(environment, [(dag_id, conf) for conf in confs], when=when)
+
+
+def run_dags(
+    environment: Mapping[str, str],
+    runs: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    when: Mapping[str, Callable[[], object]] | None = None,
+) -> tuple[list[dict[str, Any]], str]:
+    """The result of each run (DAG, conf) and the output of `run_dag.py`; each function of `when` is called once its text is in the output."""
+    command = [sys.executable, "-m", "tests.airflow.run_dag", json.dumps(list(runs))]
     output: list[str] = []
     deadline = time.monotonic() + TIMEOUT_SECONDS
     waiting = dict(when or {})
@@ -37,5 +47,5 @@ def run_dag(
     text = "".join(output)
     results = [json.loads(line.removeprefix("RESULT ")) for line in output if line.startswith("RESULT ")]
     assert process.returncode == 0, text[-8000:]
-    assert len(results) == len(confs), text[-8000:]
+    assert len(results) == len(runs), text[-8000:]
     return results, text

@@ -1,4 +1,7 @@
-"""Runs a DAG file in this process with `dag.test()`, once for each conf, and prints what came of each run as one line of JSON after RESULT."""
+"""Runs DAG files in this process with `dag.test()`, one after another, and prints what came of each run as one line of JSON after RESULT.
+
+A param keeps the value of the DAG's earlier run in this process where the conf does not name it: `dag.test()` puts it into the DAG itself.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 from typing import Any
 
 
-def main(dag_id: str, confs: list[dict[str, Any]]) -> None:
+def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
     """Prints `{"state", "tasks": {id: state}, "xcom": {id: value}}` lines. The database of AIRFLOW_HOME is made when it is not there."""
     from airflow.utils.db import initdb
 
@@ -17,7 +20,7 @@ def main(dag_id: str, confs: list[dict[str, Any]]) -> None:
     bag = DagBag()
     if bag.import_errors:
         raise SystemExit(f"import errors: {bag.import_errors}")
-    for conf in confs:
+    for dag_id, conf in runs:
         run = bag.dags[dag_id].test(run_conf=conf)
         tasks = {ti.task_id: ti for ti in run.get_task_instances()}
         xcom = {task_id: ti.xcom_pull(task_ids=task_id) for task_id, ti in tasks.items()}
@@ -26,4 +29,4 @@ def main(dag_id: str, confs: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]))
+    main(json.loads(sys.argv[1]))

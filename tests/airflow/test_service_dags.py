@@ -11,7 +11,7 @@ import pytest
 
 from hudi_core.table import HudiTable
 from hudi_core.timeline.query import Timeline
-from tests.airflow.dag_runs import run_dag
+from tests.airflow.dag_runs import run_dag, run_dags
 from tests.consistency import read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
@@ -109,16 +109,32 @@ def test_repairs_by_hand(golden: Golden, airflow_environment: dict[str, str]) ->
     assert results[1]["tasks"]["savepoint"] == "skipped"
 
 
-def test_a_stuck_plan_is_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
+def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "compaction_inflight").table
     (instant,) = pending(table, "compaction")
-    confs = [{"verb": "takeover", "instant": instant}, {"verb": "unschedule", "instant": instant}]
+    environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_WRITER_OPTIONS": '{"airflow_hudi.doctor.stuck_minutes": "1"}'}
+    runs: list[tuple[str, dict[str, Any]]] = [
+        ("hudi_doctor", {"fail_on": "warning", "probe_store": True}),
+        ("hudi_repair", {"verb": "takeover", "instant": instant}),
+        ("hudi_repair", {"verb": "unschedule", "instant": instant}),
+        ("hudi_doctor", {"fail_on": "never", "probe_store": False}),
+    ]
 
-    results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
+    (ill, freeing, dropping, well), output = run_dags(environment, runs)
 
-    assert [result["state"] for result in results] == ["success"] * 2, output[-8000:]
-    freed, dropped = results[0]["xcom"]["takeover"], results[1]["xcom"]["unschedule"]
+    assert ill["tasks"] == {"doctor": "failed", "probe_wanted": "success", "probe_store": "success"}, output[-8000:]
+    assert [result["state"] for result in (freeing, dropping)] == ["success"] * 2, output[-8000:]
+    assert well["tasks"] == {"doctor": "success", "probe_wanted": "success", "probe_store": "skipped"}, output[-8000:]
+    (finding,) = ill["xcom"]["doctor"]["findings"]
+    assert (finding["rule"], finding["severity"], finding["instant"]) == ("stuck_instant", "warning", instant)
+    assert f"warning stuck_instant: {finding['what']} - fix: {finding['fix']}" in output
+    (setup,) = ill["xcom"]["doctor"]["executors"]["setups"]
+    assert [name for name in ("pyarrow", "numpy", "fastavro") if setup[name] is None] == []
+    assert ill["xcom"]["probe_store"]["can_carry_timeline"] is True
+    assert not (table / ".airflow_hudi_probe").exists()
+    freed, dropped = freeing["xcom"]["takeover"], dropping["xcom"]["unschedule"]
     assert (freed["instant"], freed["state"]) == (instant, "requested")
     assert (dropped["instant"], dropped["action"]) == (instant, "compaction")
     assert dropped["unblocks"]["file_groups"] > 0
     assert pending(table, "compaction") == []
+    assert well["xcom"]["doctor"]["findings"] == []

@@ -1,16 +1,25 @@
-"""An S3 server on loopback for tests: moto behind one lock (its conditional PUT is check-then-write), with faults on demand."""
+"""An S3 server on loopback for tests: moto behind one lock (its conditional PUT is check-then-write), with faults on demand.
+
+And tables on whatever server it is: how they get there, what is there, and back to a folder to be looked at.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import boto3
+import pyarrow as pa
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from hudi_core.query.request import MetadataMode
+from hudi_core.table import HudiTable
+
+BUCKET = "bucket"
 CREDENTIALS = {"key": "testing", "secret": "testing", "region": "us-east-1"}
 CONFLICT = (
     b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>ConditionalRequestConflict</Code>'
@@ -36,9 +45,7 @@ class S3Server:
 
     def client(self) -> Any:
         """A boto3 client of the server."""
-        return boto3.client(
-            "s3", endpoint_url=self.url, aws_access_key_id="testing", aws_secret_access_key="testing", region_name=CREDENTIALS["region"]
-        )
+        return client_of(self)
 
     def stop(self) -> None:
         """Ends the server."""
@@ -76,7 +83,63 @@ def s3_server() -> Iterator[S3Server]:
     """A running server with the bucket `bucket`."""
     server = S3Server()
     try:
-        server.client().create_bucket(Bucket="bucket")
+        server.client().create_bucket(Bucket=BUCKET)
         yield server
     finally:
         server.stop()
+
+
+class Server(Protocol):
+    """Any server with the bucket `bucket`, here or in tests.contract.racing_servers."""
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What opens it with hudi_core.storage."""
+        ...
+
+
+def client_of(server: Server) -> Any:
+    """A boto3 client of the server."""
+    options = server.options
+    return boto3.client(
+        "s3",
+        endpoint_url=options["endpoint_url"],
+        aws_access_key_id=options["key"],
+        aws_secret_access_key=options["secret"],
+        region_name=options["region"],
+    )
+
+
+def upload(server: Server, table: Path, key: str, *, folders: bool = False) -> str:
+    """Copies a table without Hadoop's side files to `key`; its address. With `folders` each folder gets an empty object, as s3a makes them."""
+    client = client_of(server)
+    for path in sorted(table.rglob("*")):
+        name = f"{key}/{path.relative_to(table).as_posix()}"
+        if path.is_file() and path.suffix != ".crc":
+            client.put_object(Bucket=BUCKET, Key=name, Body=path.read_bytes())
+        elif path.is_dir() and folders:
+            client.put_object(Bucket=BUCKET, Key=f"{name}/", Body=b"")
+    return f"s3://{BUCKET}/{key}"
+
+
+def keys(server: Server, key: str, below: str = "") -> list[str]:
+    """The names of all objects of the table at `key` that begin with `below`, markers of folders included."""
+    pages = client_of(server).get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{key}/{below}")
+    return sorted(item["Key"][len(key) + 1 :] for page in pages for item in page.get("Contents", []))
+
+
+def download(server: Server, key: str, target: Path) -> Path:
+    """The table at `key` as a folder, without markers of folders."""
+    client = client_of(server)
+    for name in keys(server, key):
+        if not name.endswith("/"):
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(client.get_object(Bucket=BUCKET, Key=f"{key}/{name}")["Body"].read())
+    return target
+
+
+def rows(table: HudiTable, metadata: MetadataMode) -> pa.Table:
+    """The table's snapshot."""
+    result = table.read(metadata=metadata)
+    return pa.Table.from_batches(list(result.batches), result.schema)

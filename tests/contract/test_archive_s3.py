@@ -9,8 +9,7 @@ import pytest
 from hudi_core.request.model import RunRequest
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
-from tests.contract.s3_server import S3Server
-from tests.contract.test_clean_s3 import keys, rows, upload
+from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.services.archive.golden_archives import TIGHT, archive, history_of
@@ -21,10 +20,8 @@ Golden = Callable[[str, str], GoldenCase]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:
-    started = S3Server()
-    started.client().create_bucket(Bucket="lake")
-    yield started
-    started.stop()
+    with s3_server() as started:
+        yield started
 
 
 @pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), ("8", 0), ("9", 2)])

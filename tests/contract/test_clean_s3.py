@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from hudi_core.request.model import RunRequest
 from hudi_core.services.local_engine import LocalEngine
-from hudi_core.table import HudiTable, MetadataMode
+from hudi_core.table import HudiTable
 from tests.consistency import has_metadata_table
-from tests.contract.s3_server import S3Server
+from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows, read_parquet
 from tests.unit.hudi_core.services.clean.golden_cleans import SKEW, before_clean, data_files
@@ -24,28 +22,8 @@ CASES = ("clean_requested_cow", "insert_overwrite_clean_requested")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:
-    started = S3Server()
-    started.client().create_bucket(Bucket="lake")
-    yield started
-    started.stop()
-
-
-def upload(server: S3Server, table: Path, key: str) -> str:
-    client = server.client()
-    for path in table.rglob("*"):
-        if path.is_file() and path.suffix != ".crc":
-            client.upload_file(str(path), "lake", f"{key}/{path.relative_to(table).as_posix()}")
-    return f"s3://lake/{key}"
-
-
-def keys(server: S3Server, key: str, below: str = "") -> list[str]:
-    listed = server.client().list_objects_v2(Bucket="lake", Prefix=f"{key}/{below}").get("Contents", [])
-    return sorted(item["Key"][len(key) + 1 :] for item in listed)
-
-
-def rows(table: HudiTable, metadata: MetadataMode) -> pa.Table:
-    result = table.read(metadata=metadata)
-    return pa.Table.from_batches(list(result.batches), result.schema)
+    with s3_server() as started:
+        yield started
 
 
 @pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), ("8", 0), ("9", 2)])

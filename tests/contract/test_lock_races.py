@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,32 +22,11 @@ from hudi_core.transaction.locks.dynamodb import DynamodbLock
 from hudi_core.transaction.owner import Owner
 from tests.contract.lock_providers import TABLE, LockSpec
 from tests.contract.racing import CheckThenPut, Round, fair, race_for_creates, race_for_lock, several
-from tests.contract.racing_servers import RacingServer, racing_server
-from tests.contract.s3_server import s3_server
-from tests.contract.zookeeper_server import zookeeper_server
 
 pytestmark = pytest.mark.slow
 ROUNDS = 60
 CONTROL_ROUNDS = 12
 _tables = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[RacingServer]:
-    with racing_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[str]:
-    with zookeeper_server() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def dynamodb() -> Iterator[str]:
-    with s3_server() as server:
-        yield server.url
 
 
 @pytest.fixture

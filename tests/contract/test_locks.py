@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,31 +23,12 @@ from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.locks.zookeeper import ZookeeperLock
 from hudi_core.transaction.owner import Owner
 from tests.contract.lock_providers import HUDI_NAME, LockSpec, hold_until_killed
-from tests.contract.racing_servers import RacingServer, racing_server
-from tests.contract.s3_server import S3Server, s3_server
-from tests.contract.zookeeper_server import zookeeper_process, zookeeper_server
+from tests.contract.racing_servers import RacingServer
+from tests.contract.zookeeper_server import zookeeper_process
 
 PROVIDERS = ["filesystem-local", "filesystem-s3", "lease-local", "lease-s3", "zookeeper", "dynamodb"]
 SPAWN = multiprocessing.get_context("spawn")
 _tables = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[RacingServer]:
-    with racing_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def dynamodb() -> Iterator[S3Server]:
-    with s3_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[str]:
-    with zookeeper_server() as address:
-        yield address
 
 
 @pytest.fixture
@@ -56,7 +37,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Lock
         if name == "zookeeper":
             return LockSpec(name, request.getfixturevalue("zookeeper"))
         if name == "dynamodb":
-            return LockSpec(name, request.getfixturevalue("dynamodb").url)
+            return LockSpec(name, request.getfixturevalue("dynamodb"))
         provider, where = name.split("-")
         if where == "local":
             return LockSpec(provider, str(tmp_path))

@@ -1,6 +1,7 @@
 """An archival is killed at every operation on the storage; nothing may be lost, doubled or visible in a wrong order, and the next run ends it.
 
-Null controls: with the guard turned round, the same sweep finds the damage.
+Null controls: with the guard turned round, the same sweep finds the damage. `make test` kills after every change, on each version; deaths before
+a change, and at reads, run in `make soak`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tests.rows import assert_same_rows
 from tests.unit.hudi_core.history.test_golden_writers import records
 from tests.unit.hudi_core.services.archive.golden_archives import Key, active_of, archive, history_of
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.validator import assert_valid
 
 Timing = Literal["before", "after"]
 ROUND = 3
@@ -82,6 +84,7 @@ def assert_nothing_lost(path: Path, golden: Golden, *, rows: bool = True) -> Non
     assert commits == before[len(before) - len(commits) :], "HUDI-7207: oldest first"
     if rows:
         assert_same_rows(read_rows(path), golden.rows)
+        assert_valid(path, golden.rows)
 
 
 def archived_records(path: Path) -> Counter[tuple[Any, ...]]:
@@ -117,8 +120,7 @@ def operations_of(golden: Golden, tmp_path: Path, counts: frozenset[str] | None)
     return plan.counted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("timing", ["before", "after"])
+@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), pytest.param("after", marks=pytest.mark.slow)])
 def test_killed_at_every_change_and_run_again_by_another(table: Golden, timing: Timing, tmp_path: Path) -> None:
     for number in range(operations_of(table, tmp_path, MUTATIONS)):
         path = table.copy(tmp_path / f"killed-{number}")
@@ -133,7 +135,7 @@ def test_killed_at_every_change_and_run_again_by_another(table: Golden, timing: 
         shutil.rmtree(path)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_killed_at_every_operation_reads_included(table: Golden, tmp_path: Path) -> None:
     """No call on the storage goes unseen; rows are left out here, as a read changes none."""
     for number in range(operations_of(table, tmp_path, None)):

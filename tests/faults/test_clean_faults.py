@@ -1,6 +1,7 @@
 """A clean is killed before and after every operation that changes the storage, planned or run; somebody must bring it to the same end.
 
-Reads are left out: a kill at a read leaves the state that the change before it left.
+Reads are left out: a kill at a read leaves the state that the change before it left. `make test` kills one table of each version after every
+change; the other tables and forms of death run in `make soak`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from tests.golden_data import open_case
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.services.clean.golden_cleans import before_clean, cleans, context_of, data_files, run_clean
 from tests.unit.hudi_core.services.clean.test_run import clean_of, listed, metadata_of, timeline_names
+from tests.validator import assert_valid
 
 Timing = Literal["before", "after"]
 CASES = [(folder, name) for folder in ("6", "8", "9") for name in ("clean_requested_cow", "insert_overwrite_clean_requested")]
 """With a metadata table and without one; the second deletes whole partitions."""
+REPRESENTATIVE = [case for case in CASES if case[1] == "clean_requested_cow"]
+EVERY_TABLE = pytest.mark.parametrize("table", CASES, indirect=True, ids="-".join)
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Golden:
         return target
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: "-".join(case))
+@pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     case = open_case(*request.param, tmp_path_factory.mktemp("source"))
     return Golden(case.table, case.after(), clean_of(case.table), read_rows(case.table))
@@ -69,6 +73,7 @@ def assert_readable(path: Path, golden: Golden) -> None:
     assert_same_rows(read_rows(path, "off"), golden.rows)
     if has_metadata_table(path):
         assert_same_rows(read_rows(path, "on"), golden.rows)
+    assert_valid(path, golden.rows)
 
 
 def assert_cleaned(path: Path, golden: Golden) -> None:
@@ -98,8 +103,16 @@ def changes_of(golden: Golden, tmp_path: Path) -> int:
     return plan.counted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("timing", ["before", "after"])
+@pytest.mark.parametrize(
+    ("table", "timing"),
+    [
+        pytest.param(case, timing, id=f"{'-'.join(case)}-{timing}", marks=pytest.mark.slow if quick else pytest.mark.soak)
+        for case in CASES
+        for timing in ("before", "after")
+        for quick in [case in REPRESENTATIVE and timing == "after"]
+    ],
+    indirect=["table"],
+)
 def test_killed_at_every_change(table: Golden, timing: Timing, tmp_path: Path) -> None:
     for number in range(changes_of(table, tmp_path)):
         path = table.copy(tmp_path / f"killed-{number}")
@@ -123,6 +136,7 @@ POINTS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
+@EVERY_TABLE
 @pytest.mark.parametrize("point", list(POINTS))
 @pytest.mark.parametrize("timing", ["before", "after"])
 def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) -> None:
@@ -135,6 +149,7 @@ def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) 
     assert_cleaned(path, table)
 
 
+@EVERY_TABLE
 def test_killed_three_times_in_a_row(table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
     for number in (3, 5, 9):
@@ -144,7 +159,8 @@ def test_killed_three_times_in_a_row(table: Golden, tmp_path: Path) -> None:
     assert_cleaned(path, table)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
+@EVERY_TABLE
 def test_an_error_at_every_change_leaves_a_run_that_the_same_process_can_repeat(table: Golden, tmp_path: Path) -> None:
     for number in range(changes_of(table, tmp_path)):
         path = table.copy(tmp_path / f"failed-{number}")
@@ -191,6 +207,7 @@ def test_killed_while_planning(folder: str, timing: Timing, tmp_path: Path) -> N
         assert data_files(path) == data_files(case.after())
 
 
+@EVERY_TABLE
 def test_a_completed_clean_whose_files_are_not_gone_is_caught(table: Golden, tmp_path: Path) -> None:
     """Null control: with the completion before the deletes, a kill between the two must not pass the check."""
     path = table.copy(tmp_path / "table")

@@ -1,7 +1,8 @@
 """A compaction is killed before and after every operation that changes the storage; another process must bring it to the same end.
 
-Reads are left out: a kill at a read leaves the state that the change before it left. For the same reason the quick sweep kills after each
-change only, and of the many writes into one base file after the first and the last. The slow one leaves nothing out.
+Reads are left out: a kill at a read leaves the state that the change before it left. For the same reason the sweep of `make test` kills after
+each change only, on one table, and of the many writes into one base file after the first and the last. That of `make soak` leaves
+nothing out.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 from tests.consistency import Pending, assert_compacted, assert_readable, has_metadata_table, pending_instants, read_rows
 from tests.golden_data import open_case
+from tests.validator import assert_settled
 
 OPTIONS = {"hoodie.index.bloom.num_entries": "100", "hoodie.bloom.index.filter.dynamic.max.entries": "100"}
 """Small bloom filters: the sweep runs the compaction hundreds of times."""
 STEPS = 8
-"""The slow sweep of one table is cut into so many tests."""
+"""The sweep of one table in `make soak` is cut into so many tests."""
 
 Timing = Literal["before", "after"]
 
@@ -91,7 +93,7 @@ SOURCES: dict[str, Callable[[Path], Path]] = {
 }
 
 
-@pytest.fixture(scope="module", params=list(SOURCES))
+@pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Table:
     return Table(SOURCES[request.param](tmp_path_factory.mktemp("source")))
 
@@ -105,6 +107,7 @@ def recover_and_check(path: Path, table: Table) -> None:
     assert_readable(path, table.rows)
     run(path, Owner.current("another process"), instant=table.instant)
     assert_compacted(path, table.instant, table.rows, table.pending)
+    assert_settled(path, table.rows)
     again = run(path, Owner.current("a third process"), instant=table.instant)
     assert [(result.state, result.files_written) for result in again.instants] == [("completed", 0)]
 
@@ -119,12 +122,16 @@ def sweep(table: Table, points: list[int], timing: Timing, tmp_path: Path) -> No
         shutil.rmtree(path)
 
 
+@pytest.mark.parametrize(
+    "table", [pytest.param(name, marks=pytest.mark.slow if name == "metadata table" else pytest.mark.soak) for name in SOURCES], indirect=True
+)
 def test_killed_after_every_change(table: Table, tmp_path: Path) -> None:
     changes = changes_of(table, tmp_path)
     sweep(table, quick_points(changes), "after", tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("table", list(SOURCES), indirect=True)
 @pytest.mark.parametrize("part", range(STEPS))
 @pytest.mark.parametrize("timing", ["before", "after"])
 def test_killed_at_every_change(table: Table, timing: Timing, part: int, tmp_path: Path) -> None:
@@ -226,6 +233,7 @@ def test_killed_again_at_every_change_while_a_decision_is_carried_out(with_metad
     assert number > 8
 
 
+@pytest.mark.soak
 def test_storage_errors_leave_a_run_that_can_be_repeated(with_metadata: Table, tmp_path: Path) -> None:
     """The same sweep with an operation that fails once instead of a kill: the process lives, reports the error, and may try again."""
     for number in quick_points(changes_of(with_metadata, tmp_path)):

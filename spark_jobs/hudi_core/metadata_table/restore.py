@@ -113,23 +113,32 @@ class MetadataRestore:
     def _undo(self, planned: list[_Planned], own: str) -> dict[str, _Undone]:
         """Deletes what the instants wrote, takes back the blocks that other files hold, then the instants: newest first.
 
-        They stop being completed before any file goes, so that no reader looks for one in vain. In layout 1 compactions go before any command
-        is written, since new log files join the slice that a pending one begins.
+        They stop being completed before any file goes, so that no reader looks for one in vain. A compaction goes whole before an older one is
+        touched: Hudi reads no table with two pending ones of a file group (CompactionUtils.getAllPendingCompactionOperations). It stays pending
+        until its base files are gone, as Hudi counts log files to the slice of a base file that is there. In layout 1 compactions go before any
+        command is written, since new log files join the slice that a pending one begins.
         """
+        undone = {item.time: _Undone() for item in planned}
+        written: dict[str, list[str]] = {}
+        for info, instant in files_written_by(self._storage, frozenset(undone)):
+            written.setdefault(instant, []).append(info.path)
         for item in planned:
             self._take_back(item, State.COMPLETED)
-        undone = {item.time: _Undone() for item in planned}
-        for info, instant in files_written_by(self._storage, frozenset(undone)):
-            self._storage.delete(info.path)
-            undone[instant].deleted.setdefault(partition_of(info.path), []).append(plan_address(self._storage, info.path))
-        for item in planned:
             if item.action in _COMPACTING:
+                self._delete(written.pop(item.time, []), undone[item.time])
                 self._take_back(item)
+        for instant, paths in written.items():
+            self._delete(paths, undone[instant])
         if not self._own.features.rollback_deletes_logs:
             self._command(planned, own, undone)
         for item in planned:
             self._take_back(item)
         return undone
+
+    def _delete(self, paths: list[str], undone: _Undone) -> None:
+        for path in paths:
+            self._storage.delete(path)
+            undone.deleted.setdefault(partition_of(path), []).append(plan_address(self._storage, path))
 
     def _take_back(self, item: _Planned, *states: State) -> None:
         """Removes the given states of an instant, all of them by default, as far as it is still there."""

@@ -8,10 +8,12 @@ file, so that there is nothing to tell `files`.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, partition_folders
 from hudi_core.metadata_table.own import OwnTimeline
@@ -25,6 +27,8 @@ from hudi_core.timeline.rollback_plans import RollbackPartition, RollbackRequest
 from hudi_core.timeline.rollback_target import pending_rollback_of
 from hudi_core.transaction.addresses import plan_address
 from hudi_core.transaction.instants import InstantClock
+
+log = logging.getLogger(__name__)
 
 
 class DeletingRollback:
@@ -49,30 +53,46 @@ class DeletingRollback:
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; goes on where an earlier attempt stopped.
 
-        `changes` is not needed in this layout. Raises TimelineError as check, before anything is written.
+        `changes` is not needed in this layout. What a writer that was taken for dead wrote behind the completed rollback is deleted, too: it
+        would count once the failed instant has left the data timeline. Raises TimelineError as check, before anything is written;
+        ConflictError when such a writer was at work meanwhile.
         """
         started = time.monotonic()
         timeline = self._active.load()
         traces = self._traces(timeline, failed)
-        own = traces.pending_rollback or rollback
-        done = timeline.find(own, Action.ROLLBACK)
-        if not traces or (done is not None and done.is_completed):
+        if not traces:
             return
         check_not_merged(self._own, timeline, failed)
+        own = traces.pending_rollback or rollback
+        done = timeline.find(own, Action.ROLLBACK)
+        if done is not None and done.is_completed:
+            log.warning("files of %s were written into the metadata table after rollback %s of it had completed: deleted", failed, own)
+            self._delete(failed, traces)
+            return
         addresses = {info.path: plan_address(self._storage, info.path) for info in traces.live}
         if traces.pending_rollback is None:
             requests = [RollbackRequest(partition_of(path), files_to_delete=(address,)) for path, address in addresses.items()]
             self._active.create_requested(own, Action.ROLLBACK, encode_rollback_plan(failed, Action.DELTA_COMMIT, requests))
         self._active.to_inflight(own, Action.ROLLBACK)
-        # First it stops being completed, so that no reader looks for one of its files in vain.
-        self._active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
-        for path in addresses:
-            self._storage.delete(path)
-        self._active.undo(failed, Action.DELTA_COMMIT)
+        self._delete(failed, traces)
         partitions = [RollbackPartition(name, tuple(paths)) for name, paths in _by_partition(addresses.items()).items()]
         took = int((time.monotonic() - started) * 1000)
         metadata = encode_rollback_metadata(own, took, failed, Action.DELTA_COMMIT, partitions or [RollbackPartition(FILES_PARTITION)])
         self._active.complete(own, Action.ROLLBACK, metadata, self._own.completion_time(own))
+
+    def _delete(self, failed: str, traces: Traces) -> None:
+        """First it stops being completed, so that no reader looks for one of its files in vain."""
+        self._active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+        for info in traces.live:
+            self._storage.delete(info.path)
+        self._active.undo(failed, Action.DELTA_COMMIT)
+        late = self._traces(self._active.load(), failed)
+        if late.live or late.delta_commit is not None:
+            raise ConflictError(
+                f"something of the failed instant {failed} appeared while it was rolled back: its writer is still alive",
+                path=late.live[0].path if late.live else self._active.folder,
+                remedy="stop that writer, then run the instant again",
+            )
 
     def _traces(self, timeline: Timeline, failed: str) -> Traces:
         written = tuple(info for info, _ in files_written_by(self._storage, frozenset({failed})))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Json = dict[str, Any]
 """A JSON object: what crosses the engine in both directions."""
@@ -34,4 +34,16 @@ class Engine(Protocol):
 
     def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
         """Runs `task` on each unit. `run_epoch` becomes the stage id of every attempt. Raises the task's HudiError, or ExecutionError."""
+        ...
+
+
+@runtime_checkable
+class RemoteEngine(Protocol):
+    """An engine whose units run in environments of their own, which can be asked what they have."""
+
+    def setups(self) -> tuple[Json, ...]:
+        """The different set-ups of the executors that happened to be asked: module name to version, None where it cannot be imported.
+
+        Raises ConfigError when they lack even what it takes to be asked, ExecutionError when they cannot be reached.
+        """
         ...

@@ -26,11 +26,18 @@ REQUEST_VERSION = 1
 SERVICES = frozenset({"archive", "clean", "compaction", "rollback"})
 _ON_DRIVER = frozenset({"archive", "rollback"})
 """Services that are requests to the storage and no work on rows or on many files at a time."""
-VERBS = frozenset({"rollback", "restore", "run", "savepoint_create", "savepoint_delete", "schedule", "takeover", "unschedule"})
+VERBS = frozenset(
+    {"doctor", "probe_store", "rollback", "restore", "run", "savepoint_create", "savepoint_delete", "schedule", "takeover", "unschedule"}
+)
 RESULTS = ".hoodie/.airflow_hudi/results"
 """Folder in the table of results that were asked for as files."""
+PROBE_RESULTS = ".airflow_hudi_probe/results"
+"""The same where there need not be a table."""
 _NEED_INSTANT = frozenset({"restore", "savepoint_delete", "takeover", "unschedule"})
+_NEVER_DRY = {"run": "schedule with dry_run instead", "probe_store": "it races on files of its own, and removes them"}
 METADATA_MODES = frozenset({"auto", "on", "off"})
+_WRITERS = 16
+_ROUNDS = 60
 
 _RESULT_NAME = re.compile(r"[0-9A-Za-z_-]{0,64}")
 _WHAT = "run request"
@@ -39,7 +46,7 @@ _RESULT = "run result"
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One call of a table service, or of another verb on a table's timeline.
+    """One call of a table service, or of another verb on a table or, with `probe_store`, on any folder of a storage.
 
     `verb` is what hudictl calls it. With `run`, `instant` runs that instant, `all_pending` every pending one; without both the oldest pending
     one is run. With the others `instant` is what is rolled back, restored to, kept, given up or taken over; a dry run
@@ -65,12 +72,20 @@ class RunRequest:
     verb: str = "run"
     dry_run: bool = False
     """Says what would be done, and writes nothing."""
+    unless_completed: bool = False
+    """With `rollback`: a write that has completed by now stays."""
     comment: str = ""
     """Kept in a savepoint."""
     run_id: str = ""
     """The run that asks (Airflow's run id), kept in what it completes; a random one when empty."""
     result_name: str = ""
-    """A Spark job also writes its result to RESULTS/<name>.json when this is not empty: nobody sees what a driver in a cluster prints."""
+    """A Spark job also writes its result to `results_folder`/<name>.json when this is not empty: nobody sees what a driver in a cluster prints."""
+    timeline_only: bool = False
+    """With `doctor`: the data files are not listed."""
+    writers: int = _WRITERS
+    """With `probe_store`: how many race for one object."""
+    rounds: int = _ROUNDS
+    """With `probe_store`: races of each kind."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a combination that means nothing."""
@@ -80,8 +95,8 @@ class RunRequest:
             raise ConfigError(f"{_WHAT}: unknown verb {self.verb!r}", remedy=f"this release knows: {', '.join(sorted(VERBS))}")
         if self.instant is None and self.verb in _NEED_INSTANT and not (self.verb == "restore" and self.dry_run):
             raise ConfigError(f"{_WHAT}: {self.verb} needs an instant")
-        if self.dry_run and self.verb == "run":
-            raise ConfigError(f"{_WHAT}: a run cannot be a dry run", remedy="schedule with dry_run instead")
+        if self.dry_run and self.verb in _NEVER_DRY:
+            raise ConfigError(f"{_WHAT}: {self.verb} cannot be a dry run", remedy=_NEVER_DRY[self.verb])
         if self.service not in SERVICES:
             raise ConfigError(f"{_WHAT}: unknown service {self.service!r}", remedy=f"this release runs: {', '.join(sorted(SERVICES))}")
         if self.metadata not in METADATA_MODES:
@@ -103,6 +118,16 @@ class RunRequest:
     def needs_executors(self) -> bool:
         """Whether an engine gets any of the work; all else is done where the request is read."""
         return self.verb == "run" and self.service not in _ON_DRIVER
+
+    @property
+    def needs_table(self) -> bool:
+        """Whether `table` must be a Hudi table; any folder will do without."""
+        return self.verb != "probe_store"
+
+    @property
+    def results_folder(self) -> str:
+        """Where below `table` a named result is put."""
+        return RESULTS if self.needs_table else PROBE_RESULTS
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -129,9 +154,13 @@ class RunRequest:
             schedule=flag(value, "schedule", what=_WHAT),
             verb=optional_string(value, "verb", what=_WHAT) or "run",
             dry_run=flag(value, "dry_run", what=_WHAT),
+            unless_completed=flag(value, "unless_completed", what=_WHAT),
             comment=optional_string(value, "comment", what=_WHAT) or "",
             run_id=optional_string(value, "run_id", what=_WHAT) or "",
             result_name=optional_string(value, "result_name", what=_WHAT) or "",
+            timeline_only=flag(value, "timeline_only", what=_WHAT),
+            writers=number(value, "writers", what=_WHAT) if "writers" in value else _WRITERS,
+            rounds=number(value, "rounds", what=_WHAT) if "rounds" in value else _ROUNDS,
         )
 
 
@@ -182,7 +211,7 @@ class RunResult:
 
     instants: tuple[InstantResult, ...] = ()
     reason: str | None = None
-    """Why nothing was planned, when a run that should plan found nothing to do."""
+    """Why no instant was run, and what would change that."""
     document: Mapping[str, Any] | None = None
     """What another verb than `run` came to: the JSON document of hudictl's command of that name."""
 
@@ -200,7 +229,7 @@ class RunResult:
         return codes.pop() if len(codes) == 1 and len(self.failed) == len(self.instants) else 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The document that hudictl prints with `--json`; of a run with `reason` only when nothing was planned."""
+        """The document that hudictl prints with `--json`; of a run with `reason` only when there was nothing to do."""
         if self.document is not None:
             return dict(self.document)
         value: dict[str, Any] = {"instants": [result.to_dict() for result in self.instants]}

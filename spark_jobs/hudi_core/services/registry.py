@@ -32,6 +32,7 @@ def is_run_on(name: str, config: TableConfig) -> bool:
     return name in _SERVICES and (config.features.serviced or name not in _REWRITES_ROWS)
 
 
-def is_planned_here(name: str) -> bool:
-    """Whether this release plans instants of the service called `name`."""
-    return isinstance(_SERVICES.get(name), SchedulingService)
+def nothing_pending(name: str, table: str) -> str:
+    """Why a run of the service called `name` that was not asked to plan found nothing to do on `table`, and what would change it."""
+    planned_here = isinstance(_SERVICES.get(name), SchedulingService)
+    return f"no {name} is pending on {table}; {'--schedule plans one' if planned_here else 'this release plans none: the writers do'}"

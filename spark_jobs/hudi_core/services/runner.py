@@ -10,7 +10,7 @@ from hudi_core.errors import ConfigError, HudiError, UnsupportedError
 from hudi_core.model.engine import Engine
 from hudi_core.request.model import InstantResult, RunRequest, RunResult
 from hudi_core.services.context import TableContext
-from hudi_core.services.registry import service_of
+from hudi_core.services.registry import nothing_pending, service_of
 from hudi_core.services.service import ImmediateService, SchedulingService, Service
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.owner import Owner
@@ -31,7 +31,7 @@ class ServiceRunner:
         self._progress = progress
 
     def run(self, request: RunRequest) -> RunResult:
-        """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; no pending instant is an empty result.
+        """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an empty result says why.
 
         With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are planned and run until nothing
         more is planned. With `all_pending` an instant's HudiError is kept in its result and the next instant is run; otherwise it is raised.
@@ -50,6 +50,8 @@ class ServiceRunner:
             pending, reason = self._scheduled(service)
             if not pending:
                 return RunResult((), reason)
+        if not pending:
+            return RunResult((), nothing_pending(service.name, self._context.config.name))
         if not request.all_pending:
             return RunResult(tuple(self._run_one(service, instant) for instant in pending[:1]))
         return RunResult(tuple(self._run_all(service, pending, deadline)))

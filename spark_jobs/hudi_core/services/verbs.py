@@ -1,10 +1,12 @@
-"""From a request to what it asks for: one function for each verb that changes a table (request.model.VERBS)."""
+"""From a request to what it asks for: one function for each verb (request.model.VERBS)."""
 
 from __future__ import annotations
 
 from hudi_core.model.engine import Engine
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
+from hudi_core.services.doctor.examine import examine
+from hudi_core.services.doctor.executors import ask_executors
 from hudi_core.services.registry import service_of
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.result import RestoreResult
@@ -16,6 +18,8 @@ from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.services.service import ImmediateService, Scheduled
 from hudi_core.services.stuck.takeover import takeover
 from hudi_core.services.stuck.unschedule import unschedule
+from hudi_core.storage.base import Storage
+from hudi_core.storage.probe import probe
 from hudi_core.transaction.owner import Owner
 
 
@@ -28,7 +32,8 @@ def perform(context: TableContext, request: RunRequest, engine: Engine, owner: O
         case "schedule":
             return RunResult(document=schedule(context, request.service, owner, dry_run=request.dry_run).to_dict())
         case "rollback":
-            return RunResult(document=rollback(context, instant, owner, dry_run=request.dry_run).to_dict())
+            rolled_back = rollback(context, instant, owner, dry_run=request.dry_run, unless_completed=request.unless_completed)
+            return RunResult(document=rolled_back.to_dict())
         case "restore" if instant is not None:
             return RunResult(document=restore(context, instant, owner, dry_run=request.dry_run).to_dict())
         case "restore" if request.dry_run:
@@ -41,7 +46,16 @@ def perform(context: TableContext, request: RunRequest, engine: Engine, owner: O
             return RunResult(document=takeover(context, instant, owner).to_dict())
         case "unschedule" if instant is not None:
             return RunResult(document=unschedule(context, instant, owner, dry_run=request.dry_run).to_dict())
+        case "doctor":
+            return RunResult(document=examine(context, files=not request.timeline_only, executors=ask_executors(engine)).to_dict())
+        case "probe_store":
+            return probe_store(context.storage, request)
     raise ValueError(f"request.model lets the verb {request.verb!r} through without what it needs")
+
+
+def probe_store(storage: Storage, request: RunRequest) -> RunResult:
+    """Races writers on a storage, be there a table or not; the verdict is in the document. Errors as of storage.probe."""
+    return RunResult(document=probe(storage, request.writers, request.rounds).to_json())
 
 
 def pending(context: TableContext, name: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, Protocol
 
 from hudi_core.errors import StorageExistsError, StorageNotFoundError, TimelineError
@@ -211,16 +210,6 @@ class ActiveTimeline:
         """
         removed = [self.remove(requested_time, action, state) for state in reversed(STATES)]
         return any(removed)
-
-    def revert_to_inflight(self, requested_time: str, action: str) -> bool:
-        """Takes the completion back, which makes invisible what the instant wrote; False when it was pending already.
-
-        The inflight file is made first where it is missing: without it nothing would tell that there is something to roll back
-        (HoodieActiveTimeline.revertToInflight).
-        """
-        with suppress(StorageExistsError):
-            self._storage.create_exclusive(self.path(requested_time, action, State.INFLIGHT), b"")
-        return self.remove(requested_time, action, State.COMPLETED)
 
     def revert_to_requested(self, requested_time: str, action: str) -> bool:
         """Makes a planned instant (compaction, log compaction, clustering) wait for its next run; False when it was requested already.

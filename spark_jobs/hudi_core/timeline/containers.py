@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from hudi_core.codec.avro.container import read_container, write_container
+from hudi_core.codec.avro.container import container_metadata, read_container, write_container
 from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.pretty_json import load_object
 
@@ -30,9 +31,14 @@ def decode_datum(data: bytes, *, path: str) -> dict[str, Any]:
     return records[0]
 
 
-def encode_datum(schema_name: str, datum: dict[str, Any]) -> bytes:
-    """A container of one record in the schema that Hudi 0.15 writes."""
-    return write_container(load_schema(schema_name), [datum])
+def encode_datum(schema_name: str, datum: dict[str, Any], *, metadata: Mapping[str, bytes] | None = None) -> bytes:
+    """A container of one record in the schema that Hudi 0.15 writes. `metadata` goes into the header, where Hudi passes over it."""
+    return write_container(load_schema(schema_name), [datum], metadata)
+
+
+def datum_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
+    """The metadata in a container's header, Avro's own left out. Raises CorruptFileError naming `path`."""
+    return container_metadata(data, path=path)
 
 
 def decode_any(data: bytes, *, path: str) -> dict[str, Any]:

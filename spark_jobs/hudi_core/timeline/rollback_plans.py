@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_partition
-from hudi_core.timeline.containers import decode_datum, encode_datum
+from hudi_core.model.release import VERSION
+from hudi_core.timeline.containers import datum_metadata, decode_datum, encode_datum
 from hudi_core.timeline.plan_fields import numbers, records, text, texts
 from hudi_core.timeline.pretty_json import member
+
+_RELEASE: Final = "airflow_hudi.version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,10 @@ class RollbackMetadata:
 
 
 def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackRequest]) -> bytes:
-    """The content of `<R>.rollback.requested`: undo `instant`, whose pending action is `action` (`compaction`, not `commit`)."""
+    """The content of `<R>.rollback.requested`: undo `instant`, whose pending action is `action` (`compaction`, not `commit`).
+
+    This release is named in the header, beside the schema: the record has no room for it.
+    """
     return encode_datum(
         "HoodieRollbackPlan",
         {
@@ -85,7 +91,13 @@ def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackR
             ],
             "version": 1,
         },
+        metadata={_RELEASE: VERSION.encode()},
     )
+
+
+def is_own_plan(data: bytes, *, path: str) -> bool:
+    """Whether encode_rollback_plan made the plan, and not Hudi. Raises CorruptFileError naming `path`."""
+    return _RELEASE in datum_metadata(data, path=path)
 
 
 def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:

@@ -100,8 +100,8 @@ class Claim:
         """As check, whatever earlier owners decided."""
         self.heartbeat.check()
         epochs = _epochs(self._storage.list_files(self._folder))
-        if not epochs or epochs[-1] != self.epoch:
-            taken = "was removed" if not epochs else f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})"
+        if not epochs or epochs[-1] != self.epoch or not self._is_on_record():
+            taken = f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})" if epochs and epochs[-1] != self.epoch else "was removed"
             raise ConflictError(
                 f"the claim on instant {self.instant} {taken}",
                 path=_claim_path(self._folder, self.epoch),
@@ -116,7 +116,7 @@ class Claim:
         except ConflictError:
             self.may_have_decided = False
             raise
-        if self.epoch not in _epochs(self._storage.list_files(self._folder)):  # a successor is done with the instant and removed its claims
+        if not self._is_on_record():  # a successor is done with the instant and removed its claims
             self._storage.delete(decision_path(self._folder, self.epoch))
             self.may_have_decided = False
             raise ConflictError(f"the claim on instant {self.instant} was removed", path=self._folder, remedy="leave the instant to its new owner")
@@ -141,15 +141,24 @@ class Claim:
         self.heartbeat.stop()
         try:
             epochs = _epochs(self._storage.list_files(self._folder))
-            if self.epoch in epochs:  # else the instant is over, and a later owner removed all of its claims
+            ours = self.epoch in epochs and self._is_on_record()
+            if not epochs or (ours and epochs[-1] == self.epoch):  # first: once released, it is the next owner's
+                self._storage.delete(self._hudi_heartbeat)
+            if ours:  # else the instant is over, and a later owner removed all of its claims
                 with suppress(StorageExistsError):  # an earlier release got that far and failed behind it
                     self._storage.create_exclusive(f"{self._folder}/{self.epoch:06d}.released", b"")
-            self._storage.delete(f"{self._folder}/{self.epoch:06d}.heartbeat")
-            if not epochs or epochs[-1] == self.epoch:
-                self._storage.delete(self._hudi_heartbeat)
+            if ours or self.epoch not in epochs:
+                self._storage.delete(f"{self._folder}/{self.epoch:06d}.heartbeat")
         finally:
             held.drop(self._record.token)  # also when the storage failed: the next run of this process may then take over
         self._released = True
+
+    def _is_on_record(self) -> bool:
+        """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are never removed, so that
+        epochs count on; where somebody did it by hand, another owner has the number by now."""
+        with suppress(StorageNotFoundError):
+            return self._record.token.encode() in self._storage.read(self._record.path)
+        return False
 
     def _beat(self) -> None:
         self._storage.write(f"{self._folder}/{self.epoch:06d}.heartbeat", b"")
@@ -220,9 +229,22 @@ def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
     return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
 
 
-def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
-    """Removes all claims of an instant that is over. Idempotent.
+def claimed_instants(storage: Storage, *, base: str = "") -> frozenset[str]:
+    """The instants with claims, whatever became of them; one listing."""
+    return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(join(base, CLAIMS)))
 
+
+def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
+    """Whether the last owner released the instant, and took its heartbeat of Hudi away: one that is there now is somebody else's."""
+    files = storage.list_files(join(base, f"{CLAIMS}/{instant}"))
+    epochs = _epochs(files)
+    return bool(epochs) and f"{epochs[-1]:06d}.released" in {info.name for info in files}
+
+
+def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
+    """Removes all claims of an instant that is over: completed, or gone from the timeline. Idempotent.
+
+    Of one that may be run again they stay: its epochs tell attempts apart, in their claims and in the names of their files.
     The highest epoch goes last: an owner of an earlier one that wakes up meanwhile finds it, or nothing, and never its own as the highest.
     """
     folder = join(base, f"{CLAIMS}/{instant}")

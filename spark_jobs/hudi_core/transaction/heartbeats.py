@@ -104,7 +104,15 @@ def expired_writes(active: ActiveTimeline, timeline: Timeline, heartbeats: Heart
     if policy is FailedWrites.NEVER:
         return []
     changed = active.modified()
-    return [instant for instant in pending if heartbeats.is_expired(instant.requested_time) and not _is_young(instant, active, changed, heartbeats)]
+    return [instant for instant in pending if not may_be_alive(instant, active, changed, heartbeats)]
+
+
+def may_be_alive(instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats) -> bool:
+    """Whether somebody may be at work on a pending instant: its heartbeat is fresh, or it has none and changed lately.
+
+    `changed` is what ActiveTimeline.modified gives.
+    """
+    return not heartbeats.is_expired(instant.requested_time) or _is_young(instant, active, changed, heartbeats)
 
 
 def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:

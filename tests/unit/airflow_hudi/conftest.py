@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden_data import golden_root
 from tests.unit.airflow_hudi.operators.fake_spark import install, real_job
 
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
@@ -51,6 +52,7 @@ def put(table: Path) -> Callable[..., None]:
 @pytest.fixture
 def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the requests that spark-submit, a stand-in, was given; by default it runs the job's own code without Spark."""
+    golden_root()  # before the cache's folder is one that goes with the test
     found = install(tmp_path, monkeypatch, json.dumps({"conn_type": "spark", "host": "local[2]"}))
     real_job(monkeypatch)
     return found

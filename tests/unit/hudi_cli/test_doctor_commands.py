@@ -29,7 +29,7 @@ def test_the_document_of_the_doctor(golden: Golden, version: str) -> None:
     assert done.code == 0
     document = done.document
     assert sorted(document) == [
-        *("clock", "files_looked_at", "findings", "lock", "name", "store", "table", "version", "wheels", "writer_options"),
+        *("clock", "executors", "files_looked_at", "findings", "lock", "name", "store", "table", "version", "wheels", "writer_options"),
     ]
     (finding,) = document["findings"]
     assert sorted(finding) == ["age_seconds", "blocks", "fix", "instant", "owner", "path", "rule", "severity", "what"]
@@ -50,7 +50,7 @@ def test_the_doctor_for_people(golden: Golden) -> None:
     assert (done.code, done.err) == (0, "")
     for text in (": 1 finding\n", "warning stuck_instant", "holds back: archival of later instants", "fix: ", "lock .hoodie/lock: free"):
         assert text in done.out
-    options = done.out[done.out.index("Options that every writer") : done.out.index("lock .hoodie")]
+    options = done.out[done.out.index("options that every writer") : done.out.index("lock .hoodie")]
     assert max(map(len, options.splitlines())) <= 120
 
 

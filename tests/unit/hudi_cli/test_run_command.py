@@ -31,15 +31,34 @@ def test_the_oldest_pending_compaction_is_run(golden: Golden, tmp_path: Path) ->
         assert_same_rows(read_parquet(target), read_parquet(case.expected / f"after_{query}.parquet"))
 
 
-def test_nothing_to_do_is_no_error(golden: Golden) -> None:
+@pytest.mark.parametrize("how", [[], ["--all-pending"], ["--engine", "local"], ["--engine", "local", "--all-pending"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("service", "reason"),
+    [
+        ("archive", "hoodie.keep.max.commits"),
+        ("clean", "no clean is pending on mor_basic; --schedule plans one"),
+        ("compaction", "no compaction is pending on mor_basic; this release plans none"),
+        ("rollback", "no rollback is pending on mor_basic; --schedule plans one"),
+    ],
+)
+def test_nothing_to_do_is_no_error_and_has_a_reason(golden: Golden, service: str, reason: str, how: list[str]) -> None:
     table = golden("6", "mor_basic").table
     before = names(table)
-    done = hudictl("run", "compaction", table, "--json")
-    assert (done.code, done.document) == (0, {"instants": []})
-    assert "nothing to do: no compaction is pending on mor_basic; this release plans none" in hudictl("run", "compaction", table, "--all-pending").out
-    for engine in ("spark", "local"):
-        assert "nothing to do: no clean is pending on mor_basic; --schedule plans one" in hudictl("run", "clean", table, "--engine", engine).out
+    done = hudictl("run", service, table, *how, "--json")
+    assert (done.code, sorted(done.document), done.document["instants"]) == (0, ["instants", "reason"], [])
+    assert reason in done.document["reason"]
+    people = hudictl("run", service, table, *how)
+    assert (people.code, people.out) == (0, f"nothing to do: {done.document['reason']}\n")
     assert names(table) == before
+
+
+@pytest.mark.parametrize("service", ["clean", "rollback"])
+@pytest.mark.parametrize("how", [["--schedule"], ["--schedule", "--all-pending"]], ids=" ".join)
+def test_nothing_to_plan_has_the_planners_reason(golden: Golden, service: str, how: list[str]) -> None:
+    table = golden("9", "mor_basic").table
+    done = hudictl("run", service, table, *how, "--json").document
+    assert done == {"instants": [], "reason": hudictl("schedule", service, table, "--json").document["reason"]}
+    assert done["reason"]
 
 
 def test_people_see_a_table_and_where_it_stands(golden: Golden) -> None:
@@ -49,9 +68,14 @@ def test_people_see_a_table_and_where_it_stands(golden: Golden) -> None:
     assert "3 of 3 file groups written" in done.err
 
 
+def a_log_file(table: Path) -> Path:
+    """One that the plan names, and not its checksum."""
+    return min(path for path in table.glob("2024-*/.*.log.1_*") if path.suffix != ".crc")
+
+
 def test_a_failed_instant_keeps_its_state_and_error(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested")
-    lost = next(case.table.glob("2024-*/.*.log.1_*"))
+    lost = a_log_file(case.table)
     lost.unlink()
     done = hudictl("run", "compaction", case.table, "--engine", "local", "--all-pending", "--json")
     (result,) = done.document["instants"]
@@ -62,7 +86,7 @@ def test_a_failed_instant_keeps_its_state_and_error(golden: Golden) -> None:
 
 def test_a_named_instant_that_fails_is_the_error(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested")
-    lost = next(case.table.glob("2024-*/.*.log.1_*"))
+    lost = a_log_file(case.table)
     lost.unlink()
     before = names(case.table)
     (plan,) = (case.table / ".hoodie").glob("*.compaction.requested")

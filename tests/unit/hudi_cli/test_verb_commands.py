@@ -112,7 +112,7 @@ def test_a_plan_is_dropped(golden: Golden, version: str) -> None:
     before = names(table)
     would = hudictl("unschedule", table, instant, "--dry-run")
     assert f"would drop clustering {instant}" in would.out
-    assert "file groups are free" in would.out
+    assert "file groups that would be free: " in would.out
     assert names(table) == before
     did = hudictl("unschedule", table, instant, "--json").document
     assert (did["action"], did["removed"]["instants"], did["dry_run"]) == ("clustering", [instant], False)
@@ -123,6 +123,18 @@ def test_a_plan_is_dropped(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_a_dry_run_names_what_an_attempt_at_the_plan_left(golden: Golden, version: str) -> None:
+    table = golden(version, "compaction_inflight").table
+    (found,) = instants(table, "inflight", "--action", "compaction")
+    before = names(table)
+    would = hudictl("unschedule", table, found["requested_time"], "--dry-run", "--json").document
+    assert would["removed"]["files"] > 0
+    assert names(table) == before
+    did = hudictl("unschedule", table, found["requested_time"], "--json").document
+    assert did == {**would, "dry_run": False}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_dead_attempt_is_taken_over(golden: Golden, version: str) -> None:
     table = golden(version, "compaction_inflight").table
     (found,) = instants(table, "inflight", "--action", "compaction")
@@ -130,9 +142,18 @@ def test_a_dead_attempt_is_taken_over(golden: Golden, version: str) -> None:
     done = hudictl("takeover", table, instant)
     assert done.code == 0, done.err
     assert f"compaction {instant} is free and requested" in done.out
+    assert "it was run by: nobody of this engine" in done.out
+    assert "may go on once it is run or dropped: archival of later instants" in done.out
+    assert "  may go on: " not in done.out
     assert (f"next: hudictl run compaction TABLE --instant {instant}" in done.out) == (version == "6")
     assert (f"hudictl unschedule TABLE {instant}" in done.out) == (version != "6")
     assert [item["requested_time"] for item in instants(table, "requested", "--action", "compaction")] == [instant]
+    again = hudictl("takeover", table, instant)
+    assert "there was nothing to free" in again.out
+    assert "it was run by" not in again.out
+    told = hudictl("takeover", table, instant, "--json").document
+    assert told["reason"] in again.out
+    assert (told["unblocks"]["work"], "archival of later instants" in told["after_the_run"]["work"]) == ([], True)
 
 
 @pytest.mark.parametrize(
@@ -146,3 +167,8 @@ def test_wrong_usage_is_bad_input(golden: Golden, arguments: list[str]) -> None:
     done = hudictl(*arguments, table, "--json")
     assert (done.code, done.error["type"]) == (2, "UsageError")
     assert names(table) == before
+
+
+def test_a_group_alone_is_wrong_usage() -> None:
+    done = hudictl("savepoint")
+    assert (done.code, done.err) == (2, "error: Missing command.\n  fix:  see hudictl savepoint --help\n")

@@ -15,8 +15,10 @@ import pytest
 
 from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.request.model import RESULTS, InstantResult, RunRequest, RunResult
-from hudi_spark.job import deliver, main, printable, read_request
+from hudi_core.request.model import PROBE_RESULTS, RESULTS, InstantResult, RunRequest, RunResult
+from hudi_spark import session_engine
+from hudi_spark.job import deliver, main, printable, read_request, run_job
+from hudi_spark.probe import ProbeReport
 from tests.golden_data import GoldenCase
 
 
@@ -105,6 +107,72 @@ def test_a_result_is_left_as_a_file_where_the_request_says(tmp_path: Path, golde
     assert json.loads((results / "next.json").read_text())["exit_code"] == 3
     deliver(RunRequest(table=str(tmp_path / "nothing"), result_name="abc"), {}, 2)
     assert not (tmp_path / "nothing").exists()
+
+
+class Session:
+    """What SessionEngine does with a session of which no unit is asked."""
+
+    stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+FULL = {"python": "3.11.7", "pyarrow": "26.0.1", "numpy": "2.1", "polars": "2.1", "fastavro": "compiled"}
+GONE = ConfigError("Spark's executors have no Python module pyarrow", remedy="ship an environment")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ((FULL,), []),
+        ((FULL, {**FULL, "numpy": None}), [("executor_wheel", "error")]),
+        (({**FULL, "polars": None, "fastavro": "pure"},), [("executor_slow", "info")] * 2),
+        (GONE, [("executor_wheel", "error")]),
+    ],
+)
+def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
+    golden: Callable[[str, str], GoldenCase], monkeypatch: pytest.MonkeyPatch, answer: Any, expected: list[tuple[str, str]]
+) -> None:
+    def probed(_: object) -> ProbeReport:
+        if isinstance(answer, ConfigError):
+            raise answer
+        return ProbeReport(answer)
+
+    monkeypatch.setattr(session_engine, "probe_executors", probed)
+    session: Any = Session()
+    result = run_job(RunRequest(str(golden("9", "mor_compacted").table), verb="doctor"), lambda: session)
+    document = printable(result)["document"]
+    assert [(item["rule"], item["severity"]) for item in document["findings"]] == expected
+    assert result.exit_code == 0
+    assert session.stopped
+    if answer is GONE:
+        assert document["executors"] == {"setups": [], "problem": GONE.message, "remedy": GONE.remedy}
+        assert (GONE.message in document["findings"][0]["what"], document["findings"][0]["fix"]) == (True, GONE.remedy)
+    else:
+        assert document["executors"]["setups"] == list(answer)
+
+
+def test_a_store_is_probed_where_no_table_is(tmp_path: Path) -> None:
+    session: Any = Session()
+    request = RunRequest(str(tmp_path / "bucket"), verb="probe_store", writers=3, rounds=2, result_name="abc")
+    result = run_job(request, lambda: session)
+    document = printable(result)["document"]
+    assert (document["can_carry_timeline"], document["writers"], document["creates"]["rounds"]) == (True, 3, 2)
+    assert session.stopped
+    assert list((tmp_path / "bucket").rglob("*")) == []
+    deliver(request, {"version": 1, "document": document}, 0)
+    (left,) = (path for path in (tmp_path / "bucket").rglob("*") if path.is_file())
+    assert left == tmp_path / "bucket" / PROBE_RESULTS / "abc.json"
+    with pytest.raises(ConfigError, match="out of bounds"):
+        run_job(RunRequest(str(tmp_path), verb="probe_store", writers=1), lambda: session)
+
+
+def test_of_very_many_findings_the_worst_are_told() -> None:
+    findings = [{"rule": str(number)} for number in range(1000)]
+    told = printable(RunResult(document={"findings": findings}))["document"]
+    assert (told["findings"], told["left_out"]) == (findings[:200], 800)
+    assert printable(RunResult(document={"findings": findings[:200]}))["document"] == {"findings": findings[:200]}
 
 
 def test_what_no_log_can_hold_is_counted() -> None:

@@ -21,6 +21,8 @@ from hudi_core.services.archive.states import rounds
 from hudi_core.services.archive.writer import archive_writer
 from hudi_core.services.context import TableContext
 from hudi_core.services.service import UnitProgress
+from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.claim import HUDI_HEARTBEATS, claimed_instants, forget_claims
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.owner import Owner
 
@@ -86,10 +88,12 @@ class ArchiveRun:
         instants = [item for item in plan.instants if item.sort_key in passed]
         writer = archive_writer(context, self._config, lock.check)
         leftovers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
+        claimed = claimed_instants(context.storage) - facts.timeline.pending().requested_times
         results: list[InstantResult] = []
         for taken in rounds(context, instants):
             fresh = [item for item in taken if item.key not in facts.interrupted]
             self._remove_markers(taken, leftovers)
+            self._remove_claims(claimed & {item.instant.requested_time for item in taken})
             lock.check()
             if fresh:
                 writer.write(fresh)
@@ -100,6 +104,7 @@ class ArchiveRun:
                 self._progress(len(results), len(instants))
         lock.check()
         if results:
+            self._remove_claims(_lost(claimed, context.active.load()))
             writer.finish()
         log.info("%d instants archived; %s", len(results), plan.reason)
         return RunResult(tuple(results), None if results else plan.reason)
@@ -109,6 +114,18 @@ class ArchiveRun:
         for item in taken:
             if item.instant.requested_time in leftovers:
                 self._context.storage.delete_folder(f"{TEMP_FOLDER}/{item.instant.requested_time}")
+
+    def _remove_claims(self, instants: Iterable[str]) -> None:
+        """Claims and the heartbeat of an instant that is over: somebody else completed it, or took it off the timeline."""
+        for instant in instants:
+            self._context.storage.delete(f"{HUDI_HEARTBEATS}/{instant}")
+            forget_claims(self._context.storage, instant)
+
+
+def _lost(claimed: Iterable[str], timeline: Timeline) -> list[str]:
+    """Claimed instants that the timeline does not hold and that are older than all of it: no run can come to them any more."""
+    first = min(timeline.requested_times, default="")
+    return [instant for instant in claimed if instant < first]
 
 
 def _result(item: ArchivedInstant) -> InstantResult:

@@ -26,6 +26,8 @@ class PendingFacts:
     problem: str | None = None
     runs_here: bool = True
     """Whether this release runs its service on this table."""
+    restores_to: str = ""
+    """As PendingPlan has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,29 @@ class StoreFacts:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A distribution that is needed where `side` says; `version` is the one installed here, None without."""
+    """A distribution that is needed where `side` says; `version` is the one installed here, None without.
+
+    `is_optional`: without it the work is slower, that is all.
+    """
 
     name: str
     side: Literal["driver", "driver and executors"]
     why: str
     install: str
     version: str | None
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorFacts:
+    """What Spark's executors have, as far as they were asked: `setups` as model.engine.RemoteEngine has them, one per different set-up.
+
+    `problem` says why they could not even be asked, and `remedy` what to do about it.
+    """
+
+    setups: tuple[Mapping[str, str | None], ...] = ()
+    problem: str | None = None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +111,28 @@ class OrphanFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class WrongSize:
+    """A file whose size the metadata table has wrong: bytes as `listed` and as they are `there`."""
+
+    path: str
+    listed: int
+    there: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListingFacts:
     """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many there are.
 
-    `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed. `problem`: the list cannot be read.
+    `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed; `wrong_size` are both, and of another size.
+    `problem`: the list cannot be read.
     """
 
     missing: tuple[str, ...] = ()
     missing_count: int = 0
     unlisted: tuple[str, ...] = ()
     unlisted_count: int = 0
+    wrong_size: tuple[WrongSize, ...] = ()
+    wrong_size_count: int = 0
     problem: str | None = None
 
 
@@ -126,3 +156,5 @@ class DoctorFacts:
     metadata_drop_unfinished: bool = False
     orphans: OrphanFacts = OrphanFacts()
     listings: ListingFacts = ListingFacts()
+    executors: ExecutorFacts | None = None
+    """None where the doctor runs without executors."""

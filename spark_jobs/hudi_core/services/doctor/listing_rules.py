@@ -13,7 +13,7 @@ _REBUILD: Final = "stop the writers, drop the metadata table with Hudi (hoodie.m
 
 
 def listings(facts: DoctorFacts) -> Iterator[Finding]:
-    """Entries without a file, committed files without an entry, and a list that cannot be read."""
+    """Entries without a file, committed files without an entry, entries of another size, and a list that cannot be read."""
     found = facts.listings
     if found.problem is not None:
         yield Finding("metadata_unreadable", "error", f"the metadata table's list of files cannot be read: {found.problem}", _REBUILD)
@@ -32,6 +32,15 @@ def listings(facts: DoctorFacts) -> Iterator[Finding]:
             f"the metadata table lists {_some(found.missing, found.missing_count)} not in the storage: readers that use it may fail",
             _REBUILD,
             path=found.missing[0],
+        )
+    if found.wrong_size_count:
+        sizes = tuple(f"{item.path}: {item.listed} bytes listed, {item.there} there" for item in found.wrong_size)
+        yield Finding(
+            "metadata_wrong_size",
+            "error",
+            f"the metadata table has the wrong size of {_some(sizes, found.wrong_size_count)}: readers that use it fail, or miss rows",
+            f"a file that was cut short has to come back from a copy; where the files are whole, {_REBUILD}",
+            path=found.wrong_size[0].path,
         )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
 
 from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.metadata_table.reader import MetadataTable
-from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.model.partition import join
+from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.facts import ListingFacts
+from hudi_core.services.doctor.facts import ListingFacts, WrongSize
+from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.view.listing import walk_partitions
@@ -20,15 +24,29 @@ _UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 """They delete files first and tell the metadata table then."""
 
 
-class _Found:
+T = TypeVar("T")
+
+
+class _Found(Generic[T]):
     def __init__(self) -> None:
-        self.paths: list[str] = []
+        self._kept: list[T] = []
         self.count = 0
 
-    def add(self, path: str) -> None:
+    def add(self, item: T) -> None:
         self.count += 1
-        if len(self.paths) < KEPT:
-            self.paths.append(path)
+        if self.count <= KEPT:
+            self._kept.append(item)
+
+    @property
+    def kept(self) -> tuple[T, ...]:
+        return tuple(self._kept)
+
+
+@dataclass(slots=True)
+class _Differences:
+    missing: _Found[str] = field(default_factory=_Found)
+    unlisted: _Found[str] = field(default_factory=_Found)
+    wrong_size: _Found[WrongSize] = field(default_factory=_Found)
 
 
 def compare_listings(context: TableContext, timeline: Timeline) -> ListingFacts:
@@ -36,37 +54,56 @@ def compare_listings(context: TableContext, timeline: Timeline) -> ListingFacts:
 
     Nothing either while a clean, rollback or restore is inflight, or when the timeline changed meanwhile: both lists may be right then. Files
     that are there and not listed count as base files of completed commits of the active timeline only: a write that is not complete has
-    told nobody, and the name of a version 6 log file does not tell its write.
+    told nobody, and the name of a version 6 log file does not tell its write. Raises FormatError for a damaged commit or rollback of a
+    merge-on-read table of version 6.
     """
     if not context.has_metadata_table or any(item.action in _UNDOES and item.state is State.INFLIGHT for item in timeline):
         return ListingFacts()
+    appended = context.config.is_merge_on_read and not context.config.features.log_name_has_own_instant
+    written = written_log_bytes(context.active, timeline) if appended else None
     try:
-        missing, unlisted = _compare(context, timeline)
+        found = _compare(context, timeline, written)
     except (FormatError, MetadataUnavailableError, StorageNotFoundError) as error:
         return ListingFacts(problem=str(error))
     if _states(context.active.load()) != _states(timeline):
         return ListingFacts()
-    return ListingFacts(tuple(missing.paths), missing.count, tuple(unlisted.paths), unlisted.count)
+    missing, unlisted, sizes = found.missing, found.unlisted, found.wrong_size
+    return ListingFacts(missing.kept, missing.count, unlisted.kept, unlisted.count, sizes.kept, sizes.count)
 
 
-def _compare(context: TableContext, timeline: Timeline) -> tuple[_Found, _Found]:
+def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, int] | None) -> _Differences:
     metadata = MetadataTable(context.storage, context.config, timeline)
     committed = timeline.commits().requested_times
-    missing, unlisted = _Found(), _Found()
+    found = _Differences()
     unseen = set(metadata.list_partitions())
     for partition, files in walk_partitions(context.storage, context.storage.list_files):
         unseen.discard(partition)
-        listed, there = metadata.list_files(partition), {info.name for info in files}
-        for name in sorted(listed.keys() - there):
-            missing.add(join(partition, name))
-        for name in sorted(there - listed.keys()):
+        listed, there = metadata.list_files(partition), {info.name: info for info in files}
+        for name in sorted(listed.keys() - there.keys()):
+            found.missing.add(join(partition, name))
+        for name in sorted(there.keys() - listed.keys()):
             parsed = parse_data_file(name)
             if isinstance(parsed, BaseFileName) and parsed.instant in committed:
-                unlisted.add(join(partition, name))
+                found.unlisted.add(join(partition, name))
+        for name in sorted(there.keys() & listed.keys()):
+            if listed[name] != there[name].size and _is_wrong(listed[name], there[name], written):
+                found.wrong_size.add(WrongSize(there[name].path, listed[name], there[name].size))
     for partition in sorted(unseen):
         for name in sorted(metadata.list_files(partition)):
-            missing.add(join(partition, name))
-    return missing, unlisted
+            found.missing.add(join(partition, name))
+    return found
+
+
+def _is_wrong(listed: int, info: FileInfo, written: Mapping[str, int] | None) -> bool:
+    """Whether a listed size that is not the file's hides anything that was committed, or promises what is not there.
+
+    A log file of version 6 (`written` is not None) may be longer than listed: with what a write that is pending or was rolled back appended.
+    Hudi lists a log file that it rolled back by its markers with 1 byte, a stub (MarkerBasedRollbackStrategy). Only what completed commits and
+    rollbacks of the timeline wrote has to be in the listed size.
+    """
+    if written is None or listed > info.size or not isinstance(parse_data_file(info.name), LogFileName):
+        return True
+    return listed < min(info.size, written.get(info.path, 0))
 
 
 def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:

@@ -16,7 +16,7 @@ from hudi_core.metadata_table.drop import is_drop_unfinished
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
-from hudi_core.services.doctor.facts import DoctorFacts, ListingFacts, OrphanFacts, PendingFacts, StoreFacts
+from hudi_core.services.doctor.facts import DoctorFacts, ExecutorFacts, ListingFacts, OrphanFacts, PendingFacts, StoreFacts
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.orphans import find_orphans
@@ -36,7 +36,9 @@ _ENDINGS: Final = tuple(f".{word}" for word in (*sorted(KNOWN_ACTIONS), "request
 _BEGINS_AS_TIME: Final = re.compile(r"^\d{8}", re.ASCII)
 
 
-def read_facts(context: TableContext, *, files: bool = True, now: Callable[[], float] = time.time) -> DoctorFacts:
+def read_facts(
+    context: TableContext, *, files: bool = True, executors: ExecutorFacts | None = None, now: Callable[[], float] = time.time
+) -> DoctorFacts:
     """The facts of a table; `files` lists its data files, too. `now` gives seconds since the epoch.
 
     Raises FormatError naming a damaged file of the archive or a damaged log file; what else is damaged is a fact.
@@ -61,6 +63,7 @@ def read_facts(context: TableContext, *, files: bool = True, now: Callable[[], f
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
         orphans=find_orphans(context, timeline) if files else OrphanFacts(),
         listings=compare_listings(context, timeline) if files else ListingFacts(),
+        executors=executors,
     )
 
 
@@ -95,7 +98,7 @@ def _one(context: TableContext, timeline: Timeline, instant: Instant, modified: 
     except (FormatError, StorageNotFoundError, ConflictError) as error:
         return PendingFacts(instant, instant.pending_action, age, owner, alive, problem=str(error))
     problem = None if plan.damaged is None else str(plan.damaged)
-    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, problem, is_run_on(plan.kind, context.config))
+    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, problem, is_run_on(plan.kind, context.config), plan.restores_to)
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hudi_core.services.doctor.clock_rules import clock_skew, instant_ahead, timeline_zone
+from hudi_core.services.doctor.executor_rules import executors
 from hudi_core.services.doctor.facts import DoctorFacts, PendingFacts
 from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.listing_rules import listings
 from hudi_core.services.doctor.writer_rules import writers
-from hudi_core.services.stuck.advice import not_run_here
+from hudi_core.services.stuck.advice import finish_restore, not_run_here
 from hudi_core.timeline.instant import Action, State
 
 _SHOWN = 5
+_DROPPABLE = frozenset({"compaction", "log_compaction", "clustering"})
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -30,7 +32,7 @@ def stuck_instants(facts: DoctorFacts) -> Iterator[Finding]:
                 "unreadable_plan",
                 "error",
                 f"the plan or claim of pending {instant.pending_action} {instant.requested_time} cannot be read: {item.problem}",
-                f"restore the file from a copy; without one, drop the plan: hudictl unschedule {facts.uri} {instant.requested_time}",
+                f"bring the file back from a copy{_or_drop(facts.uri, item)}",
                 instant.requested_time,
                 age_seconds=item.age,
                 owner=item.owner,
@@ -60,12 +62,19 @@ def _nobody(item: PendingFacts) -> str:
     return "its writer shows no sign of life" if item.kind == "write" else "nobody runs it"
 
 
+def _or_drop(uri: str, item: PendingFacts) -> str:
+    """Only what unschedule takes without its plan."""
+    if item.kind not in _DROPPABLE:
+        return ""
+    return f"; without one, drop the plan: hudictl unschedule {uri} {item.instant.requested_time}"
+
+
 def _way_out(uri: str, item: PendingFacts) -> str:
     instant = item.instant.requested_time
     if item.kind in ("write", Action.ROLLBACK):
         return f"when its writer is dead: hudictl rollback {uri} --instant {instant}"
     if item.kind == Action.RESTORE:
-        return f"finish it: hudictl restore {uri} --instant T, T being the target that `hudictl show {uri} {instant}` tells"
+        return f"finish it: {finish_restore(item.restores_to, uri)}"
     if item.kind == Action.SAVEPOINT:
         return f"give it up: hudictl savepoint delete {uri} --instant {instant}"
     if item.kind == "indexing":
@@ -129,9 +138,9 @@ def wheels(facts: DoctorFacts) -> Iterator[Finding]:
     """Distributions that are missing here."""
     for wheel in facts.wheels:
         if wheel.version is None:
-            yield Finding(
-                "missing_wheel", "error", f"{wheel.name} is not installed here; {wheel.side} need it: {wheel.why}", f"pip install '{wheel.install}'"
-            )
+            need = "are faster with it" if wheel.is_optional else "need it"
+            what = f"{wheel.name} is not installed here; {wheel.side} {need}: {wheel.why}"
+            yield Finding("missing_wheel", "info" if wheel.is_optional else "error", what, f"pip install '{wheel.install}'")
 
 
 def metadata_drop(facts: DoctorFacts) -> Iterator[Finding]:
@@ -198,4 +207,5 @@ _RULES: tuple[Callable[[DoctorFacts], Iterator[Finding]], ...] = (
     metadata_drop,
     store,
     wheels,
+    executors,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
@@ -13,8 +14,9 @@ _Side = Literal["driver", "driver and executors"]
 _ENGINE: Final = (
     ("pyarrow", "columns, Parquet, and the data files of object stores"),
     ("numpy", "columns"),
-    ("polars", "Avro log records of some schemas"),
 )
+_FASTER: Final = (("polars", "Avro log records"),)
+"""Without it fastavro decodes them (codec.avro.arrow)."""
 _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3": ("s3fs", "airflow-hudi[s3]"),
     "gs": ("gcsfs", "gcsfs"),
@@ -27,6 +29,7 @@ _STORES: Final[Mapping[str, tuple[str, str]]] = {
 def needed_wheels(scheme: str, options: Mapping[str, str]) -> tuple[Wheel, ...]:
     """Those of the engine, of the storage's scheme, and of the lock provider that `options` name. fastavro and sqlglot are in the job zip."""
     found = [_wheel(name, "driver and executors", why, "airflow-hudi[engine]") for name, why in _ENGINE]
+    found += [replace(_wheel(name, "driver and executors", why, "airflow-hudi[engine]"), is_optional=True) for name, why in _FASTER]
     if scheme in _STORES:
         name, install = _STORES[scheme]
         found.append(_wheel(name, "driver", f"timeline and locks on {scheme}://", install))

@@ -57,6 +57,9 @@ def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> 
         return None
     plan = read_restore_plan(context, pending.requested_time)
     if plan.target != target:
+        if not plan.target:
+            what = f"restore {pending.requested_time} is not finished, and its plan does not say which commit the table goes back to"
+            raise TimelineError(what, remedy="finish it with the Hudi that began it")
         raise TimelineError(
             f"restore {pending.requested_time} to {plan.target} is not finished",
             remedy=f"finish it first: `hudictl restore TABLE --instant {plan.target}`",

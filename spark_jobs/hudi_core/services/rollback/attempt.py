@@ -122,6 +122,8 @@ class AttemptRollback(AttemptSearch):
     def _request(self, left: Leftovers) -> str:
         with self._context.lock(self._claim.owner) as lock:
             self._claim.check()
+            # What a zombie wrote may be found when the plan waits already; a requested instant would go as a whole (RollbackExecution.begin).
+            self._active.to_inflight(self._instant, self._action)
             rollback = self._context.new_instant(self._active.load())
             failed = Instant(self._instant, self._action, State.INFLIGHT)
             lock.check()

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.filegroup.rollback_files import FileRollback, FileUndo, Undone, undo_of
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.plan import sizes_of
 from hudi_core.timeline.clustering_plan import is_clustering
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import Action, Instant, State, completed_action
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.rollback_plans import (
     RollbackMetadata,
@@ -57,8 +58,9 @@ class RollbackExecution:
 
         A rollback that is only requested was planned for a write that had not completed, unless a restore planned it (`restores`). When that
         write has completed since, its writer lived: the plan is dropped and ConflictError raised.
-        Of a planned action the inflight file goes as well, and first: an instant that shows as requested beside its rollback is known by that
-        to be one that was completed, and goes as a whole; one that is inflight keeps its plan.
+        Without a restore, behind which no writer is at work, a planned action is not even for a moment one that somebody may run (_withhold).
+        For a restore its inflight file goes as well, and first: an instant that shows as requested beside its rollback is known by that to be
+        one that was completed, and goes as a whole; one that is inflight keeps its plan.
         """
         with self._context.lock(self._owner) as lock:
             timeline = self._active.load()
@@ -71,10 +73,32 @@ class RollbackExecution:
                 guard(timeline, target)
             lock.check()
             self._active.to_inflight(self.rollback, Action.ROLLBACK)
-            if target is not None and completed:
-                if is_planned(self._context, target):
-                    self._storage.delete(self._active.path(target.requested_time, target.pending_action, State.INFLIGHT))
+            if target is None or target.state is State.INFLIGHT:
+                return
+            if not restores:
+                self._withhold(target)
+            elif completed and is_planned(self._context, target):
+                self._storage.delete(self._active.path(target.requested_time, target.pending_action, State.INFLIGHT))
+            if completed:
                 self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
+
+    def _withhold(self, target: Instant) -> None:
+        """Makes a compaction or clustering a write that is pending: a writer with inline services, or a run of ours, would take the plan up that
+        shows as soon as the completed file is gone, and what it wrote would be nobody's. Pending it has to stay, since the metadata table's
+        blocks of an instant that is neither pending nor rolled back count (facts 8.8). Repeated after a crash, it goes on."""
+        time_of, written_as = target.requested_time, completed_action(target.action)
+        if is_planned(self._context, target):
+            for state in (State.REQUESTED, State.INFLIGHT):
+                path = self._active.path(time_of, written_as, state)
+                if state is State.REQUESTED and written_as == target.pending_action:
+                    self._storage.write(path, b"")  # a clustering of layout 1, which its plan alone tells from an overwrite
+                    continue
+                with suppress(StorageExistsError):
+                    self._storage.create_exclusive(path, b"")
+        for action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
+            if completed_action(action) == written_as:
+                for state in (State.INFLIGHT, State.REQUESTED):
+                    self._storage.delete(self._active.path(time_of, action, state))
 
     def _drop_plan(self, target: Instant) -> NoReturn:
         self._active.remove(self.rollback, Action.ROLLBACK, State.REQUESTED)

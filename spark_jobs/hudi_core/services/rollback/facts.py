@@ -18,7 +18,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.plan_fields import texts
 from hudi_core.timeline.pretty_json import member
 from hudi_core.timeline.query import Timeline
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, current_claim
+from hudi_core.transaction.claim import HUDI_HEARTBEATS, current_claim, has_let_go
 from hudi_core.transaction.heartbeats import FailedWrites, failed_writes_policy, live_heartbeats
 
 
@@ -35,9 +35,9 @@ def read_facts(context: TableContext, timeline: Timeline, failed: Failed) -> Rol
 def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
     """Raises ConflictError while a writer's heartbeat says that it is at work on `target`.
 
-    Not for an instant that this engine has claimed: there the claim knows more, and is asked when it is taken over.
+    Not for an instant that this engine has claimed and did not let go of: there the claim knows more, and is asked when it is taken over.
     """
-    if current_claim(context.storage, target) is not None:
+    if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
         return
     # A dry run may not write the file by which the storage's clock is read.
     if target in live_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None):

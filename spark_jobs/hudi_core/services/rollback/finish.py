@@ -59,7 +59,7 @@ class RollbackRun:
         """Rolls back and returns what was done, also when it was done before.
 
         `fenced_by` is the caller's claim on the instant that goes, whose markers and inflight file are then the caller's to remove; without one
-        the instant is claimed here where this engine ever claimed it or may be running it. `extra` are files of the instant that the plan does
+        the instant is claimed here (fence). `extra` are files of the instant that the plan does
         not name. Raises ConflictError while somebody else is at it, TimelineError when a completed instant may not go any more.
         """
         _refuse_during_restore(self._active.load())
@@ -70,9 +70,14 @@ class RollbackRun:
                 forget_claims(self._storage, self._rollback)
             raise
         forget_claims(self._storage, self._rollback)
-        if own is not None:
+        if own is not None and self._is_over():
             forget_claims(self._storage, self._failed)
         return metadata
+
+    def _is_over(self) -> bool:
+        """Whether nobody runs the instant any more. The claims of a plan that waits stay, so that the epochs of later attempts count on."""
+        target = self._execution.target(self._active.load())
+        return target is None or target.is_completed
 
     def _run_claimed(self, fenced_by: Claim | None, extra: Sequence[FileUndo]) -> tuple[RollbackMetadata, Claim | None]:
         """What was done, and the claim on the instant that went, if this run made one."""
@@ -162,6 +167,11 @@ class RollbackRun:
                 if name is not None and name.instant == self._failed:
                     log.warning("%s was written after its instant had been rolled back: deleted", info.path)
                     self._storage.delete(info.path)
+        publisher = self._context.metadata_publisher()
+        if publisher is not None and publisher.traces(self._failed):
+            with self._context.lock(self._owner) as lock:
+                lock.check()
+                publisher.roll_back(self._failed, self._rollback)
 
 
 def _refuse_during_restore(timeline: Timeline) -> None:
@@ -177,10 +187,11 @@ def _refuse_during_restore(timeline: Timeline) -> None:
 def fence(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Claim | None:
     """The claim on an instant that is to go, where this engine ever claimed it or may be running it; the caller releases it.
 
+    Also on a completed compaction or clustering, which shows as pending while it goes: by the claim it is known to be nobody's write.
     `target` is the instant as the timeline shows it. Raises ConflictError while a run of ours may be alive.
     """
     claimed = current_claim(context.storage, instant) is not None
-    if not claimed and (target is None or target.is_completed or not is_planned(context, target)):
+    if not claimed and (target is None or not is_planned(context, target)):
         return None
     return context.claim(instant, owner)
 

@@ -11,7 +11,8 @@ from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.attempt import AttemptRollback, planned_partitions
 from hudi_core.services.rollback.execute import RollbackExecution, is_planned
-from hudi_core.services.rollback.failed import failed_writes, pending_rollbacks
+from hudi_core.services.rollback.facts import refuse_live_writer
+from hudi_core.services.rollback.failed import dead_rollbacks, failed_writes, pending_rollbacks
 from hudi_core.services.rollback.finish import RollbackRun, keeps_plan
 from hudi_core.services.rollback.plan import sizes_of
 from hudi_core.services.rollback.request import check_rollback, plan_rollback, request_rollback, write_at
@@ -20,7 +21,6 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.rollback_plans import decode_rollback_metadata
 from hudi_core.timeline.rollback_target import pending_rollback_of
-from hudi_core.transaction.claim import forget_claims
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.heartbeats import FailedWrites, failed_writes_policy, silent_seconds
 from hudi_core.transaction.owner import Owner
@@ -28,30 +28,37 @@ from hudi_core.transaction.owner import Owner
 log = logging.getLogger(__name__)
 
 
-def rollback(context: TableContext, instant: str | None, owner: Owner, *, dry_run: bool = False) -> RollbackResult:
+def rollback(context: TableContext, instant: str | None, owner: Owner, *, dry_run: bool = False, unless_completed: bool = False) -> RollbackResult:
     """Rolls `instant` back: a write that failed, an attempt at a compaction or clustering, or the newest completed commit.
 
     None: a pending rollback is finished, else the newest write that failed goes (services.rollback.failed). A pending rollback of `instant`
     is finished under its own instant; so is `instant` when it is one itself. What was done before is only cleaned up behind. With `dry_run`
-    nothing is written.
+    nothing is written. With `unless_completed` a write that has completed stays, unless its rollback has begun: whoever asked took it for
+    failed.
 
     Raises ConfigError for an instant that the timeline does not hold, TimelineError (services.rollback.guards) when it may not be rolled
     back, ConflictError while it is at work or being rolled back elsewhere.
     """
     timeline = context.active.load()
     if instant is not None:
-        return _roll_back(context, timeline, instant, owner, dry_run)
-    pending = pending_rollbacks(context.active, timeline)
+        return _roll_back(context, timeline, instant, owner, dry_run, unless_completed)
+    pending = dead_rollbacks(context, timeline, dry_run=dry_run)
     if pending:
         return _finish(context, pending[0], owner, dry_run)
     failed = failed_writes(context, timeline, dry_run=dry_run)
     if failed:
-        return _roll_back(context, timeline, failed[0].requested_time, owner, dry_run)
-    return RollbackResult(None, None, reason=nothing_failed(context))
+        return _roll_back(context, timeline, failed[0].requested_time, owner, dry_run, unless_completed=True)
+    return RollbackResult(None, None, reason=nothing_failed(context, timeline))
 
 
-def nothing_failed(context: TableContext) -> str:
+def nothing_failed(context: TableContext, timeline: Timeline) -> str:
     """Why there is nothing to roll back, and what would change it."""
+    alive = pending_rollbacks(context.active, timeline)
+    if alive:
+        return (
+            f"rollback {alive[0]} is pending, and the writer of Hudi that began it may be at it: it changed less than "
+            f"{SILENT_MINUTES.read(context.options)} minutes ago ({SILENT_MINUTES.name}) or has a heartbeat; name the rollback to finish it now"
+        )
     if failed_writes_policy(context.options) is FailedWrites.EAGER:
         return "no rollback is pending, and no write is pending"
     beat = HeartbeatConfig.of(context.options)
@@ -63,7 +70,7 @@ def nothing_failed(context: TableContext) -> str:
     )
 
 
-def _roll_back(context: TableContext, timeline: Timeline, instant: str, owner: Owner, dry_run: bool) -> RollbackResult:
+def _roll_back(context: TableContext, timeline: Timeline, instant: str, owner: Owner, dry_run: bool, unless_completed: bool) -> RollbackResult:
     own = timeline.find(instant, Action.ROLLBACK)
     if own is not None and own.pending_action == Action.ROLLBACK:
         return _finish(context, instant, owner, dry_run)
@@ -73,6 +80,8 @@ def _roll_back(context: TableContext, timeline: Timeline, instant: str, owner: O
     target = write_at(context, timeline, instant)
     if target is None:
         return _finish(context, _get_completed_rollback_of(context, timeline, instant), owner, dry_run)
+    if target.is_completed and unless_completed:
+        return RollbackResult(None, None, reason=f"{target.action} {instant} has completed since it was taken for failed: its rows stay")
     if target.state is State.REQUESTED and is_planned(context, target) and not dry_run:
         done = _completed_rollback_of(context, timeline, instant)
         if done is not None:  # by a run that may have died right after it
@@ -93,13 +102,17 @@ def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -
         target = execution.target(context.active.load())
         stays = target is not None and keeps_plan(context, target)
         return RollbackResult(None, execution.plan.instant, Removed(execution.planned(), () if stays else (execution.plan.instant,)))
+    refuse_live_writer(context, rollback)
     run = RollbackRun(context, rollback, owner)
     run.run()
     return RollbackResult(rollback, run.target, run.removed)
 
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
-    """What an attempt left goes and the plan waits for its next run, under our claim on it: a run of ours that is alive keeps it."""
+    """What an attempt left goes and the plan waits for its next run, under our claim on it: a run of ours that is alive keeps it.
+
+    The claim is released and stays, so that the epochs of later attempts count on.
+    """
     with context.claim(target.requested_time, owner) as held:
         context.completer(held, owner).finish_decided(target.requested_time)
         if target.state is State.INFLIGHT:
@@ -108,7 +121,6 @@ def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> 
         attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, held)
         own = attempt.run()
         context.active.revert_to_requested(target.requested_time, target.pending_action)
-    forget_claims(context.storage, target.requested_time)
     return RollbackResult(own, target.requested_time, Removed(attempt.removed))
 
 

@@ -8,7 +8,7 @@ from hudi_core.model.engine import Engine, Json
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execute import encode_plan
-from hudi_core.services.rollback.failed import failed_writes, pending_rollbacks
+from hudi_core.services.rollback.failed import dead_rollbacks, failed_writes
 from hudi_core.services.rollback.finish import RollbackRun
 from hudi_core.services.rollback.request import check_rollback, plan_rollback, request_rollback
 from hudi_core.services.rollback.run import nothing_failed
@@ -20,23 +20,23 @@ from hudi_core.transaction.owner import Owner
 
 
 class RollbackService:
-    """Plans the rollback of the newest write that failed, and runs rollbacks that are pending."""
+    """Plans the rollback of the newest write that failed, and runs rollbacks that are pending and that no writer of Hudi is at."""
 
     name = "rollback"
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
-        """See Service."""
-        return pending_rollbacks(context.active, timeline)
+        """See Service. Nothing is written, so ages are measured by this process's clock."""
+        return dead_rollbacks(context, timeline, dry_run=True)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """See SchedulingService. One rollback at a time: the next failed write is planned when this one is done."""
         timeline = context.active.load()
-        pending = pending_rollbacks(context.active, timeline)
+        pending = dead_rollbacks(context, timeline, dry_run=dry_run)
         if pending:
             return Scheduled(None, None, f"rollback {pending[0]} is pending: run it first")
         failed = failed_writes(context, timeline, dry_run=dry_run)
         if not failed:
-            return Scheduled(None, None, nothing_failed(context))
+            return Scheduled(None, None, nothing_failed(context, timeline))
         if dry_run:
             check_rollback(context, timeline, failed[0], dry_run=True)
             return Scheduled(None, _preview(context, timeline, failed[0].requested_time))

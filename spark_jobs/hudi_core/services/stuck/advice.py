@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.services.registry import is_run_on
+from hudi_core.services.stuck.pending_plan import PendingPlan
 from hudi_core.timeline.instant import Action
 
 
-def advice(config: TableConfig, kind: str, instant: str, table: str = "TABLE") -> str:
-    """The command that runs the plan at `instant`, whose `kind` is PendingPlan's; where this release cannot run it, what helps instead.
-
-    `table` is the table's address in the command.
-    """
+def advice(config: TableConfig, plan: PendingPlan, table: str = "TABLE") -> str:
+    """The command that runs the plan, or where this release cannot run it, what helps instead. `table` is the table's address in the command."""
+    instant, kind = plan.instant.requested_time, plan.kind
     if kind == "write":
         return f"hudictl rollback {table} --instant {instant}"
     if kind == Action.RESTORE:
-        return f"hudictl restore {table} --instant T, T being the target that `hudictl show {table} {instant}` tells"
+        return finish_restore(plan.restores_to, table)
     if kind == Action.SAVEPOINT:
         return f"hudictl savepoint create {table} --instant {instant}"
     if kind == "indexing":
@@ -23,6 +22,13 @@ def advice(config: TableConfig, kind: str, instant: str, table: str = "TABLE") -
     if is_run_on(kind, config):
         return f"hudictl run {kind} {table} --instant {instant}"
     return not_run_here(kind, instant, table)
+
+
+def finish_restore(target: str, table: str) -> str:
+    """The way out of a pending restore to the commit `target`: it can be finished, and not be dropped."""
+    if not target:
+        return "run it with the Hudi that began it; its plan does not say which commit the table goes back to"
+    return f"hudictl restore {table} --instant {target}"
 
 
 def not_run_here(kind: str, instant: str, table: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_core.errors import ConfigError, ConflictError, TimelineError, UnsupportedError
+from hudi_core.services.stuck.advice import finish_restore
 from hudi_core.services.stuck.pending_plan import PendingPlan
 from hudi_core.timeline.instant import Action, Instant, State
 
@@ -29,7 +30,7 @@ def check_droppable(plan: PendingPlan) -> None:
         what = f"{plan.instant.action} {instant} is a write, not a plan"
         raise ConfigError(what, remedy=f"roll it back: `hudictl rollback TABLE --instant {instant}`")
     if plan.kind in (Action.ROLLBACK, Action.RESTORE):
-        raise TimelineError(f"{plan.kind} {instant} is half done: its files may be gone already", remedy=f"finish it: {_finish(plan.kind, instant)}")
+        raise TimelineError(f"{plan.kind} {instant} is half done: its files may be gone already", remedy=f"finish it: {_finish(plan)}")
     if plan.kind == Action.SAVEPOINT:
         raise ConfigError(f"the savepoint of {instant} is not finished", remedy=f"give it up: `hudictl savepoint delete TABLE --instant {instant}`")
     if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
@@ -43,10 +44,10 @@ def check_droppable(plan: PendingPlan) -> None:
         )
 
 
-def _finish(kind: str, instant: str) -> str:
-    if kind == Action.ROLLBACK:
-        return f"`hudictl rollback TABLE --instant {instant}`"
-    return f"`hudictl restore TABLE --instant T`, T being the target that `hudictl show TABLE {instant}` tells"
+def _finish(plan: PendingPlan) -> str:
+    if plan.kind == Action.ROLLBACK:
+        return f"hudictl rollback TABLE --instant {plan.instant.requested_time}"
+    return finish_restore(plan.restores_to, "TABLE")
 
 
 def check_no_rows_lost(plan: PendingPlan, facts: DropFacts) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.context import TableContext
+from hudi_core.services.restore.execute import read_restore_plan
 from hudi_core.services.rollback.failed import pending_rollbacks
 from hudi_core.timeline.clustering_plan import read_clustering_plan
 from hudi_core.timeline.instant import Action, Instant, State
@@ -20,13 +21,15 @@ from hudi_core.view.listing import StorageListing
 class PendingPlan:
     """A pending instant and the file groups of its plan; `kind` is the service, `write` for an ingestion's instant.
 
-    `damaged` says why the plan cannot be read: nobody can run it, and its file groups are not known.
+    `damaged` says why the plan cannot be read: nobody can run it, and its file groups are not known. `restores_to` is the commit that a restore
+    goes back to, empty where its plan, one of an old Hudi, does not say.
     """
 
     instant: Instant
     kind: str
     file_groups: frozenset[FileGroupId] = frozenset()
     damaged: CorruptFileError | None = None
+    restores_to: str = ""
 
 
 _KINDS = {
@@ -60,7 +63,9 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
     clustering = read_clustering_plan(context.active, target) if action == Action.REPLACE_COMMIT else None
     if clustering is not None:
         return PendingPlan(target, "clustering", frozenset(clustering.file_groups()))
-    if action in (Action.ROLLBACK, Action.RESTORE, Action.SAVEPOINT):
+    if action == Action.RESTORE:
+        return PendingPlan(target, action, restores_to=read_restore_plan(context, instant).target)
+    if action in (Action.ROLLBACK, Action.SAVEPOINT):
         return PendingPlan(target, action)
     return PendingPlan(target, _KINDS.get(action, "write"))
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.services.context import TableContext
-from hudi_core.services.restore.execute import read_restore_plan
 from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch, planned_partitions
 from hudi_core.services.rollback.result import NOTHING, Removed
 from hudi_core.services.stuck.advice import advice
 from hudi_core.services.stuck.pending_plan import UNBLOCKS_NOTHING, PendingPlan, find_pending, unblocked_by
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim import current_claim, is_free
 from hudi_core.transaction.owner import Owner
 
@@ -102,9 +101,4 @@ def _is_begun(context: TableContext, plan: PendingPlan) -> bool:
 
 def _next(context: TableContext, plan: PendingPlan, state: State) -> str:
     """The command that finishes the instant."""
-    instant = plan.instant.requested_time
-    if state is State.COMPLETED:
-        return "nothing: the instant is completed"
-    if plan.kind == Action.RESTORE:
-        return f"hudictl restore TABLE --instant {read_restore_plan(context, instant).target}"
-    return advice(context.config, plan.kind, instant)
+    return "nothing: the instant is completed" if state is State.COMPLETED else advice(context.config, plan)

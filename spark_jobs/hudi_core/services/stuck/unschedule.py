@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_core.errors import ConflictError, HudiError
-from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.attempt import AttemptRollback
+from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch
 from hudi_core.services.rollback.result import NOTHING, Removed
-from hudi_core.services.stuck.guards import DropFacts, check_droppable, check_no_rows_lost
-from hudi_core.services.stuck.pending_plan import PendingPlan, find_pending, partitions_of, unblocked_by
-from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.services.stuck.guards import check_droppable, check_no_rows_lost
+from hudi_core.services.stuck.kept_plan import give_back_if_needed, keep_plan, kept_plan, opens_slices, read_facts
+from hudi_core.services.stuck.pending_plan import UNBLOCKS_NOTHING, PendingPlan, find_pending, partitions_of, unblocked_by
+from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.reconcile import list_partitions
 
 log = logging.getLogger(__name__)
 
@@ -52,25 +50,35 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     What attempts at it left goes first, then its inflight and its requested file, under the lock. Killed anywhere
     and run again it comes to the same end.
 
-    Raises ConfigError or TimelineError for what is no such plan, ConflictError while somebody runs it.
+    Raises ConfigError or TimelineError for what is no such plan, ConflictError while somebody runs it, or where a writer of layout 1 began behind
+    it in the same moment; then the plan is back.
     """
     timeline = context.active.load()
     if not dry_run and not timeline.contains(instant) and current_claim(context.storage, instant) is not None:
         _clean_up_behind(context, instant, owner)
-        return Unscheduled(instant, "", NOTHING, {}, dry_run)
+        return Unscheduled(instant, "", NOTHING, UNBLOCKS_NOTHING, dry_run)
     plan = find_pending(context, timeline, instant)
     try:
         check_droppable(plan)
     except HudiError as error:
         error.path = error.path or context.active.path_of(plan.instant)  # which the rules, being pure, do not know
         raise
-    check_no_rows_lost(plan, _facts(context, timeline, plan))
+    check_no_rows_lost(plan, read_facts(context, timeline, plan))
     unblocks = unblocked_by(context, timeline, plan)
     if dry_run:
-        return Unscheduled(instant, plan.kind, Removed({}, (instant,)), unblocks, dry_run=True)
+        return Unscheduled(instant, plan.kind, Removed(_attempted(context, plan), (instant,)), unblocks, dry_run=True)
     removed = _drop(context, plan, owner)
     forget_claims(context.storage, instant)
     return Unscheduled(instant, plan.kind, Removed(removed, (instant,)), unblocks, dry_run=False)
+
+
+def _attempted(context: TableContext, plan: PendingPlan) -> dict[str, int]:
+    """What attempts at the plan left: sizes in bytes by path."""
+    partitions = partitions_of(context, plan)
+    if not partitions:
+        return {}
+    left = AttemptSearch(context, plan.instant.requested_time, plan.instant.pending_action, partitions).find()
+    return {info.path: info.size for info in left.files}
 
 
 def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, int]:
@@ -89,32 +97,26 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
         with context.lock(owner) as lock:
             held.check()
             timeline = context.active.load()
-            check_no_rows_lost(plan, _facts(context, timeline, plan))
+            check_no_rows_lost(plan, read_facts(context, timeline, plan))
+            opens = opens_slices(context, plan)
+            if opens:
+                keep_plan(context, instant)
             lock.check()
             for state in (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)
+            if opens:
+                give_back_if_needed(context, plan)
     return removed
 
 
 def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:
-    """An earlier try dropped the plan and was cut off behind it: its claim, its heartbeat and the lock that it may have held go."""
+    """An earlier try dropped the plan and was cut off behind it: its claim, its heartbeat and the lock that it may have held go.
+
+    So does its copy of the plan, if no writer turns out to be behind that; else ConflictError.
+    """
     with context.claim(instant, owner), context.lock(owner):
+        plan = kept_plan(context, instant)
+        if plan is not None:
+            give_back_if_needed(context, plan, behind=True)
         log.info("instant %s was dropped by a run that died right after", instant)
     forget_claims(context.storage, instant)
-
-
-def _facts(context: TableContext, timeline: Timeline, plan: PendingPlan) -> DropFacts:
-    opens = not context.config.features.log_name_has_own_instant
-    if plan.kind != "compaction" or not opens:
-        return DropFacts(opens)
-    logs = []
-    for _, files in list_partitions(context.storage, partitions_of(context, plan)):
-        for info in files:
-            name = parse_data_file(info.name)
-            if isinstance(name, LogFileName) and name.instant == plan.instant.requested_time:
-                logs.append(info.path)
-    return DropFacts(opens, tuple(sorted(logs)), tuple(_writers(timeline)))
-
-
-def _writers(timeline: Timeline) -> list[Instant]:
-    return [instant for instant in timeline.pending().of_actions(Action.DELTA_COMMIT) if instant.pending_action == Action.DELTA_COMMIT]

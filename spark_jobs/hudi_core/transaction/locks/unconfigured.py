@@ -20,7 +20,7 @@ from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.layout import naming_for
-from hudi_core.transaction.claim import CLAIMS
+from hudi_core.transaction.claim import CLAIMS, has_let_go
 from hudi_core.transaction.heartbeats import read_heartbeats
 
 _SHOWN = 3
@@ -29,7 +29,10 @@ _SINGLE = "SINGLE_WRITER"
 
 @dataclass(frozen=True, slots=True)
 class WriterSigns:
-    """Signs that somebody else writes the table now. Ages are seconds; an instant of ours (one that has claims) is in neither mapping."""
+    """Signs that somebody else writes the table now. Ages are seconds; an instant of ours (one that has claims) is in neither mapping.
+
+    But for one whose last owner let go of it, and took its heartbeat away: one that is there now is somebody else's.
+    """
 
     heartbeats: Mapping[str, float]
     """Instants whose heartbeat is fresh, and its age."""
@@ -77,7 +80,7 @@ def read_signs(storage: Storage, config: TableConfig, options: Mapping[str, str]
     ours = {instant for instant in fresh.keys() | young.keys() if storage.list_files(f"{CLAIMS}/{instant}")}
     mode = CONCURRENCY_MODE.read(options) if CONCURRENCY_MODE.is_set(options) else CONCURRENCY_MODE.read(config.raw, path=config.path)
     return WriterSigns(
-        {instant: age for instant, age in fresh.items() if instant not in ours},
+        {instant: age for instant, age in fresh.items() if instant not in ours or has_let_go(storage, instant)},
         {instant: age for instant, age in young.items() if instant not in ours},
         mode,
     )

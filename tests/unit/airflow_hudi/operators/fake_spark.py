@@ -46,6 +46,10 @@ class Ti:
     run_id: str = "r1"
     map_index: int = -1
     try_number: int = 2
+    pushed: dict[str, Any] = field(default_factory=dict)
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
 
 
 @dataclass

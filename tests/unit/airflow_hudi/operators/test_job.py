@@ -11,7 +11,7 @@ from airflow.sdk import Connection
 
 from airflow_hudi.operators.job import SparkJob, SparkSettings, spark_target
 from hudi_core.errors import ConfigError
-from hudi_core.request.model import RunRequest
+from hudi_core.request.model import PROBE_RESULTS, RESULTS, RunRequest
 from hudi_core.storage.local import LocalStorage
 
 REQUEST = RunRequest(table="/data/my trips", instant="20260102000000000", owner='a "quoted" owner', options={"hoodie.x": "1"})
@@ -22,8 +22,8 @@ env > "$FAKE_OUTPUT.env"
 for request; do :; done
 if [ -n "$FAKE_RESULT" ]; then
   name=$(printf '%s' "$request" | sed 's/.*"result_name": "\\([^"]*\\)".*/\\1/')
-  mkdir -p "$FAKE_TABLE/.hoodie/.airflow_hudi/results"
-  printf '%s' "$FAKE_RESULT" > "$FAKE_TABLE/.hoodie/.airflow_hudi/results/$name.json"
+  mkdir -p "$FAKE_TABLE/$FAKE_RESULTS"
+  printf '%s' "$FAKE_RESULT" > "$FAKE_TABLE/$FAKE_RESULTS/$name.json"
 fi
 exit "$FAKE_CODE"
 """
@@ -44,6 +44,7 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "FAKE_OUTPUT": str(tmp_path / "arguments"),
         "FAKE_CODE": "0",
         "FAKE_TABLE": str(tmp_path),
+        "FAKE_RESULTS": RESULTS,
     }
 
 
@@ -136,9 +137,9 @@ def test_the_spark_provider_agrees(monkeypatch: pytest.MonkeyPatch, fields: dict
 CLUSTER = json.dumps({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}})
 
 
-def in_cluster(environ: dict[str, str], code: int, result: dict[str, Any] | None) -> tuple[int, SparkJob]:
+def in_cluster(environ: dict[str, str], code: int, result: dict[str, Any] | None, request: RunRequest = REQUEST) -> tuple[int, SparkJob]:
     told = "" if result is None else json.dumps(result)
-    job = SparkJob(REQUEST, settings(), {**environ, "FAKE_CODE": str(code), "FAKE_RESULT": told}, LocalStorage(table_of(environ)))
+    job = SparkJob(request, settings(), {**environ, "FAKE_CODE": str(code), "FAKE_RESULT": told}, LocalStorage(table_of(environ)))
     return job.run(), job
 
 
@@ -151,6 +152,13 @@ def test_a_driver_in_the_cluster_tells_its_result_by_a_file(spark: dict[str, str
     assert first.result_name
     assert in_cluster(spark, 0, told)[0] == 0
     assert RunRequest.from_json(submitted(spark)[-1]).result_name != first.result_name
+
+
+def test_a_probe_in_the_cluster_leaves_its_result_where_no_table_need_be(spark: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
+    told = {"version": 1, "document": {"can_carry_timeline": True}, "exit_code": 0}
+    code, job = in_cluster({**spark, "FAKE_RESULTS": PROBE_RESULTS}, 0, told, RunRequest("/data", verb="probe_store"))
+    assert (code, job.result) == (0, told)
 
 
 def test_a_driver_in_the_cluster_tells_its_own_exit_code(spark: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

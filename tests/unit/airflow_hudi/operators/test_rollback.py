@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from hudi_core.table import HudiTable
+from tests.consistency import read_rows
 from tests.golden_data import GoldenCase
-from tests.unit.airflow_hudi.operators.fake_spark import Store, context, requests
+from tests.unit.airflow_hudi.operators.fake_spark import Store, context, real_job, requests
+from tests.unit.hudi_core.services.after import open_context
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -87,3 +91,82 @@ def test_a_target_goes_with_nothing_else(golden: Golden, submitted: Path) -> Non
         with pytest.raises(AirflowFailException, match="target"):
             operator_on(table, target="20260102000000000", **wrong).execute(context())
     assert requests(submitted) == []
+
+
+class SlowWriter:
+    """A writer whose newest commit has not completed yet; `completes` is the shell command by which it does."""
+
+    def __init__(self, golden: Golden, version: str, folder: Path) -> None:
+        self.table = golden(version, "mor_basic").table
+        self.rows = read_rows(self.table)
+        active = open_context(self.table).active
+        last = active.load().commits().last()
+        assert last is not None
+        self.instant = last.requested_time
+        file = self.table / active.path_of(last)
+        file.rename(folder / file.name)
+        self.completes = f"cp {folder / file.name} {file}"
+
+    def complete(self) -> None:
+        subprocess.run(["/bin/sh", "-c", self.completes], check=True)
+
+    def roll_back(self, store: Store) -> dict[str, Any]:
+        return operator_on(self.table, target=self.instant, nothing_to_do="succeed").execute(context(store))
+
+    def assert_kept(self, result: dict[str, Any]) -> None:
+        assert "completed" in result["reason"]
+        assert (result["instant"], result["target"]) == (None, None)
+        assert HudiTable.open(str(self.table)).timeline().commits().contains(self.instant)
+        assert pending(self.table, "rollback") == []
+        assert read_rows(self.table).equals(self.rows)
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_a_write_that_completes_between_two_tries_is_kept(
+    golden: Golden, submitted: Path, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try was to roll back a write that had failed, as it seemed; what its writer acknowledged since is not the retry's to take back."""
+    writer, store = SlowWriter(golden, version, tmp_path), Store()
+    real_job(monkeypatch, before="exit 9")
+    with pytest.raises(HudiJobFailed):
+        writer.roll_back(store)
+    writer.complete()
+    real_job(monkeypatch)
+    writer.assert_kept(writer.roll_back(store))
+    assert store.values == {}
+
+
+def test_a_write_that_completes_while_the_job_starts_is_kept(
+    golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = SlowWriter(golden, "8", tmp_path)
+    real_job(monkeypatch, before=writer.completes)
+    writer.assert_kept(writer.roll_back(Store()))
+
+
+def test_a_write_that_completes_after_its_rollback_was_requested_is_kept(
+    golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job drops the plan and gives way; what it is run again for must not be the completed write."""
+    writer = SlowWriter(golden, "9", tmp_path)
+    operator_on(writer.table, mode="schedule", options=EAGER).execute(context(Store()))
+    real_job(monkeypatch, before=writer.completes)
+    writer.assert_kept(writer.roll_back(Store()))
+    assert len(requests(submitted)) == 3
+
+
+def test_a_retry_finishes_what_the_first_try_requested(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    writer, store = SlowWriter(golden, "9", tmp_path), Store()
+    store.values["hudi_unless_completed"] = writer.instant
+    planned = operator_on(writer.table, mode="schedule", options=EAGER).execute(context(Store()))
+    result = writer.roll_back(store)
+    assert (result["instant"], result["target"], result["reason"]) == (planned["instant"], writer.instant, None)
+
+
+def test_a_task_that_is_cleared_takes_back_what_it_had_kept(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    """Who clears it has seen the reason, and asks for the completed write."""
+    writer, store = SlowWriter(golden, "8", tmp_path), Store()
+    store.values["hudi_unless_completed"] = writer.instant
+    writer.complete()
+    writer.assert_kept(writer.roll_back(store))
+    assert writer.roll_back(store)["target"] == writer.instant

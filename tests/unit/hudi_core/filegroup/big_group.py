@@ -1,7 +1,7 @@
 """A file group of any size, made fast: a base file, and log files that update a tenth of its rows and add some.
 
 As a program, reads the file group in a process of its own and prints rows, checksums and the peak of anonymous memory as JSON. Arguments:
-folder, memory budget in bytes. Pages of memory-mapped files are not counted: the system drops them when it needs room.
+folder, memory budget in bytes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import io
 import json
 import struct
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,7 @@ from hudi_core.filegroup.validity import CommittedInstants
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.local import LocalStorage
 from hudi_core.view.file_group import DataFile, FileSlice
+from tests.peak_memory import measured
 
 LIBRARIES = (polars,)
 """Imported before the first measurement: the engine imports polars late, and what libraries take up is no data."""
@@ -132,32 +131,10 @@ def read_group(folder: Path, budget: int) -> dict[str, int]:
     return found
 
 
-def anonymous() -> int:
-    """Bytes of anonymous memory now."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("the kernel does not report RssAnon")
-
-
 def main(folder: str, budget: int) -> None:
     """Reads the file group in the folder and prints what it took."""
-    done = threading.Event()
-    before = anonymous()
-    peak = [before]
-
-    def watch() -> None:
-        while not done.wait(0.004):
-            peak[0] = max(peak[0], anonymous())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    started = time.perf_counter()
-    found = read_group(Path(folder), budget)
-    seconds = time.perf_counter() - started
-    done.set()
-    watcher.join()
-    print(json.dumps({**found, "peak": peak[0] - before, "seconds": round(seconds, 2)}))
+    found, peak, seconds = measured(lambda: read_group(Path(folder), budget))
+    print(json.dumps({**found, "peak": peak, "seconds": round(seconds, 2)}))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.model import REQUEST_VERSION, InstantResult, RunRequest, RunResult
+from hudi_core.request.model import REQUEST_VERSION, RESULTS, VERBS, InstantResult, RunRequest, RunResult
+from hudi_core.storage.probe import FOLDER
 
 options = st.dictionaries(st.sampled_from(["hoodie.a", "hoodie.b", "airflow_hudi.c", "x"]), st.text(max_size=10), max_size=3)
 requests = st.builds(
@@ -26,6 +27,10 @@ requests = st.builds(
     max_minutes=st.none() | st.integers(1, 999),
     run_id=st.text(max_size=5),
     result_name=st.from_regex(r"[0-9A-Za-z_-]{0,64}", fullmatch=True),
+    verb=st.sampled_from(["run", "doctor", "probe_store"]),
+    timeline_only=st.booleans(),
+    writers=st.integers(2, 256),
+    rounds=st.integers(1, 10**5),
 )
 results = st.builds(
     InstantResult,
@@ -85,6 +90,10 @@ def test_a_short_request_has_defaults() -> None:
         {"verb": "unschedule"},
         {"verb": "savepoint_delete"},
         {"dry_run": True},
+        {"dry_run": True, "verb": "probe_store"},
+        {"verb": "doctor", "timeline_only": "yes"},
+        {"verb": "probe_store", "writers": "16"},
+        {"verb": "probe_store", "rounds": None},
         {"instant": "1", "schedule": True},
         {"result_name": "../x"},
         {"result_name": "x" * 65},
@@ -128,9 +137,18 @@ def test_the_result_of_a_verb_is_its_document() -> None:
     assert RunResult.from_json(RunResult((), "no commits").to_json()) == RunResult((), "no commits")
 
 
-@pytest.mark.parametrize(("verb", "service", "needs"), [("run", "clean", True), ("run", "rollback", False), ("schedule", "clean", False)])
+@pytest.mark.parametrize(
+    ("verb", "service", "needs"),
+    [("run", "clean", True), ("run", "rollback", False), ("schedule", "clean", False), ("doctor", "clean", False), ("probe_store", "clean", False)],
+)
 def test_only_runs_of_some_services_need_executors(verb: str, service: str, needs: bool) -> None:
     assert RunRequest("/t", service, verb=verb).needs_executors is needs
+
+
+def test_only_a_probe_needs_no_table_and_leaves_its_result_beside_its_races() -> None:
+    assert [verb for verb in sorted(VERBS) if not RunRequest("/t", verb=verb, instant="1").needs_table] == ["probe_store"]
+    assert RunRequest("/t", verb="probe_store").results_folder.startswith(f"{FOLDER}/")
+    assert RunRequest("/t", verb="doctor").results_folder == RESULTS
 
 
 def test_exit_codes() -> None:

@@ -119,14 +119,6 @@ class Transitions(RuleBasedStateMachine):
             assert self.writers[writer].revert_to_requested(*instant) == (State.INFLIGHT in states)
             states.discard(State.INFLIGHT)
 
-    @rule(writer=st.integers(0, 1), instant=_instants)
-    def revert_to_inflight(self, writer: int, instant: tuple[str, str]) -> None:
-        states = self.states(instant)
-        if states:
-            assert self.writers[writer].revert_to_inflight(*instant) == (State.COMPLETED in states)
-            states.discard(State.COMPLETED)
-            states.add(State.INFLIGHT)
-
     @invariant()
     def both_writers_see_the_model(self) -> None:
         expected = {
@@ -338,16 +330,6 @@ def test_undo_removes_every_completed_file(layout: Any) -> None:
         storage.write(f".hoodie/timeline/{T}_20261121000000001.commit", b"{}")
     assert active.undo(T, "compaction")
     assert active.names() == []
-
-
-@LAYOUTS
-def test_a_completed_commit_becomes_inflight_also_when_its_inflight_file_is_gone(layout: Any) -> None:
-    storage = MemoryStorage()
-    active = _completed(storage, layout, action="deltacommit")
-    storage.delete(active.path(T, "deltacommit", State.INFLIGHT))
-    assert active.revert_to_inflight(T, "deltacommit")
-    assert active.load().get(T, "deltacommit").state is State.INFLIGHT
-    assert not active.revert_to_inflight(T, "deltacommit")
 
 
 @LAYOUTS

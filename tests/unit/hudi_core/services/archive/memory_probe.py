@@ -8,11 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.services.archive.service import ArchiveService
@@ -22,36 +18,9 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
+from tests.peak_memory import measured
 
 KEEP = 20
-
-
-def anonymous() -> int:
-    """Bytes of anonymous memory now."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("the kernel does not report RssAnon")
-
-
-def measured(work: Callable[[], Any]) -> tuple[Any, int, float]:
-    """The result of `work`, the peak of memory above what there was before it, and its seconds."""
-    done, before = threading.Event(), anonymous()
-    peak = [before]
-
-    def watch() -> None:
-        while not done.wait(0.004):
-            peak[0] = max(peak[0], anonymous())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    started = time.perf_counter()
-    try:
-        result = work()
-    finally:
-        done.set()
-        watcher.join()
-    return result, max(peak[0], anonymous()) - before, time.perf_counter() - started
 
 
 def make_table(base: Path, version: str, count: int, size: int) -> None:

@@ -38,7 +38,8 @@ def test_wide_commits_are_held_a_round_at_a_time(version: str) -> None:
     assert few["peak"] > 16 * MIB, "the measurement sees what is in memory"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize(
+    "version", [pytest.param("6", marks=pytest.mark.soak), pytest.param("8", marks=pytest.mark.soak), pytest.param("9", marks=pytest.mark.slow)]
+)
 def test_ten_thousand_instants(version: str) -> None:
     run(version, 10_000, 4_000)

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
@@ -25,6 +22,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from tests.peak_memory import measured
 
 PROPERTIES = b"""hoodie.table.name=t
 hoodie.table.type=COPY_ON_WRITE
@@ -70,34 +68,6 @@ class OneByOne:
 
     def run(self, task: UnitTask, units: Any, *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
         return [task(unit, TaskAttempt(number, run_epoch, number)) for number, unit in enumerate(units)]
-
-
-def anonymous() -> int:
-    """Bytes of anonymous memory now."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("the kernel does not report RssAnon")
-
-
-def measured(work: Callable[[], Any]) -> tuple[Any, int, float]:
-    """The result of `work`, the peak of memory above what there was before it, and its seconds."""
-    done, before = threading.Event(), anonymous()
-    peak = [before]
-
-    def watch() -> None:
-        while not done.wait(0.004):
-            peak[0] = max(peak[0], anonymous())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    started = time.perf_counter()
-    try:
-        result = work()
-    finally:
-        done.set()
-        watcher.join()
-    return result, max(peak[0], anonymous()) - before, time.perf_counter() - started
 
 
 def main(partitions: int, files: int, slices: int, kept: int) -> None:

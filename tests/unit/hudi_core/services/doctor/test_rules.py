@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.doctor.facts import ClockFacts, DoctorFacts, ListingFacts, LockFacts, OrphanFacts, PendingFacts, StoreFacts, Wheel
+from hudi_core.services.doctor.facts import ClockFacts, DoctorFacts, ListingFacts, LockFacts, OrphanFacts, PendingFacts, StoreFacts, Wheel, WrongSize
 from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options
@@ -58,7 +58,7 @@ def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
     [
         ("write", f"hudictl rollback /data/t --instant {T}"),
         (Action.ROLLBACK, f"hudictl rollback /data/t --instant {T}"),
-        (Action.RESTORE, f"hudictl restore /data/t --instant T, T being the target that `hudictl show /data/t {T}` tells"),
+        (Action.RESTORE, "finish it: hudictl restore /data/t --instant 20261120223300000"),
         (Action.SAVEPOINT, f"hudictl savepoint delete /data/t --instant {T}"),
         ("compaction", f"hudictl run compaction /data/t --instant {T}; or drop it: hudictl unschedule /data/t {T}"),
         ("clean", f"finish it: hudictl run clean /data/t --instant {T}"),
@@ -66,7 +66,9 @@ def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
     ],
 )
 def test_a_stuck_instant_says_who_had_it_what_waits_and_the_way_out(kind: str, way_out: str) -> None:
-    (finding,) = found(pending=(pending(kind=kind, owner="nightly (process 7 on h)", blocks=("archival of later instants",)),))
+    (finding,) = found(
+        pending=(pending(kind=kind, owner="nightly (process 7 on h)", blocks=("archival of later instants",), restores_to="20261120223300000"),)
+    )
     assert (finding.instant, finding.age_seconds, finding.owner, finding.blocks) == (
         T,
         7200.0,
@@ -190,12 +192,14 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
         ({"store": StoreFacts("gs", False, False)}, [("store_not_atomic", "error")]),
         ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", None),)}, [("missing_wheel", "error")]),
         ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", "2025.7"),)}, []),
+        ({"wheels": (Wheel("polars", "driver", "logs", "airflow-hudi[engine]", None, is_optional=True),)}, [("missing_wheel", "info")]),
         ({"metadata_drop_unfinished": True}, [("metadata_drop_unfinished", "warning")]),
         ({"strange_names": (".hoodie/T_20xx.deltacommit",)}, [("timeline_name", "error")]),
         ({"orphans": OrphanFacts(True, visible={T: ("p/a", "p/b")})}, [("orphan_visible", "error")]),
         ({"orphans": OrphanFacts(True, hidden={T: ("p/a",)})}, [("orphan_hidden", "warning")]),
         ({"listings": ListingFacts(("p/a",), 1)}, [("metadata_missing_file", "warning")]),
         ({"listings": ListingFacts(unlisted=("p/a",), unlisted_count=1)}, [("metadata_unlisted", "error")]),
+        ({"listings": ListingFacts(wrong_size=(WrongSize("p/a", 1, 2),), wrong_size_count=1)}, [("metadata_wrong_size", "error")]),
         ({"listings": ListingFacts(problem="no HFile")}, [("metadata_unreadable", "error")]),
     ],
 )
@@ -211,3 +215,9 @@ def test_the_worst_comes_first() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(3.0, "3 s"), (119.0, "119 s"), (600.0, "10 minutes"), (7200.0, "2 hours"), (864000.0, "10 days")])
 def test_ages_for_people(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("kind", "offered"), [("compaction", True), (Action.RESTORE, False), (Action.ROLLBACK, False)])
+def test_a_damaged_plan_is_dropped_only_where_that_can_be_done(kind: str, offered: bool) -> None:
+    (finding,) = found(pending=(pending(kind=kind, problem="no Avro"),))
+    assert (finding.rule, "hudictl unschedule" in finding.fix) == ("unreadable_plan", offered)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from hudi_core.errors import TimelineError
+from hudi_core.services.context import TableContext
+from hudi_core.services.doctor.examine import examine
+from hudi_core.services.restore.run import restore
 from hudi_core.services.stuck.advice import advice
+from hudi_core.services.stuck.pending_plan import PendingPlan, find_pending
+from hudi_core.services.stuck.unschedule import unschedule
+from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.restore_plans import RestoredInstant, RestorePlan, encode_restore_plan
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.after import open_context
+from tests.unit.hudi_core.services.after import an_owner, open_context
 
 Golden = Callable[[str, str], GoldenCase]
 T = "20261120223342658"
+AT_ONCE = {"airflow_hudi.doctor.stuck_minutes": "0"}
 
 
 @pytest.mark.parametrize(
@@ -24,13 +34,50 @@ T = "20261120223342658"
         ("9", "compaction", f"unschedule TABLE {T}"),
         ("9", "clean", f"hudictl run clean TABLE --instant {T}"),
         ("9", "rollback", f"hudictl run rollback TABLE --instant {T}"),
-        ("9", "restore", f"hudictl show TABLE {T}"),
+        ("9", "restore", "run it with the Hudi that began it"),
         ("9", "savepoint", f"hudictl savepoint create TABLE --instant {T}"),
         ("9", "indexing", "DROP INDEX"),
         ("9", "write", f"hudictl rollback TABLE --instant {T}"),
     ],
 )
 def test_advice(golden: Golden, version: str, kind: str, expected: str) -> None:
-    said = advice(open_context(golden(version, "mor_basic").table).config, kind, T)
+    said = advice(open_context(golden(version, "mor_basic").table).config, PendingPlan(Instant(T, "any", State.REQUESTED), kind))
     assert expected in said
     assert ("hudictl run" in said) == expected.startswith("hudictl run")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_pending_restore_names_the_commit_that_it_goes_back_to(golden: Golden, version: str) -> None:
+    """Everywhere, and the command that is named does finish it."""
+    table = golden(version, "mor_basic").table
+    context = open_context(table)
+    target, late = _pending_restore(context, names_target=True)
+    command = f"--instant {target}"
+    assert advice(context.config, find_pending(context, context.active.load(), late)) == f"hudictl restore TABLE {command}"
+    with pytest.raises(TimelineError) as refused:
+        unschedule(context, late, an_owner())
+    assert command in str(refused.value.remedy)
+    (finding,) = [item for item in examine(replace(context, options=AT_ONCE)).findings if item.instant == late and item.rule == "stuck_instant"]
+    assert f"hudictl restore {context.uri} {command}" in finding.fix
+    assert restore(context, target, an_owner()).instant == late
+    assert context.active.load().get(late, "restore").is_completed
+
+
+def test_a_pending_restore_of_an_old_hudi_names_no_commit(golden: Golden) -> None:
+    context = open_context(golden("6", "mor_basic").table)
+    target, late = _pending_restore(context, names_target=False)
+    said = advice(context.config, find_pending(context, context.active.load(), late))
+    assert "the Hudi that began it" in said
+    assert "--instant" not in said
+    with pytest.raises(TimelineError) as refused:
+        restore(context, target, an_owner())
+    assert "the Hudi that began it" in str(refused.value.remedy)
+
+
+def _pending_restore(context: TableContext, *, names_target: bool) -> tuple[str, str]:
+    """The commit before the newest, and a restore to it that has been requested."""
+    *_, target, newest = context.active.load().commits()
+    plan = RestorePlan(target.requested_time if names_target else "", (RestoredInstant(newest.requested_time, newest.action),))
+    late = context.new_instant(context.active.load())
+    context.active.create_requested(late, "restore", encode_restore_plan(plan))
+    return target.requested_time, late

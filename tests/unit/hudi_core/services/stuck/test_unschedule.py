@@ -159,9 +159,9 @@ def test_a_plan_that_somebody_runs_is_left(golden: Golden) -> None:
 
 SWEPT = [
     pytest.param("6", "clustering_requested_mor", "after"),
-    pytest.param("9", "compaction_inflight", "before"),
+    pytest.param("9", "compaction_inflight", "before", marks=pytest.mark.soak),
     *(
-        pytest.param(version, name, timing, marks=pytest.mark.slow)
+        pytest.param(version, name, timing, marks=pytest.mark.slow if timing == "after" else pytest.mark.soak)
         for version, name in (("6", "mor_compaction_requested_only"), ("8", "compaction_inflight"), ("9", "clean_requested_mor"))
         for timing in ("before", "after")
     ),

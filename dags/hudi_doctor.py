@@ -1,0 +1,71 @@
+"""Examines a Hudi table every day, and fails when something is wrong: stuck instants, orphans, a wrong metadata table, clocks, locks, wheels.
+
+Nothing is written to the table. What was found, with what to do about it, is in the log and in the XCom of `doctor`. Triggered with
+`probe_store`, it also puts the storage below the table to the test, by races in a folder of their own: once per storage is enough.
+
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_TABLE | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+| fail_on | AIRFLOW_HUDI_DOCTOR_FAIL_ON (else error) | - |
+| probe_store | - | - |
+
+AIRFLOW_HUDI_DOCTOR_SCHEDULE is the schedule, `@daily` without it; empty: the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the
+options of the table's writers, by Hudi's names, as a JSON object without secrets: a table does not record them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
+
+# Variables are read when a task runs, never when this file is parsed.
+COMMON = {
+    "table": "{{ params.table or var.value.get('hudi_table', '') }}",
+    "hudi_conn_id": "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}",
+    "spark_conn_id": "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}",
+    "retries": 3,
+    "retry_delay": timedelta(minutes=1),
+}
+
+with DAG(
+    dag_id="hudi_doctor",
+    schedule=os.environ.get("AIRFLOW_HUDI_DOCTOR_SCHEDULE", "@daily") or None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
+        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
+        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "fail_on": Param(
+            os.environ.get("AIRFLOW_HUDI_DOCTOR_FAIL_ON") or "error",
+            enum=["error", "warning", "never"],
+            description="The least severity of a finding that fails the run",
+        ),
+        "probe_store": Param(False, type="boolean", description="Race writers on the storage, too"),
+    },
+) as dag:
+
+    @task.short_circuit
+    def probe_wanted(params: dict[str, object]) -> bool:
+        """Whether the run was triggered with `probe_store`."""
+        return params["probe_store"] is True
+
+    HudiDoctorOperator(
+        task_id="doctor",
+        fail_on="{{ '' if params.fail_on == 'never' else params.fail_on }}",
+        options=json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}"),
+        **COMMON,
+    )
+    probe_wanted() >> HudiProbeStoreOperator(task_id="probe_store", **COMMON)

@@ -1,0 +1,20 @@
+"""Asks the executors of an engine which of the modules they have that its units need."""
+
+from __future__ import annotations
+
+from hudi_core.errors import ConfigError
+from hudi_core.model.engine import Engine, RemoteEngine
+from hudi_core.services.doctor.facts import ExecutorFacts
+
+
+def ask_executors(engine: Engine) -> ExecutorFacts | None:
+    """What the engine's executors have; None of an engine whose units run in this process.
+
+    Raises ExecutionError when they cannot be reached.
+    """
+    if not isinstance(engine, RemoteEngine):
+        return None
+    try:
+        return ExecutorFacts(engine.setups())
+    except ConfigError as error:
+        return ExecutorFacts(problem=error.message, remedy=error.remedy)

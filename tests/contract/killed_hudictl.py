@@ -1,0 +1,74 @@
+"""hudictl in a process of its own that is killed (SIGKILL) at one of its changes of the storage."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+import hudi_core.table
+from hudi_core.services.clean import execute as clean_execute
+from hudi_core.services.compaction import execute as compaction_execute
+from hudi_core.storage.base import Storage
+from hudi_core.storage.data_registry import open_data_storage, open_deleting_storage
+from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
+from hudi_core.storage.registry import open_storage
+from tests.unit.hudi_cli.runner import hudictl
+
+_SECONDS = 120
+
+
+@contextmanager
+def under(plan: FaultPlan) -> Iterator[None]:
+    """Every storage that a command opens, its tasks' own included, is under the plan."""
+
+    def data(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+        return FaultStorage(open_data_storage(uri, options), plan)
+
+    def deleting(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+        return FaultStorage(open_deleting_storage(uri, options), plan)
+
+    def control(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+        return FaultStorage(open_storage(uri, options), plan)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hudi_core.table, "open_storage", control)
+        patch.setattr(compaction_execute, "open_data_storage", data)
+        patch.setattr(clean_execute, "open_deleting_storage", deleting)
+        yield
+
+
+def changes_of(arguments: Sequence[str]) -> int:
+    """How many changes of the storage the command makes when nobody disturbs it."""
+    plan = FaultPlan(counts=MUTATIONS)
+    with under(plan):
+        done = hudictl(*arguments)
+    assert done.code == 0, done.err
+    return plan.counted
+
+
+def run_killed(arguments: Sequence[str], kill_at: int) -> bool:
+    """Runs the command in another process until that change is done, and the process with it; False when it ended well before."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_run, args=(list(arguments), kill_at))
+    process.start()
+    process.join(_SECONDS)
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+def _run(arguments: list[str], kill_at: int) -> None:
+    with under(FaultPlan(kill_at=kill_at, timing="after", counts=MUTATIONS, error=_die)):
+        done = hudictl(*arguments)
+    sys.exit(done.code)
+
+
+def _die(operation: Operation) -> Exception:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise RuntimeError(f"this process is dead at {operation}")

@@ -1,0 +1,72 @@
+"""A compaction that passed its last check and is stopped while it tells the metadata table; its successor does all of it; then it wakes up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from hudi_core.errors import HudiError
+from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.services.rollback.run import rollback
+from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
+from hudi_core.timeline.instant import Action, State
+from hudi_core.transaction.owner import Owner
+from tests.consistency import read_rows
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.services.after import data_files, listed
+from tests.unit.hudi_core.services.test_concurrency import Table, expire
+
+Golden = Callable[[str, str], GoldenCase]
+CASE = ("6", "mor_compaction_requested")
+
+
+def stopped(table: Table, number: int, successor: Callable[[], object]) -> bool:
+    """Runs the compaction; before its change number `number` of the metadata table `successor` does its part. False when there is no such one."""
+    seen: list[str] = []
+    fired: list[bool] = []
+
+    def look(operation: Operation) -> bool:
+        if operation.kind in MUTATIONS and operation.path.startswith(f"{ROOT}/") and not fired:
+            seen.append(operation.path)
+            if len(seen) == number + 1:
+                fired.append(True)
+                expire(table)
+                successor()
+        return False
+
+    with suppress(HudiError):
+        table.compact(storage=FaultStorage(table.storage, FaultPlan(when=look)))
+    return bool(fired)
+
+
+def files(table: Table) -> dict[str, int]:
+    return {path: size for path, size in data_files(table.path).items() if not path.endswith("_partition_metadata")}
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_zombie_changes_nothing_of_what_its_successor_completed(golden: Golden, number: int) -> None:
+    table = Table(golden(*CASE))
+    assert stopped(table, number, table.compact)
+    assert table.state() is State.COMPLETED
+    table.assert_compacted()
+    assert listed(table.path) == files(table)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_zombie_changes_nothing_of_what_was_rolled_back(golden: Golden, number: int) -> None:
+    table = Table(golden(*CASE))
+    before = read_rows(table.path, "off")
+    assert stopped(table, number, lambda: rollback(table.context({}), table.instant, Owner.current("the second")))
+    assert table.state() is State.REQUESTED
+    assert read_rows(table.path, "on").equals(before)
+    table.compact()
+    table.assert_compacted()
+    assert listed(table.path) == files(table)
+
+
+def test_there_are_four_moments_in_which_it_can_be_stopped(golden: Golden) -> None:
+    table = Table(golden(*CASE))
+    assert not stopped(table, 4, lambda: None)
+    assert table.active.load().get(table.instant, Action.COMPACTION).is_completed

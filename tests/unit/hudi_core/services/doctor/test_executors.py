@@ -1,0 +1,93 @@
+"""What executors lack, and the doctor and the probe of a store as requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.errors import ConfigError, ExecutionError, HudiError
+from hudi_core.model.engine import Json, UnitTask
+from hudi_core.request.model import RunRequest
+from hudi_core.services.doctor.executors import ask_executors
+from hudi_core.services.doctor.facts import ExecutorFacts
+from hudi_core.services.local_engine import LocalEngine
+from hudi_core.table import HudiTable
+from tests.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+FULL = {"python": "3.11.7", "pyarrow": "26.0.1", "numpy": "2.1", "polars": "2.1", "fastavro": "compiled"}
+
+
+class Remote:
+    """An engine whose executors answer with set-ups, or with an error."""
+
+    name = "remote"
+
+    def __init__(self, *answers: Json | HudiError) -> None:
+        self._answers = answers
+
+    def setups(self) -> tuple[Json, ...]:
+        for answer in self._answers:
+            if isinstance(answer, HudiError):
+                raise answer
+        return tuple(answer for answer in self._answers if not isinstance(answer, HudiError))
+
+    def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+        raise AssertionError("the doctor gives executors no units")
+
+
+def examined(table: Path, engine: Any, **asked: Any) -> dict[str, Any]:
+    result = HudiTable.open(str(table)).run(RunRequest(str(table), verb="doctor", **asked), engine)
+    assert result.exit_code == 0
+    return result.to_dict()
+
+
+def test_only_executors_are_asked() -> None:
+    assert ask_executors(LocalEngine(1)) is None
+    assert ask_executors(Remote(FULL)) == ExecutorFacts((FULL,))
+    gone = ConfigError("no Python module pyarrow", remedy="ship it")
+    assert ask_executors(Remote(gone)) == ExecutorFacts((), "no Python module pyarrow", "ship it")
+    with pytest.raises(ExecutionError):
+        ask_executors(Remote(ExecutionError("no executor came")))
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_document_says_what_executors_have(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compacted").table
+    here = examined(table, LocalEngine(1))
+    assert (here["executors"], here["findings"], here["files_looked_at"]) == (None, [], True)
+    there = examined(table, Remote(FULL), timeline_only=True)
+    assert (there["executors"], there["findings"], there["files_looked_at"]) == ({"setups": [FULL], "problem": None, "remedy": None}, [], False)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "rule", "severity", "fix"),
+    [
+        ({"pyarrow": None}, "executor_wheel", "error", "airflow-hudi[engine]"),
+        ({"numpy": None}, "executor_wheel", "error", "airflow-hudi[engine]"),
+        ({"fastavro": None}, "executor_wheel", "error", "--py-files"),
+        ({"fastavro": "pure"}, "executor_slow", "info", "install fastavro"),
+        ({"polars": None}, "executor_slow", "info", "airflow-hudi[engine]"),
+    ],
+)
+def test_one_executor_that_lacks_a_module_is_enough(golden: Golden, lacks: Json, rule: str, severity: str, fix: str) -> None:
+    (finding,) = examined(golden("9", "mor_compacted").table, Remote(FULL, {**FULL, **lacks}))["findings"]
+    assert (finding["rule"], finding["severity"], next(iter(lacks)) in finding["what"], fix in finding["fix"]) == (rule, severity, True, True)
+
+
+def test_executors_that_cannot_even_be_asked(golden: Golden) -> None:
+    error = ConfigError("Spark's executors run another Python release than the driver", remedy="set PYSPARK_PYTHON")
+    (finding,) = examined(golden("9", "mor_compacted").table, Remote(error))["findings"]
+    assert (finding["rule"], finding["severity"], error.message in finding["what"], finding["fix"]) == ("executor_wheel", "error", True, error.remedy)
+
+
+def test_the_store_below_a_table_is_probed_and_left_as_it_was(golden: Golden) -> None:
+    table = golden("9", "mor_compacted").table
+    before = sorted(table.rglob("*"))
+    request = RunRequest(str(table), verb="probe_store", writers=3, rounds=2)
+    document = HudiTable.open(str(table)).run(request, LocalEngine(1)).to_dict()
+    assert (document["can_carry_timeline"], document["can_carry_lease"], document["replaces"]["rounds"]) == (True, True, 2)
+    assert sorted(table.rglob("*")) == before
