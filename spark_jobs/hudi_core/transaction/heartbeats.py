@@ -14,15 +14,20 @@ from enum import Enum
 
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
+from hudi_core.errors import TimelineError
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clustering_plan import is_clustering
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
+from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.storage_clock import storage_time
 
 FOLDER = ".hoodie/.heartbeat"
 CLOCKS = ".hoodie/.airflow_hudi/clock"
+_TELLING_SECONDS = 1.0
+_COPYING_SECONDS = 30.0
+"""How long after the files of earlier instants a file may have been written to count as copied with them, and not as begun on the copy."""
 _INSTANT = re.compile(r"^\d{1,40}\Z", re.ASCII)
 
 log = logging.getLogger(__name__)
@@ -108,7 +113,7 @@ def expired_writes(active: ActiveTimeline, timeline: Timeline, heartbeats: Heart
 
 
 def may_be_alive(instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats) -> bool:
-    """Whether somebody may be at work on a pending instant: its heartbeat is fresh, or it has none and changed lately.
+    """Whether somebody may be at work on a pending instant: its heartbeat is fresh, or it has none and changed lately (but not by being copied).
 
     `changed` is what ActiveTimeline.modified gives.
     """
@@ -147,4 +152,27 @@ def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, fl
         instant.requested_time not in heartbeats.last
         and last is not None
         and heartbeats.now - last <= max(heartbeats.tolerance_seconds, heartbeats.silent_seconds)
+        and not came_with_a_copy(instant.requested_time, changed)
     )
+
+
+def came_with_a_copy(instant: str, changed: Mapping[str, float]) -> bool:
+    """Whether the files of a pending instant were copied with their table: then its writer, if it lives, is at work on another one.
+
+    A requested file is created at its instant's time, so two of them are as far apart as their times, whatever the zone is. In a copy that
+    did not keep the times of modification all are of one moment. `changed` is what ActiveTimeline.modified gives.
+    """
+    requested = {path.rpartition("/")[2].partition(".")[0]: modified for path, modified in changed.items() if path.endswith(".requested")}
+    if instant not in requested:
+        return False
+    gaps = [(_seconds_between(instant, other), abs(requested[instant] - modified)) for other, modified in requested.items() if other < instant]
+    told = [(due, found) for due, found in gaps if due >= _TELLING_SECONDS]
+    return bool(told) and all(found <= min(due / 10, _COPYING_SECONDS) for due, found in told)
+
+
+def _seconds_between(one: str, other: str) -> float:
+    """Zero where one of them is no date."""
+    try:
+        return abs((parse_instant(one, "UTC") - parse_instant(other, "UTC")).total_seconds())
+    except TimelineError:
+        return 0.0

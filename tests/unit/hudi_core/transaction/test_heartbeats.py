@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from hudi_core.config.service_config import HeartbeatConfig
@@ -9,20 +14,25 @@ from hudi_core.errors import ConfigError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.transaction.heartbeats import (
     FOLDER,
     FailedWrites,
     Heartbeats,
+    came_with_a_copy,
     eager_writers,
     expired_writes,
     failed_writes_policy,
     live_heartbeats,
+    may_be_alive,
     pending_ingestion,
     read_heartbeats,
     silent_seconds,
     warn_of_eager_writers,
 )
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.services.after import open_context
 from tests.unit.hudi_core.timeline.golden_tables import load_timelines, timelines_of
 from tests.unit.hudi_core.transaction.layouts import Layout
 from tests.unit.hudi_core.transaction.pending_plans import Operations
@@ -155,6 +165,32 @@ def test_a_silent_write_gets_an_hour_unless_lazy_is_set_by_name(writers: Writers
     writers.clock.now += 200
     assert young in expired(by_default)
     assert silent_seconds({"airflow_hudi.failed_writes.silent_minutes": "5"}) == 300
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_silent_write_in_a_copy_of_a_table_has_failed(golden: Callable[[str, str], GoldenCase], version: str, tmp_path: Path) -> None:
+    """Nobody writes to the copy. Copies that keep the times of modification, and what begins on a copy, are judged by their age."""
+    case = golden(version, "failed_inflight_mor")
+    for file in (case.table / open_context(case.table).active.folder).glob("2*.*"):
+        moment = parse_instant(file.name.partition(".")[0].partition("_")[0], "UTC").timestamp()
+        os.utime(file, (moment, moment))
+    copy, kept = tmp_path / "copy", tmp_path / "kept"
+    shutil.copytree(case.table, copy, copy_function=shutil.copyfile)
+    shutil.copytree(case.table, kept)
+    for table, young in ((case.table, True), (kept, True), (copy, False)):
+        context = open_context(table)
+        active, timeline = context.active, context.active.load()
+        (pending,) = timeline.pending()
+        changed = active.modified()
+        beats = Heartbeats({}, changed[active.path_of(pending)] + 60, 120.0, 3600.0)
+        assert may_be_alive(pending, active, changed, beats) is young
+    began = pending.requested_time
+    ours = f"{int(began) + 10_000_000_000}"  # the next year: on the copy, some minutes after it was made
+    active = open_context(copy).active
+    active.create_requested(ours, Action.DELTA_COMMIT)
+    changed = active.modified()
+    changed[active.path(ours, Action.DELTA_COMMIT, State.REQUESTED)] += 600
+    assert (came_with_a_copy(began, changed), came_with_a_copy(ours, changed)) == (True, False)
 
 
 def test_a_young_write_whose_heartbeat_stopped_has_failed(writers: Writers) -> None:
