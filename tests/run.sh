@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tests of `make test`, in three lanes side by side: one waits for JVMs most of its time, one kills runs at storage operations, mutates files,
-# races writers on servers and reads the golden tables, one computes under coverage. A skipped test is a failure: a part that is missing gets
-# installed, not passed over. What is marked soak is left to `make soak` (docs/testing.md).
+# The tests of `make test`, in three lanes side by side: one waits for JVMs most of its time, one kills runs at storage operations, mutates files
+# and races writers on servers, one computes under coverage. A skipped test is a failure: a part that is missing gets installed, not passed over.
+# What is marked soak is left to `make soak` (docs/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,28 +13,21 @@ room="$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)"
 scratch="$(mktemp -d "$memory/airflow-hudi-tests-XXXXXX")"
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/tmp"
-export TMPDIR="$scratch/tmp"
+export TMPDIR="$scratch/tmp" COVERAGE_FILE="$scratch/coverage"
 
 python -m tests.interop.bundle >/dev/null || exit 1
 
-lane() { # name, whether coverage is measured, options and paths
-    local name="$1" measured="$2"
-    shift 2
-    [ "$measured" = yes ] && set -- --cov --cov-report= --cov-fail-under=0 "$@"
-    set -- --durations=12 --basetemp="$TMPDIR/$name" --junitxml="$scratch/$name.xml" "$@"
-    COVERAGE_FILE="$scratch/$name.coverage" pytest -q -m "not soak" "$@" 2>&1
+lane() { # name, options and paths
+    local name="$1"
+    shift
+    pytest -q -m "not soak" --durations=12 --basetemp="$TMPDIR/$name" --junitxml="$scratch/$name.xml" "$@" 2>&1
 }
 
-lane outside no tests/interop tests/airflow >"$scratch/outside.log" &
+lane outside tests/interop tests/airflow >"$scratch/outside.log" &
 outside=$!
-(
-    lane faults no tests/faults tests/fuzz tests/contract
-    first=$?
-    lane golden yes tests/golden
-    exit $((first || $?))
-) >"$scratch/faults.log" &
+lane faults tests/faults tests/fuzz tests/contract >"$scratch/faults.log" &
 faults=$!
-lane inside yes tests/unit tests/arch
+lane inside --cov --cov-report= tests/unit tests/arch tests/golden
 inside=$?
 wait "$faults"
 faults=$?
@@ -43,9 +36,8 @@ wait "$outside"
 outside=$?
 cat "$scratch/outside.log"
 
-export COVERAGE_FILE="$scratch/coverage"
-coverage combine --quiet "$scratch/inside.coverage" "$scratch/golden.coverage" && coverage report | tail -n 12
+coverage report | tail -n 12
 covered=$?
-python -m tests.report "$scratch"/{inside,golden,faults,outside}.xml
+python -m tests.report "$scratch"/{inside,faults,outside}.xml
 counted=$?
 exit $((inside || faults || outside || covered || counted))

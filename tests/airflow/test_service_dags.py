@@ -42,7 +42,7 @@ def fail_newest_write(table: Path) -> str:
     return newest.requested_time
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.soak), "9"])
 def test_failed_writes_go_then_old_files_then_old_instants(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
     table = golden(version, "clean_requested_mor").table
     for planned in table.glob(".hoodie/**/*.clean.requested"):

@@ -15,7 +15,7 @@ from tests.interop.judged import JUDGES, MOR, Judged
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.unit.hudi_core.services.after import open_context
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.soak]
 
 
 @pytest.fixture(scope="module", params=list(JUDGES))
