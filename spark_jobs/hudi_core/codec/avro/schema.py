@@ -44,6 +44,9 @@ def parse_schema(text: str, *, path: str) -> AvroSchema:
         _check_surrogates(schema, path)
     if not isinstance(schema, dict):
         raise CorruptFileError(f"Avro schema is a JSON {type(schema).__name__}, not an object", path=path)
+    fields = schema.get("fields")
+    if not isinstance(fields, list) or not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in fields):
+        raise CorruptFileError("Avro schema is not that of a record: it has no fields, or some without a name", path=path)
     return schema
 
 

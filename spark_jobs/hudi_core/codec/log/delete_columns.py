@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow_logical import to_logical
 from hudi_core.codec.avro.arrow_routes import fast_route_available, read_fast
@@ -33,6 +34,8 @@ _VALUES = {
     "time_micros": AvroType("long"),
     "timestamp_micros": AvroType("long"),
 }
+_FLAG, _FALSE, _TRUE = AvroType("fixed", size=1), b"\x00", b"\x01"
+"""A boolean's byte. Of a damaged one fastavro makes true, polars false: such a block goes entry by entry, with polars or without."""
 _ZERO_BYTES = {"float": 4, "double": 8, "decimal": 2}
 _LARGE_BYTES = 1 << 20
 MAX_ORDERING_FIELDS = 64
@@ -68,7 +71,7 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     kind = ORDERING_KINDS[branch]
     fields = [AvroField("key", _TEXT, False), AvroField("partition", _TEXT, False), AvroField("branch", AvroType("fixed", size=1), False)]
     if branch:
-        fields.append(AvroField(kind, _VALUES[kind], False))
+        fields.append(AvroField(kind, _FLAG if kind == "boolean" else _VALUES[kind], False))
     # An entry of our own in place of the array's end: when it comes out whole, the entries before it used up the bytes exactly.
     number = encode_zigzag(branch)
     last = encode_zigzag(1) + encode_zigzag(len(_LAST)) + _LAST + encode_zigzag(0) + number
@@ -80,7 +83,12 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     texts = [to_logical(array, _TEXT, path=path)[:count] for array in arrays[:2]]
     columns = {"key": texts[0], "partition": texts[1], "branch": pa.repeat(pa.scalar(branch, pa.int8()), count)}
     if branch:
-        columns[kind] = to_logical(arrays[3], _VALUES[kind], path=path)[:count]
+        values = arrays[3]
+        if kind == "boolean":
+            if not {_FALSE, _TRUE}.issuperset(values.unique().to_pylist()):
+                return None
+            values = pc.equal(values, pa.scalar(_TRUE, values.type))
+        columns[kind] = to_logical(values, _VALUES[kind], path=path)[:count]
     return pa.table(columns)
 
 

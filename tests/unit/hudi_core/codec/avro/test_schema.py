@@ -26,7 +26,14 @@ def test_meta_fields_are_put_in_front_once_and_taken_away() -> None:
     assert avro.field(full, "no") is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"string"', "3", "[" * 100_000, " " * (avro.MAX_SCHEMA_BYTES + 1)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", '"string"', "3", "[" * 100_000, " " * (avro.MAX_SCHEMA_BYTES + 1)),
+        *('{"type":"string"}', '{"type":"record","name":"r","fields":{}}', '{"type":"record","name":"r","fields":[3]}'),
+        '{"type":"record","name":"r","fields":[{"nase":"v","type":"int"}]}',
+    ],
+)
 def test_text_that_is_no_schema_is_corrupt(text: str) -> None:
     with pytest.raises(CorruptFileError, match="log"):
         avro.parse_schema(text, path="log")

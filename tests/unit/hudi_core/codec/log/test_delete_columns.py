@@ -65,6 +65,15 @@ def test_the_fast_route_never_gives_other_entries(entries: list[DeleteRecord], d
             assert fast.equals(module._by_entry(bytes(broken), "log"))
 
 
+def test_a_block_with_a_damaged_boolean_goes_by_entry() -> None:
+    """Found by the test above: a byte that is neither 0 nor 1 was false by columns and true by entry."""
+    entries = [DeleteRecord(key, "p", OrderingValue("boolean", value)) for key, value in (("a", False), ("b", True))]
+    content = bytearray(encode_delete_block(entries))
+    assert module._uniform(delete_block_data(bytes(content), path="log"), "log") is not None
+    content[content.index(b"p\x02\x00") + 2] = 2
+    assert module._uniform(delete_block_data(bytes(content), path="log"), "log") is None
+
+
 def test_a_large_block_goes_by_columns() -> None:
     entries = [DeleteRecord(f"key-{index:08d}", "p", OrderingValue("long", index)) for index in range(60_000)]
     table = delete_columns(encode_delete_block(entries), path="log")
