@@ -12,6 +12,7 @@ import click
 
 from hudi_cli.doctor_commands import doctor, probe_store
 from hudi_cli.inspect_commands import files, show, timeline
+from hudi_cli.metadata_commands import metadata
 from hudi_cli.output import Output, own_stdout
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run
@@ -32,7 +33,7 @@ def hudictl() -> None:
     """
 
 
-for _command in (timeline, show, read, files, schedule, run, rollback, restore, savepoint, unschedule, takeover, doctor, probe_store):
+for _command in (timeline, show, read, files, schedule, run, rollback, restore, savepoint, unschedule, takeover, metadata, doctor, probe_store):
     hudictl.add_command(_command)
 
 

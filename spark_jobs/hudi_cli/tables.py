@@ -73,6 +73,17 @@ def restorable_table(rows: Sequence[Json]) -> Table:
     return table
 
 
+def timing_table(name: str, document: Json) -> Table:
+    """How long the metadata table took, and what it spares; times of one question, in milliseconds."""
+    table = _uncut(("question",), f"{name}: {document['files']} files in {document['partitions']} partitions")
+    for heading in ("items", "just opened", "open", "without"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in document["timings"]:
+        times = (row["cold_ms"], row["open_ms"], row["without_ms"])
+        table.add_row(escape(row["what"]), f"{row['items']:,}", *("-" if item is None else f"{item / row['asked']:.3f} ms" for item in times))
+    return table
+
+
 def print_details(console: Console, document: Json) -> None:
     """A plan and metadata as indented, coloured JSON, and the savepoint where there is one."""
     for key in ("plan", "metadata", *(("savepoint",) if document["savepoint"] else ())):

@@ -130,3 +130,8 @@ class LockError(ConflictError):
 
 class ExecutionError(HudiError):
     """The work itself failed."""
+
+
+def is_transient(error: HudiError) -> bool:
+    """Whether another attempt may succeed: only when the storage failed for a reason other than absence or presence."""
+    return isinstance(error, StorageError) and not isinstance(error, StorageNotFoundError | StorageExistsError)

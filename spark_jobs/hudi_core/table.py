@@ -20,6 +20,9 @@ from hudi_core.query.time_travel import as_of_instant
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import DoctorReport, examine
+from hudi_core.services.metadata.perf import Timings, measure
+from hudi_core.services.metadata.validate.difference import ValidationReport
+from hudi_core.services.metadata.validate.run import validate
 from hudi_core.services.runner import Progress
 from hudi_core.services.savepoint.listing import Savepoint, savepoint_list
 from hudi_core.services.verbs import pending, perform
@@ -157,6 +160,14 @@ class HudiTable:
     def doctor(self, *, files: bool = True) -> DoctorReport:
         """Examines the table, its writers' options, clocks, lock and storage; nothing is written. See services.doctor.examine."""
         return examine(self._context, files=files)
+
+    def validate_metadata(self) -> ValidationReport:
+        """Compares the metadata table with the data files and rows; nothing is written. See services.metadata.validate.run."""
+        return validate(self._context, self._data)
+
+    def metadata_timings(self) -> Timings:
+        """How long the metadata table takes to answer, beside the storage; nothing is written. See services.metadata.perf."""
+        return measure(self._context, self._data)
 
     def pending(self, service: str) -> list[str]:
         """The requested times of the instants that `run` of the service would find, oldest first. Raises UnsupportedError for a service."""

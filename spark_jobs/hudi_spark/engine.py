@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_core.errors import ExecutionError, HudiError
-from hudi_core.model.engine import Json, TaskAttempt, UnitTask
+from hudi_core.model.engine import Consume, Json, Produce, UnitTask
+from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, result_row
+from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
 from hudi_spark.transport import PackedUnits, TaskFailure, error_from_json, error_to_json, is_transient, pack_units
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
-RESULT_SCHEMA = "unit long, failed boolean, body binary"
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 class SparkEngine:
-    """Runs units as the tasks of one Spark job. The session is the caller's, who also stops it."""
+    """Runs units as the tasks of one Spark job, and exchanges as one. The session is the caller's, who also stops it."""
 
     name = "spark"
 
@@ -41,33 +41,46 @@ class SparkEngine:
         if not units:
             return []
         with ProgressFolder(len(units), progress) as ticks:
-            rows = self._collect(UnitRunner(task, pack_units(units), run_epoch, ticks.path), len(units))
-        results: list[Json] = []
-        for row in sorted(rows, key=lambda row: int(row["unit"])):
-            body = json.loads(bytes(row["body"]))
-            if row["failed"]:
-                raise error_from_json(body)
-            results.append(body)
-        if len(results) != len(units):
-            raise ExecutionError(f"Spark returned {len(results)} results for {len(units)} units")
-        return results
+            runner = UnitRunner(task, pack_units(units), run_epoch, ticks.path)
+            rows = self._collect(lambda: self._spark.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA))
+        return _results(rows, len(units), "units")
 
-    def _collect(self, runner: UnitRunner, count: int) -> list[Row]:
+    def exchange(
+        self,
+        produce: Produce,
+        units: Sequence[Json],
+        consume: Consume,
+        *,
+        shards: int,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Json]:
+        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's whatever the reason was.
+
+        Memory: Spark shuffles and sorts with what it has and spills the rest; a Python worker holds one batch of rows
+        (spark.sql.execution.arrow.maxRecordsPerBatch) beside what the functions hold.
+        """
+        if shards < 1:
+            raise ValueError(f"an exchange has at least one shard, not {shards}")
+        with ProgressFolder(len(units) + shards, progress) as ticks:
+            producer = RowProducer(produce, pack_units(units), run_epoch, shards, ticks.path) if units else None
+            consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
+            rows = self._collect(lambda: exchanged(self._spark, producer, len(units), consumer, shards))
+        return _results(rows, shards, "shards")
+
+    def _collect(self, plan: Callable[[], DataFrame]) -> list[Row]:
         # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it cuts into another one.
         # Leaving the pool waits for the job's end, so that whoever releases the claim afterwards leaves no running job behind.
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hudi-spark-action") as pool:
             try:
-                return pool.submit(self._action, runner, count).result()
+                # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
+                rows: list[Row] = pool.submit(lambda: plan().collect()).result()
+                return rows
             except SPARK_FAILURES as error:
                 raise translate(error) from error
             except KeyboardInterrupt:
                 self._interrupt()
                 raise
-
-    def _action(self, runner: UnitRunner, count: int) -> list[Row]:
-        # A plan is lazy and runs again with every action, and units write files: there is exactly one action.
-        rows: list[Row] = self._spark.range(0, count, 1, count).mapInArrow(runner, RESULT_SCHEMA).collect()
-        return rows
 
     def _interrupt(self) -> None:
         """Stops this session's running jobs. Classic Spark has done so in its own SIGINT handler."""
@@ -93,12 +106,12 @@ class UnitRunner:
             for index in batch.column(0).to_pylist():
                 failed, body = self._run_unit(index)
                 ProgressFolder.tick(self.ticks, index)
-                yield _result_row(index, failed, body)
+                yield result_row(index, failed, body)
 
     def _run_unit(self, index: int) -> tuple[bool, bytes]:
         """Whether the unit failed for good, and its result or its error as JSON."""
         try:
-            return False, json.dumps(self.task(self.units.unit(index), _attempt(self.run_epoch))).encode()
+            return False, json.dumps(self.task(self.units.unit(index), attempt_of(self.run_epoch))).encode()
         except HudiError as error:
             if is_transient(error):
                 raise TaskFailure(error) from error
@@ -109,16 +122,14 @@ class UnitRunner:
             raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
 
 
-def _attempt(run_epoch: int) -> TaskAttempt:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is None:
-        raise ExecutionError("a unit was run outside a Spark task")
-    # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one instant.
-    return TaskAttempt(partition_id=context.partitionId(), stage_id=run_epoch, attempt_id=context.taskAttemptId())
-
-
-def _result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:
-    columns = [pa.array([index], pa.int64()), pa.array([failed], pa.bool_()), pa.array([body], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, names=["unit", "failed", "body"])
+def _results(rows: Sequence[Row], count: int, word: str) -> list[Json]:
+    """The results in order; raises the error of the first that failed."""
+    results: list[Json] = []
+    for row in sorted(rows, key=lambda row: int(row["unit"])):
+        body = json.loads(bytes(row["body"]))
+        if row["failed"]:
+            raise error_from_json(body)
+        results.append(body)
+    if len(results) != count:
+        raise ExecutionError(f"Spark returned {len(results)} results for {count} {word}")
+    return results

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hudi_core.model.engine import Json, UnitTask
+from hudi_core.model.engine import Consume, Json, Produce, UnitTask
 from hudi_spark.engine import SparkEngine
 from hudi_spark.probe import probe_executors
 
@@ -49,6 +49,19 @@ class SessionEngine:
     def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
         """See Engine.run."""
         return self.start().run(task, units, run_epoch=run_epoch, progress=progress)
+
+    def exchange(
+        self,
+        produce: Produce,
+        units: Sequence[Json],
+        consume: Consume,
+        *,
+        shards: int,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Json]:
+        """See Engine.exchange."""
+        return self.start().exchange(produce, units, consume, shards=shards, run_epoch=run_epoch, progress=progress)
 
     def setups(self) -> tuple[Json, ...]:
         """See RemoteEngine.setups. Demands nothing of the executors; opens the session when it is not open."""

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_core import errors
-from hudi_core.errors import ExecutionError, HudiError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.errors import is_transient as is_transient
 from hudi_core.model.engine import Json
 
 _MARKER = "HUDI_TASK_ERROR"
@@ -71,11 +72,6 @@ def error_in_text(text: str) -> HudiError | None:
     except json.JSONDecodeError:
         return None
     return error_from_json(value)
-
-
-def is_transient(error: HudiError) -> bool:
-    """Whether another attempt may succeed: only when the storage failed for a reason other than absence or presence."""
-    return isinstance(error, StorageError) and not isinstance(error, StorageNotFoundError | StorageExistsError)
 
 
 def _deflate(value: Json) -> bytes:

@@ -23,11 +23,14 @@ def server() -> Iterator[S3Server]:
 
 
 @pytest.mark.parametrize("lost_answers", [0, 2])
-@pytest.mark.parametrize("case", ["mor_compaction_requested", "compaction_inflight"])
-def test_a_compaction_on_s3(server: S3Server, golden: Golden, case: str, lost_answers: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "case"),
+    [("6", "mor_compaction_requested"), ("6", "compaction_inflight"), ("8", "compaction_inflight"), ("9", "mor_compaction_requested")],
+)
+def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case: str, lost_answers: int) -> None:
     """Also when the store does what a conditional PUT asks for and the answer is lost: the retry finds its own object."""
-    found = golden("6", case)
-    uri = upload(server, found.table, f"{case}-{lost_answers}")
+    found = golden(version, case)
+    uri = upload(server, found.table, f"{version}-{case}-{lost_answers}")
     table = HudiTable.open(uri, server.options, {"hoodie.index.bloom.num_entries": "100"})
     before = server.conditional_puts
     server.lost_answers = lost_answers
@@ -38,4 +41,4 @@ def test_a_compaction_on_s3(server: S3Server, golden: Golden, case: str, lost_an
         assert_same_rows(rows(table, metadata), read_parquet(found.expected / "after_snapshot.parquet"))
     assert table.run(RunRequest(table=uri, instant=done.instant), LocalEngine(2)).instants[0].files_written == 0
     left = [".hoodie/.temp/", ".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"]
-    assert [keys(server, f"{case}-{lost_answers}", below) for below in left] == [[], [], [], []]
+    assert [keys(server, f"{version}-{case}-{lost_answers}", below) for below in left] == [[], [], [], []]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from hudi_core.codec.exchange_rows import ROWS, exchange_rows
 from hudi_core.errors import (
     ConfigError,
     CorruptFileError,
@@ -171,3 +175,148 @@ def test_a_unit_is_not_shared_with_the_caller(engine: Engine) -> None:
     unit: dict[str, Any] = {"n": 1, "nested": {"a": 1}}
     assert engine.run(spoil, [unit], run_epoch=1) == [{"left": ["n"]}]
     assert unit == {"n": 1, "nested": {"a": 1}}
+
+
+SHARDS = 5
+PREFIXES = (b"a", b"\x7f", b"\x80", b"\xff", b"")
+
+
+def rows_of(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """Keys of every first byte that order could get wrong, in no order; shard 3 gets none."""
+    for part in range(3):
+        keys = [PREFIXES[number * 7 % len(PREFIXES)] + f"{number * 7919 % 1000:04d}".encode() for number in range(part * 40, part * 40 + 40)]
+        shards = pa.array([(0, 1, 2, 4)[number % 4] for number in range(len(keys))], pa.int32())
+        values = pa.array([f"{unit['n']}:{key.hex()}".encode() for key in keys], pa.binary())
+        yield exchange_rows(shards, pa.array(keys, pa.binary()), values)
+
+
+def note_rows(folder: str, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+    name = f"{shard}-{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
+    (Path(folder) / name).touch(exist_ok=False)
+    rows = [(key.hex(), value.decode()) for batch in batches for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
+    return {"shard": shard, "name": name, "attempt": [attempt.partition_id, attempt.stage_id], "rows": rows}
+
+
+def test_every_shard_gets_its_rows_in_the_order_of_key_bytes(engine: Engine, tmp_path: Path) -> None:
+    units = [{"n": number} for number in range(6)]
+    results = engine.exchange(rows_of, units, partial(note_rows, str(tmp_path)), shards=SHARDS, run_epoch=9)
+    assert [result["shard"] for result in results] == list(range(SHARDS))
+    assert [result["attempt"] for result in results] == [[shard, 9] for shard in range(SHARDS)]
+    expected: dict[int, list[tuple[str, str]]] = {shard: [] for shard in range(SHARDS)}
+    for unit in units:
+        for batch in rows_of(unit, TaskAttempt(0, 0, 0)):
+            for shard, key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                expected[shard].append((key.hex(), value.decode()))
+    for result in results:
+        keys = [key for key, _ in result["rows"]]
+        assert keys == sorted(keys)
+        assert sorted(map(tuple, result["rows"])) == sorted(expected[result["shard"]])
+    assert results[3]["rows"] == []
+    assert results[0]["rows"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(result["name"] for result in results)
+
+
+def test_shards_are_consumed_where_nothing_is_produced(engine: Engine, tmp_path: Path) -> None:
+    results = engine.exchange(rows_of, [], partial(note_rows, str(tmp_path)), shards=3, run_epoch=1)
+    assert [(result["shard"], result["rows"]) for result in results] == [(0, []), (1, []), (2, [])]
+    with pytest.raises(ValueError, match="at least one shard"):
+        engine.exchange(rows_of, [], partial(note_rows, str(tmp_path)), shards=0, run_epoch=1)
+
+
+def take_first(shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+    first = next(batches, None)
+    return {"first": None if first is None else first.column(0)[0].as_py().hex()}
+
+
+def test_a_consumer_need_not_read_all(engine: Engine) -> None:
+    results = engine.exchange(rows_of, [{"n": 1}], take_first, shards=SHARDS, run_epoch=1)
+    assert [result["first"] is None for result in results] == [False, False, False, True, False]
+
+
+def failing_rows(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    yield from rows_of(unit, attempt)
+    if "error" in unit:
+        raise ERRORS[unit["error"]]
+
+
+def failing_shard(name: str, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+    if shard == 1:
+        raise ERRORS[name]
+    return {}
+
+
+@pytest.mark.parametrize("name", ["corrupt", "storage"])
+@pytest.mark.parametrize("side", ["produce", "consume"])
+def test_errors_of_both_sides_of_an_exchange_return_typed(engine: Engine, side: str, name: str) -> None:
+    expected = ERRORS[name]
+    units: list[Json] = [{"n": 1}, {"n": 2, "error": name} if side == "produce" else {"n": 2}]
+    with pytest.raises(HudiError) as caught:
+        engine.exchange(failing_rows, units, partial(failing_shard, name), shards=SHARDS, run_epoch=1)
+    found = caught.value
+    assert type(found) is type(expected)
+    assert (found.message, found.path, found.remedy) == (expected.message, expected.path, expected.remedy)
+
+
+def rows_of_no_shard(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    number, key = pa.array([unit["shard"]], pa.int32()), pa.array([b"k"], pa.binary())
+    if unit["shard"] is None:
+        yield pa.RecordBatch.from_arrays([number, key, key], schema=ROWS)
+    elif unit["shard"] == 0:
+        yield pa.RecordBatch.from_arrays([number, key], names=["shard", "key"])
+    else:
+        yield exchange_rows(number, key, key)
+
+
+@pytest.mark.parametrize(("shard", "message"), [(-1, "-1 to -1; there are 5"), (SHARDS, "5 to 5"), (None, "nulls"), (0, "another form")])
+def test_rows_of_another_form_are_refused(engine: Engine, shard: int | None, message: str) -> None:
+    with pytest.raises(ExecutionError, match=message):
+        engine.exchange(rows_of_no_shard, [{"shard": shard}], take_first, shards=SHARDS, run_epoch=1)
+
+
+def test_progress_counts_units_and_shards(engine: Engine) -> None:
+    seen: list[tuple[int, int]] = []
+    units = [{"n": number} for number in range(3)]
+    engine.exchange(rows_of, units, take_first, shards=SHARDS, run_epoch=1, progress=lambda done, total: seen.append((done, total)))
+    assert {total for _, total in seen} == {3 + SHARDS}
+    assert seen[-1] == (3 + SHARDS, 3 + SHARDS)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def once(folder: Path, name: str) -> None:
+    """Fails the first attempt of each name."""
+    try:
+        (folder / name).touch(exist_ok=False)
+    except FileExistsError:
+        return
+    raise StorageError("the disk said no", path=name)
+
+
+def rows_at_last(folder: str, unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    yield from rows_of(unit, attempt)
+    once(Path(folder), f"unit-{unit['n']}")
+
+
+def exchange_at_last(engine: Engine, folder: Path) -> None:
+    """Every unit and every shard fails once; no row comes twice and none is missing."""
+    results = engine.exchange(partial(rows_at_last, str(folder)), [{"n": 0}, {"n": 1}], partial(note_after, str(folder)), shards=SHARDS, run_epoch=1)
+    assert [len(result["rows"]) for result in results] == [60, 60, 60, 0, 60]
+    assert len({result["name"] for result in results}) == SHARDS
+
+
+def note_after(folder: str, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+    result = note_rows(folder, shard, batches, attempt)
+    once(Path(folder), f"shard-{shard}")
+    return result
+
+
+def test_failed_attempts_are_made_again_in_threads(tmp_path: Path) -> None:
+    exchange_at_last(LocalEngine(2), tmp_path)
+
+
+def test_failed_attempts_are_made_again_in_spark(tmp_path: Path, spark: Any) -> None:
+    """In a process of its own: the tests' session tries no task twice, and a process has one session."""
+    # The fixture is asked for the environment that it sets.
+    script = Path(__file__).with_name("exchange_again.py")
+    done = subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split()[-1] == "ok"

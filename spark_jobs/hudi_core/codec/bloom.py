@@ -73,9 +73,7 @@ class BloomFilter:
         positions = np.asarray(offsets, dtype=np.int64)
         if len(positions) < 2:
             return
-        lengths = np.diff(positions)
-        if positions[0] < 0 or positions[-1] > len(data) or lengths.min() < 0:
-            raise ValueError("key offsets are not ascending within the key data")
+        lengths = _checked_lengths(positions, data)
         for row, keys in self._assign(len(lengths)):
             for matrix in _by_length(positions, lengths, data, keys):
                 for start in range(0, len(matrix), _CHUNK):
@@ -112,6 +110,22 @@ class BloomFilter:
         """False when no added key equals `key`."""
         probes = list(_probe_bits(key, self.bits, self.probes))
         return any(all(row[bit] for bit in probes) for row in self._rows)
+
+    def lacking(self, offsets: NDArray[Any], data: _Bytes) -> int:
+        """How many of n keys were not added; keys as for add_batch, with the same errors for offsets that do not fit."""
+        positions = np.asarray(offsets, dtype=np.int64)
+        if len(positions) < 2:
+            return 0
+        lengths = _checked_lengths(positions, data)
+        found = 0
+        for matrix in _by_length(positions, lengths, data, slice(None)):
+            for start in range(0, len(matrix), _CHUNK):
+                bits = _probed(matrix[start : start + _CHUNK], self.bits, self.probes)
+                held = np.zeros(bits.shape[1], dtype=np.bool_)
+                for row in self._rows:
+                    held |= row[bits].all(axis=0)
+                found += int(held.sum())
+        return len(lengths) - found
 
     def to_base64(self) -> str:
         """The text of the parquet footer `org.apache.hudi.bloomfilter` (BloomFilter.serializeToString)."""
@@ -184,6 +198,13 @@ def _read_bits(source: Reader, bits: int) -> _Bytes:
     return np.unpackbits(packed, count=bits, bitorder="little")
 
 
+def _checked_lengths(positions: NDArray[np.int64], data: _Bytes) -> NDArray[np.int64]:
+    lengths: NDArray[np.int64] = np.diff(positions)
+    if positions[0] < 0 or positions[-1] > len(data) or lengths.min() < 0:
+        raise ValueError("key offsets are not ascending within the key data")
+    return lengths
+
+
 def _by_length(positions: NDArray[np.int64], lengths: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
     """The keys of the slice as matrices of one key per row, one matrix per key length."""
     length = int(lengths[0])
@@ -201,9 +222,14 @@ def _by_length(positions: NDArray[np.int64], lengths: NDArray[np.int64], data: _
 
 def _set_bits(row: _Bytes, keys: _Bytes, probes: int) -> None:
     """Sets every probe's bit of `keys`, a matrix of one key of the same length per row."""
+    row[_probed(keys, len(row), probes).reshape(-1)] = 1
+
+
+def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
+    """The bits of `size` that each probe (first axis) of each key asks for."""
     count, length = keys.shape
     words, tail = _mixed_words(keys)
-    bits = np.uint32(len(row))
+    bits = np.uint32(size)
     multiplier = np.uint32(_MULTIPLIER)
     hashed = np.zeros(count, dtype=np.uint32)
     scratch = np.empty(count, dtype=np.uint32)
@@ -226,7 +252,7 @@ def _set_bits(row: _Bytes, keys: _Bytes, probes: int) -> None:
         np.floor_divide(magnitude, bits, out=scratch)
         scratch *= bits
         np.subtract(magnitude, scratch, out=found[probe])
-    row[found.reshape(-1)] = 1
+    return found
 
 
 def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:

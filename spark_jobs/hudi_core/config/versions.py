@@ -1,4 +1,4 @@
-"""The one place that says which table versions exist, what each has, and which of them this release reads and serves (facts 1.3, 1.4)."""
+"""The one place that says which table versions exist and what each has (facts 1.3, 1.4)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,6 @@ class TableVersion:
     """Values of column statistics are physical values with a type beside them (else logical values in wrappers)."""
     ordering_key: str
     """The property that names the ordering column."""
-    written_by: str
-    serviced: bool
-    """Whether this release rewrites rows on it, as a compaction does; it reads all of them, and runs the services that rewrite none."""
     unified_reader: bool = True
     """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader): log blocks newer than the query are passed over (else the
     scan ends there), and partition columns keep their place in the schema."""
@@ -48,8 +45,20 @@ class TableVersion:
     """Its Hudi is 1.1 or later, which knows partial update modes."""
     clean_plan_in_inflight: bool = True
     """The inflight file of a clean holds the plan again, where 0.15 and 1.0 read it when they resume one (else it is empty)."""
+    indexes_all_columns: bool = False
+    """A new index of column statistics holds every column unless told otherwise (else the first 32, and three of the `_hoodie_*` columns)."""
     conflict_release: str = "1.2"
     """Whose rules say which concurrent operations a commit is compared with (transaction.conflict)."""
+    metadata_needs_rest: bool = False
+    """Its Hudi begins and compacts the metadata table only while no earlier action of the data table is pending."""
+    metadata_begins_with: str = "BULK_INSERT"
+    """The operation type of the commits with which partitions of the metadata table begin."""
+    metadata_keeps_versions: bool = False
+    """Cleans of the metadata table keep two slices of each file group (else those of the latest commits)."""
+    index_versions: bool = False
+    """Index definitions say which version their index has."""
+    metadata_bloom_entries: int = 60000
+    """The keys that a row of the bloom filter in the metadata table's base files is made for."""
 
 
 V6 = TableVersion(
@@ -64,12 +73,12 @@ V6 = TableVersion(
     False,
     False,
     "hoodie.table.precombine.field",
-    "Hudi 0.14 and 0.15",
-    True,
     unified_reader=False,
     incremental_full_scan=False,
     hudi_1_log_headers=False,
+    indexes_all_columns=True,
     conflict_release="0.15",
+    metadata_needs_rest=True,
 )
 V8 = TableVersion(
     8,
@@ -83,8 +92,6 @@ V8 = TableVersion(
     True,
     False,
     "hoodie.table.precombine.field",
-    "Hudi 1.0",
-    False,
     incremental_whole_groups=True,
     conflict_release="1.0",
 )
@@ -93,12 +100,15 @@ V9 = replace(
     number=9,
     typed_statistics=True,
     ordering_key="hoodie.table.ordering.fields",
-    written_by="Hudi 1.1 and 1.2",
     incremental_whole_groups=False,
     incremental_filters_base=True,
     partial_update_modes=True,
     clean_plan_in_inflight=False,
     conflict_release="1.2",
+    metadata_begins_with="BULK_INSERT_PREPPED",
+    metadata_keeps_versions=True,
+    index_versions=True,
+    metadata_bloom_entries=10000,
 )
 
 SUPPORTED = (V6, V8, V9)
@@ -121,14 +131,3 @@ def require_supported(version: int, layout: int, path: str) -> TableVersion:
         path=path,
         remedy="upgrade the table with Hudi's own writer, or use a release that handles it",
     )
-
-
-def require_serviced(version: TableVersion, path: str) -> None:
-    """Raises UnsupportedVersionError, naming `path`, where this release runs no compaction."""
-    if not version.serviced:
-        numbers = ", ".join(str(known.number) for known in SUPPORTED if known.serviced)
-        raise UnsupportedVersionError(
-            f"compaction is not run on table version {version.number}, as written by {version.written_by}, by this release",
-            path=path,
-            remedy=f"compaction runs on table version {numbers}; here use Hudi's own, or drop the plan with `hudictl unschedule TABLE INSTANT`",
-        )

@@ -1,20 +1,22 @@
 """Brings records to the metadata table under one instant: a log file in every file group they belong to, and the deltacommit that names them.
 
 What is written is decided by the records alone, so whoever comes again with the same records, after a crash at any point, goes on from what is
-there: a file group that has a block of the instant has it whole, as a log file appears at once or not at all. Memory: the records of all
-partitions as encoded cells, and one log file.
+there: a file group that has a block of the instant has it whole, as a log file appears at once or not at all. Where another attempt at the
+instant has other records, as its files have names of their own, `write_alone` refuses what it finds. Memory: the records of all partitions
+as encoded cells, and one log file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_delete_block
 from hudi_core.codec.log.encode import encode_block
-from hudi_core.metadata_table.clean_records import Record
+from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.metadata_table.delta_commit import (
     complete_delta_commit,
     latest_schema,
@@ -24,24 +26,33 @@ from hudi_core.metadata_table.delta_commit import (
     write_delta_commit_start,
 )
 from hudi_core.metadata_table.file_group import ROOT, LatestSlice, blocks_of, latest_slices, metadata_path, pending_bases
+from hudi_core.metadata_table.kinds.kind import Record
 from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.record import RecordEncoder, block_schema
+from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
 from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import LogFileName, parse_log_file
+from hudi_core.model.names import LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.rollback_target import pending_rollback_of
 
 Cells = list[tuple[bytes, bytes]]
+_ALWAYS_WINS = OrderingValue("int", 0)
+"""Of a delete that no record before it stands up to (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
+_RETRY = "run the instant again: it is rolled back in the metadata table first"
+_ONE_FOR_ALL = WriteToken(0, 0, 0)
+"""The token of every attempt that writes alone, where log files are named after their instant: a process that was thought dead cannot add its
+file beside its successor's, as the name is taken. Else a log file's version is that fence: the rollback between the two takes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one file group gets. `written` are log files with blocks of the instant, of an earlier attempt."""
+    """What one file group gets: records, and keys that are deleted. `written` are log files with blocks of the instant, of an earlier attempt."""
 
     place: LatestSlice
     cells: Cells
+    deleted: list[str]
     written: tuple[FileInfo, ...]
 
 
@@ -59,56 +70,156 @@ class DeltaWriter:
         The caller holds the table lock. No two records of a partition share a key. Raises StorageNotFoundError for a partition without file
         groups, before anything is written.
         """
-        active, json, own_instant = self._own.active, self._own.features.json_commits, self._own.features.log_name_has_own_instant
+        timeline = self._own.active.load()
+        found = timeline.find(instant, Action.DELTA_COMMIT)
+        if found is None or not found.is_completed:
+            self._write(instant, records, timeline, found, self._token)
+
+    def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]]) -> None:
+        """As `write`, where nothing of `instant` may stand in the metadata table but this: it is rolled back there before it is run again.
+
+        A block counts for readers as soon as its instant completes on the data timeline, whoever wrote it. Raises ConflictError when another
+        attempt's deltacommit, unfinished rollback or block is there, or appears meanwhile.
+        """
+        active = self._own.active
         timeline = active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
-        if found is not None and found.is_completed:
-            return
+        if found is not None:
+            raise ConflictError("another attempt's deltacommit is on the metadata table", path=active.path_of(found), remedy=_RETRY)
+        rollback = pending_rollback_of(active, timeline, instant)
+        if rollback is not None:
+            raise ConflictError(f"rollback {rollback} of this instant is unfinished on the metadata table", path=ROOT, remedy=_RETRY)
+        token = _ONE_FOR_ALL if self._own.features.log_name_has_own_instant else self._token
+        self._write(instant, records, timeline, None, token, alone=True)
+
+    def _write(
+        self,
+        instant: str,
+        records: Mapping[str, Iterable[Record]],
+        timeline: Timeline,
+        found: Instant | None,
+        token: WriteToken,
+        *,
+        alone: bool = False,
+    ) -> None:
+        active, json, own_instant = self._own.active, self._own.features.json_commits, self._own.features.log_name_has_own_instant
         schema = latest_schema(active, timeline)
         encoder = RecordEncoder(block_schema(schema))
-        parts = self._parts(timeline, instant, {name: encoder.cells(items) for name, items in records.items()}, resumed=found is not None)
+        changes = {name: _encoded(encoder, items) for name, items in records.items()}
+        parts = self._parts(timeline, instant, changes, resumed=alone or found is not None)
+        if alone:
+            self._refuse_written(parts)
         if found is None or found.state is State.REQUESTED:
             profile = _by_partition((part.place.partition, (profile_stat(part.place, len(part.cells), own_instant=own_instant),)) for part in parts)
             begin = write_delta_commit_start if found is None else write_delta_commit_inflight
             begin(active, instant, profile, json=json)
-        stats = _by_partition((part.place.partition, self._write_part(part, instant, encoder.schema)) for part in parts)
+        stats = _by_partition((part.place.partition, self._write_part(part, instant, encoder.schema, token)) for part in parts)
+        if alone:
+            self._refuse_newcomers(timeline, instant, parts, stats)
         complete_delta_commit(active, instant, stats, schema, self._own.completion_time(instant), json=json)
 
-    def _parts(self, timeline: Timeline, instant: str, cells: Mapping[str, Cells], *, resumed: bool) -> list[_Part]:
+    def _parts(self, timeline: Timeline, instant: str, changes: Mapping[str, tuple[Cells, list[str]]], *, resumed: bool) -> list[_Part]:
         features = self._own.features
         pending = {} if features.log_name_has_own_instant else pending_bases(self._own.active, timeline)
         parts = []
-        for partition, items in cells.items():
+        for partition, (cells, deleted) in changes.items():
+            if not cells and not deleted:
+                continue
             places = latest_slices(self._storage, timeline, partition, layout=features.layout, pending=pending)
-            by_group: dict[int, Cells] = {}
-            indexes = file_group_indexes([key.decode("utf-8") for key, _ in items], len(places))
-            for item, index in zip(items, indexes.tolist(), strict=True):
-                by_group.setdefault(index, []).append(item)
+            by_group: dict[int, tuple[Cells, list[str]]] = {}
+            for index, cell in zip(_groups([key.decode("utf-8") for key, _ in cells], places), cells, strict=True):
+                by_group.setdefault(index, ([], []))[0].append(cell)
+            for index, key in zip(_groups(deleted, places), deleted, strict=True):
+                by_group.setdefault(index, ([], []))[1].append(key)
+            named = list(self._named_after(instant, partition)) if resumed and features.log_name_has_own_instant else []
             for index in sorted(by_group):
-                written = self._written(places[index], instant) if resumed else ()
-                parts.append(_Part(places[index], by_group[index], written))
+                written = self._written(places[index], instant, named) if resumed else ()
+                parts.append(_Part(places[index], *by_group[index], written))
         return parts
 
-    def _written(self, place: LatestSlice, instant: str) -> tuple[FileInfo, ...]:
+    def _written(self, place: LatestSlice, instant: str, named: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
         if not self._own.features.log_name_has_own_instant:
             return blocks_of(self._storage, place.logs, instant).live
-        # Logs of a deltacommit that is not completed belong to no slice, so the folder is asked.
-        start = f".{place.file_id}_{instant}.log."
-        return tuple(info for info in self._storage.list_files(f"{ROOT}/{place.partition}") if info.name.startswith(start))
+        return tuple(info for info in named if info.name.startswith(f".{place.file_id}_{instant}.log."))
 
-    def _write_part(self, part: _Part, instant: str, schema: str) -> tuple[WriteStat, ...]:
+    def _named_after(self, instant: str, partition: str) -> Iterator[FileInfo]:
+        """The files of a partition that `instant` wrote, by their names: logs of a deltacommit that is not completed belong to no slice."""
+        for info in self._storage.list_files(f"{ROOT}/{partition}"):
+            name = parse_data_file(info.name)
+            if name is not None and name.instant == instant:
+                yield info
+
+    def _refuse_written(self, parts: Iterable[_Part]) -> None:
+        for part in parts:
+            if part.written:
+                raise ConflictError("another attempt's block is in the metadata table", path=part.written[0].path, remedy=_RETRY)
+
+    def _refuse_newcomers(self, timeline: Timeline, instant: str, parts: Sequence[_Part], stats: Mapping[str, Iterable[WriteStat]]) -> None:
+        """A log file that a process thought dead wrote late, between our look and our own files, must not count beside ours."""
+        ours = {f"{ROOT}/{stat.path}" for items in stats.values() for stat in items}
+        known = ours.union(info.path for part in parts for info in part.place.logs)
+        for partition in stats:
+            places = {part.place.file_id for part in parts if part.place.partition == partition}
+            late = [info for info in self._logs_now(timeline, partition, instant, places) if info.path not in known]
+            if not self._own.features.log_name_has_own_instant:
+                late = list(blocks_of(self._storage, late, instant).live)
+            if late:
+                raise ConflictError("another attempt's block appeared in the metadata table", path=late[0].path, remedy=_RETRY)
+
+    def _logs_now(self, timeline: Timeline, partition: str, instant: str, file_ids: Set[str]) -> Iterator[FileInfo]:
+        """The log files of some file groups' latest slices; where names tell the instant, all of the partition that `instant` wrote."""
+        if self._own.features.log_name_has_own_instant:
+            yield from self._named_after(instant, partition)
+            return
+        for place in latest_slices(self._storage, timeline, partition, layout=self._own.features.layout):
+            if place.file_id in file_ids:
+                yield from place.logs
+
+    def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> tuple[WriteStat, ...]:
         own_instant = self._own.features.log_name_has_own_instant
-        logs = [(parse_log_file(info.name), info.size) for info in part.written] or [self._create(part, instant, schema)]
-        return tuple(log_stat(part.place, name, len(part.cells), size, own_instant=own_instant) for name, size in logs)
+        logs = [(parse_log_file(info.name), info.size) for info in part.written] or [self._create(part, instant, schema, token)]
+        stats = (log_stat(part.place, name, len(part.cells), size, own_instant=own_instant) for name, size in logs)
+        return tuple(replace(stat, num_deletes=len(part.deleted)) for stat in stats)
 
-    def _create(self, part: _Part, instant: str, schema: str) -> tuple[LogFileName, int]:
+    def _create(self, part: _Part, instant: str, schema: str, token: WriteToken) -> tuple[LogFileName, int]:
         features = self._own.features
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-        content = write_hfile(part.cells, schema=schema, codec="GZ")
-        block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=features.hudi_1_log_headers)
-        name = part.place.next_log(self._token, instant if features.log_name_has_own_instant else None)
-        self._storage.create_exclusive(metadata_path(name, part.place.partition), block)
+        block = b""
+        if part.cells:
+            content = write_hfile(part.cells, schema=schema, codec="GZ")
+            block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=features.hudi_1_log_headers)
+        if part.deleted:
+            entries = (DeleteRecord(key, part.place.partition, _ALWAYS_WINS) for key in part.deleted)
+            block += encode_block(BlockType.DELETE, headers, encode_delete_block(entries), hudi_1_headers=features.hudi_1_log_headers)
+        name = part.place.next_log(token, instant if features.log_name_has_own_instant else None)
+        path = metadata_path(name, part.place.partition)
+        try:
+            self._storage.create_exclusive(path, block)
+        except StorageExistsError as error:
+            if self._storage.read(path) != block:
+                raise ConflictError("another attempt's block is in the metadata table", path=path, remedy=_RETRY) from error
         return name, len(block)
+
+
+def _encoded(encoder: RecordEncoder, records: Iterable[Record]) -> tuple[Cells, list[str]]:
+    """The cells of the records, and the keys that are deleted, both sorted."""
+    deleted: list[str] = []
+
+    def kept() -> Iterator[tuple[str, Datum]]:
+        for key, datum in records:
+            if datum is None:
+                deleted.append(key)
+            else:
+                yield key, datum
+
+    cells = encoder.cells(kept())
+    return cells, sorted(deleted)
+
+
+def _groups(keys: list[str], places: Sequence[LatestSlice]) -> list[int]:
+    """The file group of each key."""
+    found: list[int] = file_group_indexes(keys, len(places)).tolist()
+    return found
 
 
 def _by_partition(items: Iterable[tuple[str, tuple[WriteStat, ...]]]) -> dict[str, tuple[WriteStat, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -50,22 +49,26 @@ class RecordRules(Protocol[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Records:
-    """The HFile of a base file or of a log block. Keys of a base file are unique."""
+class Records:
+    """The HFile of a base file or of a log block, whose values are encoded by `schema`. Keys of a base file are unique."""
 
     hfile: HFileReader
     codec: MetadataCodec
+    schema: str
     path: str
     unique: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Deletes:
+class Deletes:
+    """The keys of a delete block."""
+
     keys: frozenset[bytes]
     path: str
 
 
-_Cells = Callable[[_Records], Iterable[tuple[bytes, bytes]]]
+Source = Records | Deletes
+_Cells = Callable[[Records], Iterable[tuple[bytes, bytes]]]
 
 
 class GroupReader(Generic[T]):
@@ -76,6 +79,8 @@ class GroupReader(Generic[T]):
         self._slice = merged
         self._blocks = blocks
         self._rules = rules
+        # Not a cached_property, whose lock (up to Python 3.11) all instances share: groups are asked side by side.
+        self._opened: list[Source] | None = None
 
     @property
     def file_id(self) -> str:
@@ -90,7 +95,7 @@ class GroupReader(Generic[T]):
 
     def release(self) -> None:
         """Forgets what was opened; the next question opens it again."""
-        self.__dict__.pop("_sources", None)
+        self._opened = None
 
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:
         """The records of those of `keys` that are there. Keys must be sorted and distinct."""
@@ -109,18 +114,18 @@ class GroupReader(Generic[T]):
         """Every record."""
         return self._merged(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
 
-    def _merged(self, cells: _Cells, dropped: Callable[[_Deletes], Iterable[bytes]]) -> dict[bytes, T]:
+    def _merged(self, cells: _Cells, dropped: Callable[[Deletes], Iterable[bytes]]) -> dict[bytes, T]:
         try:
             return self._merge(cells, dropped)
         except CorruptFileError as error:
             # Of a user table's log file one would roll back the instant that wrote it; the metadata table has a simpler cure.
             raise CorruptFileError(error.message, path=error.path, remedy=DAMAGED) from error
 
-    def _merge(self, cells: _Cells, dropped: Callable[[_Deletes], Iterable[bytes]]) -> dict[bytes, T]:
+    def _merge(self, cells: _Cells, dropped: Callable[[Deletes], Iterable[bytes]]) -> dict[bytes, T]:
         merged: dict[bytes, T] = {}
         rules = self._rules
-        for source in self._sources:
-            if isinstance(source, _Deletes):
+        for source in self._sources():
+            if isinstance(source, Deletes):
                 for key in dropped(source):
                     merged.pop(key, None)
                 continue
@@ -131,7 +136,7 @@ class GroupReader(Generic[T]):
                 merged[key] = record if older is None else rules.merge(older, record, path=source.path)
         return merged
 
-    def _decoder(self, source: _Records) -> Callable[[bytes, bytes], T]:
+    def _decoder(self, source: Records) -> Callable[[bytes, bytes], T]:
         """Decodes cells of a source. A record index has few distinct data: one per file group and commit."""
         rules = self._rules
 
@@ -153,37 +158,49 @@ class GroupReader(Generic[T]):
 
         return remembered
 
-    @cached_property
-    def _sources(self) -> list[_Records | _Deletes]:
-        return [*self._base(), *self._logs()]
+    def _sources(self) -> list[Source]:
+        if self._opened is None:
+            self._opened = open_sources(self._storage, self._slice, self._blocks)
+        return self._opened
 
-    def _base(self) -> Iterator[_Records]:
-        info = self._slice.base_file
-        if info is None:
-            return
-        path = info.path
-        hfile = HFileReader(lambda start, length: self._storage.read_range(path, ByteRange(start, length)), info.size, path)
-        yield _Records(hfile, MetadataCodec(hfile.schema() or schema_text(), path=path), path, unique=True)
 
-    def _logs(self) -> Iterator[_Records | _Deletes]:
-        codecs: dict[str, MetadataCodec] = {}
-        for live in live_blocks(self._slice.logs, self._open_log, self._blocks):
-            path = live.block.path
-            if live.block.type is BlockType.DELETE:
-                keys = _deleted_keys(live, path)
-                if keys:
-                    yield _Deletes(keys, path)
-                continue
-            schema = live.schema
-            if schema not in codecs:
-                codecs[schema] = MetadataCodec(schema, path=path)
-            yield _Records(HFileReader(live.read_range, live.block.content_length, path), codecs[schema], path, unique=False)
+def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:
+    """What holds a slice's records, oldest first: its base file, and the blocks of its log files that count, in the order in which they merge.
 
-    def _open_log(self, info: FileInfo) -> ReadAt:
+    Headers are read, and log files up to 1 MiB as a whole. Raises CorruptFileError as live_blocks.
+    """
+    return [*_base(storage, merged), *_logs(storage, merged, blocks)]
+
+
+def _base(storage: Storage, merged: MergedSlice) -> Iterator[Records]:
+    info = merged.base_file
+    if info is None:
+        return
+    path = info.path
+    hfile = HFileReader(lambda start, length: storage.read_range(path, ByteRange(start, length)), info.size, path)
+    schema = hfile.schema() or schema_text()
+    yield Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True)
+
+
+def _logs(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> Iterator[Source]:
+    def open_log(info: FileInfo) -> ReadAt:
         if info.size > _WHOLE_FILE:
-            return lambda start, length: self._storage.read_range(info.path, ByteRange(start, length))
-        data = self._storage.read(info.path) if info.size else b""
+            return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
+        data = storage.read(info.path) if info.size else b""
         return lambda start, length: data[start : start + length]
+
+    codecs: dict[str, MetadataCodec] = {}
+    for live in live_blocks(merged.logs, open_log, blocks):
+        path = live.block.path
+        if live.block.type is BlockType.DELETE:
+            keys = _deleted_keys(live, path)
+            if keys:
+                yield Deletes(keys, path)
+            continue
+        schema = live.schema
+        if schema not in codecs:
+            codecs[schema] = MetadataCodec(schema, path=path)
+        yield Records(HFileReader(live.read_range, live.block.content_length, path), codecs[schema], schema, path, unique=False)
 
 
 def _deleted_keys(live: LiveBlock, path: str) -> frozenset[bytes]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.pretty_json import dump
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _ROOT: Final = ".hoodie/"
+_DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
 _MAX_BYTES: Final = 16 << 20
 _REMEDY: Final = "restore the file from a copy, or drop and create the indexes again"
 
@@ -44,12 +47,9 @@ def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, I
 
     Raises FormatError when the properties' path leaves `.hoodie`, CorruptFileError when the file is not what Hudi writes.
     """
-    path = config.raw.get(PATH_KEY, "").strip()
+    path = _path_of(config)
     if not path:
         return {}
-    check_relative_path(path, source=config.path)
-    if not path.startswith(_ROOT):
-        raise FormatError(f"{PATH_KEY} is {path!r}, which is not below {_ROOT}", path=config.path, remedy="correct the property")
     try:
         size = storage.stat(path).size
         if size > _MAX_BYTES:
@@ -58,6 +58,46 @@ def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, I
     except StorageNotFoundError:
         return {}
     return parse_index_definitions(data, path=path)
+
+
+def _path_of(config: TableConfig) -> str:
+    """Where the properties say that the file is; empty when they do not say."""
+    path = config.raw.get(PATH_KEY, "").strip()
+    check_relative_path(path, source=config.path)
+    if path and not path.startswith(_ROOT):
+        raise FormatError(f"{PATH_KEY} is {path!r}, which is not below {_ROOT}", path=config.path, remedy="correct the property")
+    return path
+
+
+def put_index_definitions(storage: Storage, config: TableConfig, added: Collection[IndexDefinition], removed: Collection[str] = ()) -> TableConfig:
+    """Adds or replaces definitions and takes others away, by name; returns the properties, which name the file from then on.
+
+    The caller holds the table lock, and `config` was loaded under it. May be repeated. Nothing is written where nothing changes. Raises as
+    load_index_definitions.
+    """
+    old = load_index_definitions(storage, config)
+    new = {name: item for name, item in (old | {item.name: item for item in added}).items() if name not in removed}
+    if new == old:
+        return config
+    path = _path_of(config) or _DEFAULT_PATH
+    storage.write(path, render_index_definitions(new, versions=config.features.index_versions))
+    return config if _path_of(config) else update_properties(storage, {PATH_KEY: path})
+
+
+def render_index_definitions(definitions: Mapping[str, IndexDefinition], *, versions: bool) -> bytes:
+    """The file's content as Hudi writes it; `versions`: with the indexes' versions (TableVersion.index_versions)."""
+    return dump({"indexDefinitions": {name: _rendered(item, versions) for name, item in definitions.items()}})
+
+
+def _rendered(item: IndexDefinition, versions: bool) -> dict[str, Any]:
+    entry = {
+        "indexName": item.name,
+        "indexType": item.type,
+        "indexFunction": item.function,
+        "sourceFields": list(item.source_fields),
+        "indexOptions": dict(item.options),
+    }
+    return {**entry, "version": f"V{item.version}"} if versions else entry
 
 
 def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinition]:

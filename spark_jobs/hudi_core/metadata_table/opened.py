@@ -18,6 +18,7 @@ from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
+from hudi_core.storage.options import scheme_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.query import Timeline
@@ -50,12 +51,20 @@ class OpenedMetadataTable:
         files = self.storage.list_files(folder)
         slices = merged_slices(folder, files, timeline, own.layout_version)
         if own.features.log_name_has_own_instant:
-            refuse_missing(folder, files, slices, timeline, self._stats_of)
-        return [GroupReader(self.storage, item, self._blocks, rules) for item in slices]
+            # What is pending on the data timeline no reader counts: a writer that was thought dead may have completed it behind its rollback.
+            pending = self.data_timeline.pending().requested_times
+            counted = timeline.filter(lambda instant: instant.requested_time not in pending)
+            refuse_missing(folder, files, slices, counted, self._stats_of)
+        return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
 
     def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
         """Partition `name`; errors as `groups`, and CorruptFileError when it holds no file group."""
-        return MetadataPartition(name, self.folder(name), self.groups(name, rules), hashed)
+        return MetadataPartition(name, self.folder(name), self.groups(name, rules), hashed, is_remote=self.is_remote)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a read is a round trip, so that several are better under way at once."""
+        return scheme_of(self.storage.uri) not in ("file", "memory")
 
     def folder(self, name: str) -> str:
         """The partition's folder below the data table's base path; raises FormatError for a name that is no folder's."""
@@ -107,7 +116,8 @@ class OpenedMetadataTable:
             ) from error
 
     @cached_property
-    def _blocks(self) -> BlockFilter:
+    def blocks(self) -> BlockFilter:
+        """Which blocks of log files count; errors as timeline."""
         timeline, features = self.timeline, self._own_config.features
         data = ActiveTimeline(self.storage, self.config)
         last = timeline.last_completed()

@@ -31,6 +31,11 @@ class OwnTimeline:
         """What the metadata table's version has; errors as active."""
         return self._config.features
 
+    @property
+    def history_folder(self) -> str:
+        """Folder of the archived timeline, below the data table's base path; errors as active."""
+        return f"{ROOT}/{self._config.history_folder}"
+
     def completion_time(self, instant: str) -> str | None:
         """A time at which `instant` may complete, later than everything on the timeline; None in layout 1. The caller holds the table lock."""
         if not self.features.completion_time_in_name:

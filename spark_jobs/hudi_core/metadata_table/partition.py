@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Generic, TypeVar
 
 from hudi_core.codec.hashing import file_group_indexes
@@ -11,11 +13,14 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.group_reader import GroupReader
 
 T = TypeVar("T")
+K = TypeVar("K")
 _KEPT = 16 << 20
 """Compressed bytes of a partition's file groups up to which they stay open between questions; larger partitions are opened group by group.
 
 Blocks inflate some five- to tenfold, so that an opened partition takes 160 MB at the most, a larger one what its largest group takes.
 """
+_AT_ONCE = 16
+"""File groups that are asked at the same time where each answer is a round trip away."""
 HashedPart = Callable[[str], str]
 """The part of a key whose hash chooses the file group: the whole key, but in secondary indexes of version 2."""
 
@@ -27,8 +32,11 @@ class MetadataPartition(Generic[T]):
     are given as text and need not be sorted.
     """
 
-    def __init__(self, name: str, folder: str, groups: Sequence[GroupReader[T]], hashed: HashedPart = str) -> None:
-        """Raises CorruptFileError when there is no file group: the partition is listed in hoodie.properties, and so was initialised."""
+    def __init__(self, name: str, folder: str, groups: Sequence[GroupReader[T]], hashed: HashedPart = str, *, is_remote: bool = False) -> None:
+        """`is_remote`: several file groups are asked at a time, as their answers are waited for; memory then holds those of as many.
+
+        Raises CorruptFileError when there is no file group: the partition is listed in hoodie.properties, and so was initialised.
+        """
         if not groups:
             raise CorruptFileError(
                 f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group",
@@ -39,6 +47,7 @@ class MetadataPartition(Generic[T]):
         self._folder = folder
         self.groups = tuple(groups)
         self._hashed = hashed
+        self._workers = _AT_ONCE if is_remote else 1
         self._keeps = sum(group.kept_bytes for group in self.groups) <= _KEPT
 
     def get(self, key: str) -> T | None:
@@ -49,10 +58,8 @@ class MetadataPartition(Generic[T]):
         """The records of those of `keys` that are there, each file group asked once."""
         wanted = list(dict.fromkeys(keys))
         found: dict[str, T] = {}
-        for group, part in self._by_group(wanted, [self._hashed(key) for key in wanted]):
-            encoded = {key.encode("utf-8", "surrogatepass"): key for key in part}
-            found.update((encoded[key], record) for key, record in group.lookup(sorted(encoded)).items())
-            self._done(group)
+        for records in self._asked(_lookup, self._by_group(wanted, [self._hashed(key) for key in wanted])):
+            found.update(records)
         return found
 
     def with_prefixes(self, prefixes: Iterable[str], hashed: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
@@ -63,16 +70,32 @@ class MetadataPartition(Generic[T]):
         """
         starts = list(prefixes)
         asked = [(group, starts) for group in self.groups] if hashed is None else self._by_group(starts, list(hashed))
-        for group, part in asked:
-            if part:
-                yield from self._as_text(group.with_prefixes(sorted(prefix.encode("utf-8", "surrogatepass") for prefix in part)))
-                self._done(group)
+        for records in self._asked(_with_prefixes, ((group, part) for group, part in asked if part)):
+            yield from self._as_text(records)
 
     def all(self) -> Iterator[tuple[str, T]]:
         """Every key and record, group by group: memory holds one file group's records."""
         for group in self.groups:
             yield from self._as_text(group.all())
             self._done(group)
+
+    def _asked(
+        self, question: Callable[[GroupReader[T], list[str]], Mapping[K, T]], asked: Iterable[tuple[GroupReader[T], list[str]]]
+    ) -> Iterator[Mapping[K, T]]:
+        """The groups' answers in their order, up to _AT_ONCE of them under way; no thread stays behind."""
+
+        def answer(item: tuple[GroupReader[T], list[str]]) -> Mapping[K, T]:
+            records = question(*item)
+            self._done(item[0])
+            return records
+
+        left = iter(asked)
+        while some := list(islice(left, self._workers)):
+            if len(some) == 1:
+                yield answer(some[0])
+                continue
+            with ThreadPoolExecutor(max_workers=len(some), thread_name_prefix="metadata-group") as pool:
+                yield from pool.map(answer, some)
 
     def _done(self, group: GroupReader[T]) -> None:
         if not self._keeps:
@@ -91,3 +114,12 @@ class MetadataPartition(Generic[T]):
                 yield key.decode("utf-8"), record
             except UnicodeDecodeError as error:
                 raise CorruptFileError(f"a key of the metadata partition `{self.name}` is not UTF-8 ({error.reason})", path=self._folder) from error
+
+
+def _lookup(group: GroupReader[T], keys: list[str]) -> dict[str, T]:
+    encoded = {key.encode("utf-8", "surrogatepass"): key for key in keys}
+    return {encoded[key]: record for key, record in group.lookup(sorted(encoded)).items()}
+
+
+def _with_prefixes(group: GroupReader[T], prefixes: list[str]) -> dict[bytes, T]:
+    return group.with_prefixes(sorted(prefix.encode("utf-8", "surrogatepass") for prefix in prefixes))

@@ -1,17 +1,22 @@
-"""What the services tell the metadata table: cleaned files, rolled-back and restored instants. Table versions 6, 8 and 9, every kind."""
+"""What the services tell the metadata table: commits, cleaned files, rolled-back and restored instants. Table versions 6, 8 and 9, every kind."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.clean_records import COLUMN_STATS, Indexed, clean_records
+from hudi_core.metadata_table.commit_records import CommitKinds
 from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.drop import drop_metadata_table, drop_partitions
 from hudi_core.metadata_table.file_group import FILES_PARTITION, latest_slices
 from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.kinds.file_facts import Wanted
+from hudi_core.metadata_table.kinds.kind import FileFacts
 from hudi_core.metadata_table.opened import OpenedMetadataTable
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.restore import MetadataRestore
@@ -23,6 +28,7 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.model.meta_fields import META_FIELDS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.table_schema import schema_of
@@ -40,18 +46,28 @@ class MetadataPublisher:
     the `check_` methods before anything is written to the data table.
 
     Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of statistics or filters
-    (clean_records.MAX_DELETIONS).
+    (clean_records.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it wrote, each file's bloom filter as text (430 KB
+    with Hudi's defaults), and the ranges of one partition's files (standing.StandingFiles).
     """
 
-    def __init__(self, storage: Storage, config: TableConfig, token: WriteToken, clock: InstantClock | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        token: WriteToken,
+        clock: InstantClock | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """`config` lists a metadata table (`files` is among its metadata partitions). `token` makes the names of log files this attempt's own.
 
-        `clock` draws the metadata table's own instants and completion times; the default is in the zone of the table's properties.
+        `clock` draws the metadata table's own instants and completion times; the default is in the zone of the table's properties. `settings`
+        are the options of the run, Hudi's names.
         """
         self._storage = storage
         self._config = config
         self._token = token
         self._clock = clock
+        self._settings = dict(settings or {})
         self._own = OwnTimeline(storage, config, clock)
 
     def check(self) -> None:
@@ -63,6 +79,39 @@ class MetadataPublisher:
         for name in sorted(self._config.metadata_partitions):
             indexed.kind(name)
             latest_slices(self._storage, timeline, name, layout=self._own.features.layout)
+
+    def check_commit(self, operation: str) -> None:
+        """As check, for publish_commit of an `operation` (Operation).
+
+        Also raises UnsupportedError for a partition that a commit of ours would not keep true, or that is just being built: whoever builds it
+        would take it that we wrote to it.
+        """
+        building = sorted(self._config.metadata_partitions_inflight)
+        if building:
+            raise UnsupportedError(
+                f"the metadata partitions {', '.join(building)} are being built",
+                path=self._config.path,
+                remedy="wait until hoodie.table.metadata.partitions lists them, or drop the index with Hudi's own tools",
+            )
+        self.check()
+        self.commit_wants(operation)
+
+    def commit_wants(self, operation: str) -> Wanted:
+        """What publish_commit must know of each file that a commit of `operation` writes, learnt by kinds.file_facts.read_file_facts.
+
+        Errors as check_commit.
+        """
+        return self._kinds(operation).wanted()
+
+    def publish_commit(self, instant: str, metadata: CommitMetadata, written: Iterable[FileFacts], asked: Wanted) -> None:
+        """Writes and completes deltacommit `instant` of a commit. `written` are the facts of its base and log files, `asked` what commit_wants gave.
+
+        Nothing else of `instant` may stand in the metadata table: another attempt wrote files of other names. It is not repeated after a crash,
+        but after a rollback. Raises ConflictError when something is there or appears, and when an index wants to know more by now. That the table
+        lists the same indexes as then is the caller's to see to.
+        """
+        records = self._kinds(metadata.operation_type or "").records(instant, metadata, written, asked)
+        DeltaWriter(self._storage, self._own, self._token).write_alone(instant, records)
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
@@ -121,6 +170,9 @@ class MetadataPublisher:
     def drop(self) -> None:
         """Deletes the metadata table, the properties first: readers list the storage from then on, Hudi's next write builds it anew."""
         drop_metadata_table(self._storage)
+
+    def _kinds(self, operation: str) -> CommitKinds:
+        return CommitKinds(self._storage, self._config, self._settings, operation)
 
     @cached_property
     def _rollback(self) -> MetadataRollback | DeletingRollback:

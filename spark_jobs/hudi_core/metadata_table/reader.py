@@ -149,7 +149,7 @@ class MetadataTable:
     def record_index(self) -> RecordIndex:
         """The record index."""
         folder = self._opened.folder(RECORD_INDEX)
-        return RecordIndex(folder, self._opened.groups(RECORD_INDEX, RecordIndexRules(self._zone)))
+        return RecordIndex(folder, self._opened.groups(RECORD_INDEX, RecordIndexRules(self._zone)), is_remote=self._opened.is_remote)
 
     def _filters(self, name: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
         if name not in self._blooms:

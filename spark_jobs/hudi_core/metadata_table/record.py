@@ -159,8 +159,12 @@ class RecordEncoder:
             items[key] = self._spliced(datum, known) if isinstance(datum, FileDatum) else self._encode(datum)
         return sorted(items.items())
 
+    def value(self, datum: Mapping[str, Any]) -> bytes:
+        """The value of a cell, of a datum as MetadataCodec gives it; its `_hoodie_*` fields become null."""
+        return self._encode({name: item for name, item in datum.items() if name not in META_FIELDS})
+
     def _encode(self, datum: Mapping[str, Any]) -> bytes:
-        return self._codec.encode({"key": "", **datum})
+        return self._codec.encode({**datum, "key": ""})
 
     def _spliced(self, datum: FileDatum, known: dict[int, tuple[Mapping[str, Any], bytes, bytes]]) -> bytes:
         """`known` keeps each template with what comes before and after the name, by identity."""

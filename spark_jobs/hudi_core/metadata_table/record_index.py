@@ -77,8 +77,8 @@ def _uuid_file_id(body: dict[str, Any]) -> str:
 class RecordIndex:
     """The index, global or (from version 9 on) one per data partition, whose file groups carry that partition's name."""
 
-    def __init__(self, folder: str, groups: Sequence[GroupReader[RecordLocation]]) -> None:
-        """Raises CorruptFileError when there is no file group."""
+    def __init__(self, folder: str, groups: Sequence[GroupReader[RecordLocation]], *, is_remote: bool = False) -> None:
+        """`is_remote` as MetadataPartition. Raises CorruptFileError when there is no file group."""
         self._global: MetadataPartition[RecordLocation] | None = None
         self._by_partition: dict[str, MetadataPartition[RecordLocation]] = {}
         found: dict[str, list[GroupReader[RecordLocation]]] = defaultdict(list)
@@ -87,16 +87,23 @@ class RecordIndex:
             if match is not None:
                 found[_unescaped(match["partition"])].append(group)
         if not found:
-            self._global = MetadataPartition(PARTITION, folder, groups)
+            self._global = MetadataPartition(PARTITION, folder, groups, is_remote=is_remote)
         elif sum(map(len, found.values())) != len(groups):
             raise CorruptFileError("the record index holds file groups of the global and of the partitioned form", path=folder)
         else:
-            self._by_partition = {name: MetadataPartition(PARTITION, folder, parts) for name, parts in found.items()}
+            self._by_partition = {name: MetadataPartition(PARTITION, folder, parts, is_remote=is_remote) for name, parts in found.items()}
 
     @property
     def is_partitioned(self) -> bool:
         """Whether keys are unique per data partition only."""
         return self._global is None
+
+    @property
+    def parts(self) -> dict[str | None, MetadataPartition[RecordLocation]]:
+        """The index's file groups: of a global index all of them, under None, else those of each data partition."""
+        found: dict[str | None, MetadataPartition[RecordLocation]] = {None: self._global} if self._global is not None else {}
+        found.update(self._by_partition)
+        return found
 
     def locations(self, keys: Iterable[str], partition: str | None = None) -> dict[str, tuple[RecordLocation, ...]]:
         """Where the rows of those of `keys` that exist are, each file group asked once; in one data partition, or in all.

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, FormatError
 
 _V1_SCALE = 15
 """HoodieMetadataColumnStats' DecimalWrapper is a decimal(30, 15)."""
@@ -57,6 +57,25 @@ _V2_KINDS: Final = (
     "timestamp_nanos",
 )
 """By ValueType's ordinal; 0 is version 1, 9 is fixed, 11 is uuid, 18 to 20 are local timestamps."""
+_V1_WRAPPERS: Final = {kind: wrapper for wrapper, kind in _V1_KINDS.items() if wrapper != "LocalDateWrapper"}
+_V2_WRAPPERS: Final = {
+    "boolean": "BooleanWrapper",
+    "int": "IntWrapper",
+    "long": "LongWrapper",
+    "float": "FloatWrapper",
+    "double": "DoubleWrapper",
+    "string": "StringWrapper",
+    "bytes": "BytesWrapper",
+    "decimal": "BytesWrapper",
+    "date": "IntWrapper",
+    "time_millis": "IntWrapper",
+    "time_micros": "LongWrapper",
+    "timestamp_millis": "LongWrapper",
+    "timestamp_micros": "LongWrapper",
+    "timestamp_nanos": "LongWrapper",
+}
+_NAMESPACE: Final = "org.apache.hudi.avro.model."
+_V1_PRECISION: Final = 30
 _PYTHON: Final[dict[str, type | tuple[type, ...]]] = {
     "boolean": bool,
     "float": (float, int),
@@ -79,6 +98,14 @@ class Bound:
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """How the bounds of a column are stored (ValueMetadata): ordinal 0 is version 1, else version 2 with a decimal's "precision,scale" in `info`."""
+
+    ordinal: int
+    info: str | None = None
+
+
 def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
     """The bound in a record's `minValue` or `maxValue`; None where there is none, or it is of a kind without an order (an array).
 
@@ -98,6 +125,39 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
     if not isinstance(value, _PYTHON.get(kind, int)) or (kind not in _PYTHON and isinstance(value, bool)):
         raise CorruptFileError(f"column statistics hold the {kind} {value!r}", path=path)
     return Bound(kind, value)
+
+
+def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[str, Any]] | None:
+    """What a record's `minValue` or `maxValue` holds of a bound: (wrapper's full name, {"value": …}); None for no bound.
+
+    Version 1 wraps by the bound's kind, and takes times and timestamps of columns as plain numbers (`int`, `long`); decimals have scale 15.
+    Version 2 wraps by `value_type`, which must be the kind's. Raises FormatError for a bound that the encoding does not hold.
+    """
+    if bound is None:
+        return None
+    wrappers = _V2_WRAPPERS if value_type.ordinal else _V1_WRAPPERS
+    if bound.kind not in wrappers or (value_type.ordinal and _V2_KINDS[value_type.ordinal] != bound.kind):
+        raise FormatError(f"a {bound.kind} cannot be stored as a bound of value type {value_type.ordinal}")
+    value = bound.value
+    if bound.kind == "decimal":
+        value = _unscaled(value, _scale(value_type.info, "value type") if value_type.ordinal else _V1_SCALE, whole=not value_type.ordinal)
+    return _NAMESPACE + wrappers[bound.kind], {"value": value}
+
+
+def _unscaled(value: Decimal, scale: int, *, whole: bool) -> bytes:
+    """The decimal's digits at that scale as the least number of big-endian bytes (BigInteger.toByteArray); `whole`: at most 30 digits."""
+    sign, digits, exponent = value.as_tuple()
+    shift = scale + int(exponent)
+    number = int("".join(map(str, digits)) or "0")
+    factor: int = 10 ** abs(shift)
+    if shift < 0 and number % factor:
+        raise FormatError(f"the decimal {value} has more than {scale} digits behind the point")
+    number = number * factor if shift >= 0 else number // factor
+    if whole and number >= 10**_V1_PRECISION:
+        raise FormatError(f"the decimal {value} has more than {_V1_PRECISION} digits at scale {scale}")
+    number = -number if sign else number
+    bits = (number if number >= 0 else -number - 1).bit_length()
+    return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
 def _unwrapped(wrapped: Any, path: str) -> tuple[str, Any]:

@@ -60,7 +60,7 @@ class TableContext:
         """The metadata table's side of a service; None where the table has none. `epoch` makes its log files' names this attempt's own."""
         if not self.has_metadata_table:
             return None
-        return MetadataPublisher(self.storage, self.config, WriteToken(0, epoch, 0), self.clock())
+        return MetadataPublisher(self.storage, self.config, WriteToken(0, epoch, 0), self.clock(), self.options)
 
     def lock(self, owner: Owner) -> TableLock:
         """The table's lock, as the options name it; not taken yet."""

@@ -37,7 +37,7 @@ class ServiceRunner:
         more is planned. With `all_pending` an instant's HudiError is kept in its result and the next instant is run; otherwise it is raised.
         `max_minutes` keeps further instants from being started.
         """
-        service = service_of(request.service, self._context.config)
+        service = service_of(request.service)
         if isinstance(service, ImmediateService):
             return self._run_now(service, request)
         if request.instant is not None:

@@ -60,7 +60,7 @@ def probe_store(storage: Storage, request: RunRequest) -> RunResult:
 
 def pending(context: TableContext, name: str) -> list[str]:
     """The instants of the service called `name` that a run would find, oldest first; none of a service without instants."""
-    service = service_of(name, context.config)
+    service = service_of(name)
     return [] if isinstance(service, ImmediateService) else service.pending(context, context.active.load())
 
 
@@ -69,7 +69,7 @@ def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -
 
     Raises UnsupportedError for a service whose instants this release does not plan.
     """
-    service = service_of(name, context.config)
+    service = service_of(name)
     if isinstance(service, ImmediateService):
         return service.preview(context)
     return planner_of(service).schedule(context, owner, dry_run=dry_run)

@@ -34,6 +34,8 @@ class Operation:
     CLUSTER: Final = "CLUSTER"
     INDEX: Final = "INDEX"
     UPSERT_PREPPED: Final = "UPSERT_PREPPED"
+    BULK_INSERT: Final = "BULK_INSERT"
+    BULK_INSERT_PREPPED: Final = "BULK_INSERT_PREPPED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,13 +43,6 @@ def test_another_table_version_is_refused_by_number(golden: Golden, tmp_path: Pa
     assert "5" in done.error["message"]
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
-def test_services_of_newer_versions_are_refused(golden: Golden, version: str) -> None:
-    done = hudictl("run", "compaction", golden(version, "mor_basic").table, "--engine", "local", "--json")
-    assert (done.code, done.error["type"]) == (2, "UnsupportedVersionError")
-    assert version in done.error["message"]
-
-
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_people_get_the_file_and_the_remedy_on_stderr(tmp_path: Path, command: list[str]) -> None:
     done = hudictl(*arguments_of(command, tmp_path, tmp_path / "out.parquet"))

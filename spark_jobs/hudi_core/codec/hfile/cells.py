@@ -80,7 +80,7 @@ class CellBlock:
 
     def _search(self, keys: Sequence[bytes]) -> tuple[_Offsets, _Offsets] | None:
         """Positions of the keys that are there and of their cells, by one search; None where padding could not tell rows apart."""
-        matrix = self._matrix()
+        matrix = self.matrix()
         wanted = np.array(keys, dtype=np.bytes_)
         # NumPy takes NUL bytes at the end for padding.
         if matrix is None or any(key.endswith(b"\0") for key in keys):
@@ -93,8 +93,8 @@ class CellBlock:
         repeated = matrix[following + 1] == matrix[following]
         return None if repeated.any() else (keys_found, cells)
 
-    def _matrix(self) -> NDArray[Any] | None:
-        """The rows as fixed-width strings."""
+    def matrix(self) -> NDArray[Any] | None:
+        """The rows as fixed-width strings; None where padding could not tell rows apart, or would take too much memory."""
         lengths = self.row_ends - self.rows
         width = int(lengths.max(initial=0))
         octets = np.frombuffer(self.data, dtype=np.uint8)

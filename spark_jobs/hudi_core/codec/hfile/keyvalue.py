@@ -15,21 +15,22 @@ _LENGTHS = struct.Struct(">iih")
 KEY_TAIL = bytes.fromhex("007fffffffffffffff04")
 """What follows the row in every cell key that Hudi writes."""
 _KEY_OVERHEAD = 2 + len(KEY_TAIL)
-_MAX_ROW = 0x7FFF
+MAX_ROW = 0x7FFF
+"""The longest record key that a cell holds, in bytes."""
 _NO_MVCC = b"\0"
 
 
 def cell_key(row: bytes) -> bytes:
     """The whole cell key of a record key; raises ValueError when it is longer than 32767 bytes."""
-    if len(row) > _MAX_ROW:
-        raise ValueError(f"a key of {len(row)} bytes does not fit an HFile cell (at most {_MAX_ROW})")
+    if len(row) > MAX_ROW:
+        raise ValueError(f"a key of {len(row)} bytes does not fit an HFile cell (at most {MAX_ROW})")
     return len(row).to_bytes(2, "big") + row + KEY_TAIL
 
 
 def row_of_key(key: bytes, source: Reader) -> bytes:
     """The row of a cell key, or of the native writer's short form that ends behind the row. `source` names the file in errors."""
     length = int.from_bytes(key[:2], "big")
-    if len(key) < 2 or length > _MAX_ROW or len(key) < 2 + length:
+    if len(key) < 2 or length > MAX_ROW or len(key) < 2 + length:
         raise source.fail(f"HFile key of {len(key)} bytes claims a row of {length}")
     return key[2 : 2 + length]
 

@@ -139,11 +139,16 @@ class HFileReader:
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Every (key, value) pair in the file's order; keys may repeat in the HFile of a log block."""
+        for cells in self.blocks():
+            yield from cells.items()
+
+    def blocks(self) -> Iterator[CellBlock]:
+        """The cells of every data block, in the file's order."""
         count = 0
         for entry in self._blocks_from(None, unique=False):
             cells = self._cells(entry)
             count += len(cells)
-            yield from cells.items()
+            yield cells
         if count != self.entry_count:
             raise CorruptFileError(f"HFile holds {count} entries, its trailer says {self.entry_count}", path=self._path)
 

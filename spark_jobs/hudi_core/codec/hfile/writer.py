@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping
+from typing import BinaryIO
 
 from hudi_core.codec.hfile.block import HEADER_SIZE, Codec, Magic, encode_block, write_codec
 from hudi_core.codec.hfile.index import IndexEntry, encode_root_index
@@ -12,6 +14,8 @@ from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_trailer
 
 DEFAULT_BLOCK_SIZE = 1 << 20
 """Hudi's block size of log blocks and its default of base files, bytes before compression."""
+_CELL_OVERHEAD = 9
+"""Bytes of a cell beside its key and its value."""
 
 
 def write_hfile(
@@ -29,18 +33,26 @@ def write_hfile(
     is added to the file info, `meta_blocks` (such as `bloomFilter`) become meta blocks.
     Raises ValueError for keys out of order or longer than 32767 bytes, ConfigError for another codec.
     """
-    writer = _Writer(write_codec(codec), block_size)
+    out = io.BytesIO()
+    writer = HFileWriter(out, codec=codec, block_size=block_size)
     for key, value in items:
         writer.add(key, value)
-    return writer.finish(schema, extra_info or {}, meta_blocks or {})
+    writer.finish(schema, extra_info or {}, meta_blocks or {})
+    return out.getvalue()
 
 
-class _Writer:
-    def __init__(self, codec: Codec, block_size: int) -> None:
-        self._codec = codec
+class HFileWriter:
+    """Writes an HFile into `out` block by block, which it does not close. Memory: one block, and the index.
+
+    See write_hfile for the settings, the order of keys, and errors.
+    """
+
+    def __init__(self, out: BinaryIO, *, codec: str = "GZ", block_size: int = DEFAULT_BLOCK_SIZE) -> None:
+        self._codec: Codec = write_codec(codec)
         self._block_size = block_size
-        self._out = bytearray()
-        self._cells: list[bytes] = []
+        self._out = out
+        self._offset = 0
+        self._cells: list[bytes | memoryview] = []
         self._cells_size = 0
         self._first_row = b""
         self._last_row: bytes | None = None
@@ -51,21 +63,40 @@ class _Writer:
         self._uncompressed = 0
         self._previous: dict[Magic, int] = {}
 
+    @property
+    def count(self) -> int:
+        """How many cells were added."""
+        return self._count
+
+    @property
+    def size(self) -> int:
+        """The bytes written to `out` so far; the whole file's after finish."""
+        return self._offset
+
     def add(self, row: bytes, value: bytes) -> None:
-        last = self._last_row
-        if last is not None and row < last:
-            raise ValueError(f"HFile keys must be sorted: {row!r} follows {last!r}")
-        if self._cells_size >= self._block_size and row != last:
+        """Adds a cell; raises ValueError for a key that sorts before the last one, or is longer than 32767 bytes."""
+        self.add_encoded(encode_cell(row, value), 1, row, row, len(value))
+
+    @property
+    def room(self) -> int:
+        """Bytes of cells that end the block that is being filled: the cell that reaches this is the last but for equal keys."""
+        return self._block_size - (self._cells_size if self._cells_size < self._block_size else 0)
+
+    def add_encoded(self, cells: bytes | memoryview, count: int, first: bytes, last: bytes, value_bytes: int) -> None:
+        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk); errors as `add`."""
+        before = self._last_row
+        if before is not None and first < before:
+            raise ValueError(f"HFile keys must be sorted: {first!r} follows {before!r}")
+        if self._cells_size >= self._block_size and first != before:
             self._flush()
         if not self._cells:
-            self._first_row = row
-        cell = encode_cell(row, value)
-        self._cells.append(cell)
-        self._cells_size += len(cell)
-        self._count += 1
-        self._key_bytes += len(cell) - len(value) - 9
-        self._value_bytes += len(value)
-        self._last_row = row
+            self._first_row = first
+        self._cells.append(cells)
+        self._cells_size += len(cells)
+        self._count += count
+        self._key_bytes += len(cells) - value_bytes - _CELL_OVERHEAD * count
+        self._value_bytes += value_bytes
+        self._last_row = last
 
     def _flush(self) -> None:
         if not self._cells:
@@ -78,13 +109,18 @@ class _Writer:
     def _append(self, magic: Magic, data: bytes) -> tuple[int, int]:
         """Writes a block; returns where it starts and its size on disk."""
         block = encode_block(magic, data, self._codec, self._previous.get(magic, -1))
-        offset = len(self._out)
-        self._out += block
+        offset = self._offset
+        self._write(block)
         self._previous[magic] = offset
         self._uncompressed += HEADER_SIZE + len(data)
         return offset, len(block)
 
-    def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> bytes:
+    def _write(self, data: bytes) -> None:
+        self._out.write(data)
+        self._offset += len(data)
+
+    def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> None:
+        """Writes what follows the data blocks; nothing may be added afterwards."""
         self._flush()
         meta_index = [IndexEntry(name.encode("utf-8"), *self._append(Magic.META, meta_blocks[name])) for name in sorted(meta_blocks)]
         root = encode_root_index(self._index)
@@ -105,7 +141,7 @@ class _Writer:
             last_data_block_offset=self._index[-1].offset if self._index else 0,
             codec=self._codec,
         )
-        return bytes(self._out) + encode_trailer(trailer)
+        self._write(encode_trailer(trailer))
 
     def _file_info(self, schema: str) -> dict[str, bytes]:
         """What HBase's reader needs: it fails without the averages, and reads the mvcc byte of each cell only at key-value version 1."""

@@ -6,17 +6,13 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_core.codec.log.blocks import MAGIC
-from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.policy import MergePolicy
-from hudi_core.metadata_table.file_group import FILES_PARTITION, latest_slice
-from hudi_core.metadata_table.file_group import ROOT as METADATA_ROOT
 from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
 from hudi_core.timeline.plans import CompactionOperation
 from hudi_core.transaction.reconcile import list_partitions
 
@@ -31,11 +27,10 @@ _REMEDY = "restore it from a copy, or unschedule the compaction with Hudi's CLI;
 def check_table(context: TableContext) -> MergePolicy:
     """Refuses tables whose rows or metadata this engine would not keep right; returns how the rows are merged.
 
-    Raises UnsupportedError: metadata partitions other than `files` (they would go stale and give readers wrong answers, facts 8.10),
-    base files other than Parquet, rows without meta columns, a payload class that this engine does not merge by.
+    Raises UnsupportedError: metadata that this engine would not keep true (it would give readers wrong answers, facts 8.10), base files other
+    than Parquet, rows without meta columns, a payload class or merge strategy that this engine does not merge by.
     """
-    config = context.config
-    check_metadata_partitions(config)
+    config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
         raise UnsupportedError(f"{context.uri} cannot create a file exclusively, so it cannot carry a timeline", path=config.path)
     if config.base_file_format != "PARQUET":
@@ -48,24 +43,9 @@ def check_table(context: TableContext) -> MergePolicy:
             path=config.path,
             remedy="use Hudi's own compaction",
         )
-    if context.has_metadata_table:
-        latest_slice(context.storage, ActiveTimeline(context.storage, config, METADATA_ROOT).load())
+    if publisher is not None:
+        publisher.check_commit(Operation.COMPACT)
     return MergePolicy.for_table(config, context.options)
-
-
-def check_metadata_partitions(config: TableConfig) -> None:
-    """Raises UnsupportedError when the metadata table has, or is being given, a partition that a commit of ours would not maintain."""
-    others = sorted((config.metadata_partitions | config.metadata_partitions_inflight) - {FILES_PARTITION})
-    if others:
-        raise UnsupportedError(
-            f"the metadata table has the partitions {', '.join(others)}, which this release does not maintain: readers would get wrong answers",
-            path=config.path,
-            remedy="drop them with Hudi (hoodie.metadata.index.*=false), or compact this table with Hudi",
-        )
-    if FILES_PARTITION in config.metadata_partitions_inflight:
-        raise UnsupportedError(
-            "the metadata partition `files` is being built", path=config.path, remedy="wait until hoodie.table.metadata.partitions lists it"
-        )
 
 
 def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:

@@ -1,15 +1,17 @@
-"""From the results of a compaction's units to its commit metadata (RunCompactionActionExecutor of Hudi 0.15)."""
+"""From the results of a compaction's units to its commit metadata and its file (RunCompactionActionExecutor, CommitMetadataSerDe)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from hudi_core.config.versions import TableVersion
 from hudi_core.model.stats import WriteStat
 from hudi_core.services.provenance import provenance
-from hudi_core.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, Operation
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, Operation, encode_commit, encode_commit_avro
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.owner import Owner
 
@@ -31,13 +33,20 @@ def compaction_metadata(stats: Sequence[WriteStat], schema: Mapping[str, Any], c
     )
 
 
-def carried_checkpoints(timeline: Timeline, instant: str, read: Callable[[Instant], CommitMetadata]) -> dict[str, str]:
-    """The streamers' checkpoints of the last commit before `instant`.
+def encode_metadata(metadata: CommitMetadata, features: TableVersion) -> bytes:
+    """The completed file of a compaction, as the table's version has it."""
+    # The schema's default for `version` is 1, but Hudi writes null.
+    return encode_commit(metadata) if features.json_commits else encode_commit_avro(replace(metadata, extra={"version": None}))
 
-    Not of a later one: if that is rolled back, a checkpoint copied to an earlier instant would make the streamer skip its input.
+
+def carried_checkpoints(timeline: Timeline, instant: str, active: ActiveTimeline) -> dict[str, str]:
+    """The streamers' checkpoints of the last commit before `instant`; in layout 2 none.
+
+    Not of a later one: if that is rolled back, a checkpoint copied to an earlier instant would make the streamer skip its input. The
+    streamers of layout 2 look back past commits without one, and there the compaction may complete behind a later commit's checkpoint.
     """
-    last = timeline.commits().before(instant).last()
+    last = timeline.commits().before(instant).last() if active.layout == 1 else None
     if last is None:
         return {}
-    extra = read(last).extra_metadata
+    extra = active.read_commit(last).extra_metadata
     return {key: value for key, value in extra.items() if value is not None and key.startswith(_CHECKPOINTS)}

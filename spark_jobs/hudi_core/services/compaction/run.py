@@ -9,29 +9,32 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.markers import delete_markers, list_markers
 from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.metadata_table.kinds.file_facts import Wanted
+from hudi_core.metadata_table.kinds.kind import FileFacts
+from hudi_core.metadata_table.publish import MetadataPublisher
 from hudi_core.metadata_table.reader import MetadataTable
-from hudi_core.metadata_table.writer import MetadataWriter
 from hudi_core.model.engine import Engine
-from hudi_core.model.ids import FileGroupId, WriteToken
+from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.request.model import InstantResult
 from hudi_core.services.compaction.checks import check_files, check_logs, check_metadata, check_operations, check_schema_evolution, check_table
-from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata
+from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata, encode_metadata
 from hudi_core.services.compaction.execute import compact_operation
 from hudi_core.services.compaction.units import build_units, prove
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.attempt import AttemptRollback
-from hudi_core.timeline.commit_metadata import Operation, decode_commit, encode_commit
+from hudi_core.timeline.commit_metadata import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.plans import CompactionPlan
 from hudi_core.timeline.query import Timeline
@@ -178,30 +181,38 @@ class CompactionRun:
         self._active.to_inflight(self._instant, Action.COMPACTION)
         timeline = self._active.load()
         schema = self._schema(timeline)
-        units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline)
+        publisher = self._context.metadata_publisher(held.epoch)
+        wanted = None if publisher is None else publisher.commit_wants(Operation.COMPACT)
+        units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline, wanted)
         try:
             results = self._engine.run(compact_operation, units, run_epoch=held.epoch, progress=self._progress)
         except FormatError:
             self._take_back(work, held)
             raise
-        stats = prove(work.plan, results, self._instant)
+        proven = prove(work.plan, results, self._instant, with_facts=wanted is not None)
+        stats = proven.stats
         held.check()
         winners = {stat.path: stat.file_size_in_bytes for stat in stats}
         check_winners(winners, remove_losers(self._storage, self._instant, self._touched(work.partitions), winners))
-        carried = carried_checkpoints(timeline, self._instant, self._active.read_commit)
+        carried = carried_checkpoints(timeline, self._instant, self._active)
         not_rolled_back = partial(check_not_rolled_back, instant=self._instant, read_target=partial(rollback_target, self._active))
         metadata = compaction_metadata(stats, schema, carried, self._owner)
         began = began_at(timeline, self._instant)
         conflicts = conflict_checks(self._context, self._instant, Action.COMPACTION, Operation.COMPACT, work.file_groups, began)
-        publish = None
-        if self._context.has_metadata_table:
-            publish = partial(MetadataWriter(self._storage, self._context.config, WriteToken(0, held.epoch, 0)).publish, self._instant, metadata)
-        self._completer(held).complete(
-            self._instant, Action.COMPACTION, encode_commit(metadata), publish=publish, preconditions=(not_rolled_back, *conflicts)
-        )
+        publish = partial(self._publish, publisher, metadata, proven.facts, wanted)
+        content = encode_metadata(metadata, self._context.config.features)
+        self._completer(held).complete(self._instant, Action.COMPACTION, content, publish=publish, preconditions=(not_rolled_back, *conflicts))
         log.info("compaction %s completed: %d files", self._instant, len(stats))
         self._clean_up(self._touched(work.partitions), winners)
         return stats
+
+    def _publish(self, publisher: MetadataPublisher | None, metadata: CommitMetadata, facts: Sequence[FileFacts], wanted: Wanted | None) -> None:
+        """Under the lock. An index that was made or dropped meanwhile was not asked what it must know of the files."""
+        listed, config = TableConfig.load(self._storage), self._context.config
+        if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (config.metadata_partitions, config.metadata_partitions_inflight):
+            raise ConflictError("the table's metadata table got or lost an index while this ran", path=listed.path, remedy="run it again")
+        if publisher is not None and wanted is not None:
+            publisher.publish_commit(self._instant, metadata, facts, wanted)
 
     def _take_back(self, work: Work, held: Claim) -> None:
         """Some bad input shows only when it is read. Nothing was published, so the instant becomes requested again and leaves no trace."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.filegroup.reading_rules import reads_as_hudi_1
 from hudi_core.filegroup.validity import CommittedInstants, latest_compaction_instant
+from hudi_core.metadata_table.kinds.file_facts import Wanted
+from hudi_core.metadata_table.kinds.kind import DataFileRef, FileFacts
 from hudi_core.model.engine import Json
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.partition import join
@@ -23,9 +27,29 @@ _COUNTS = ("base", "updated", "kept", "deleted", "inserted", "missed_deletes", "
 _REMEDY = "nothing was published; please report this with the log of the run"
 
 
-def build_units(context: TableContext, instant: str, plan: CompactionPlan, schema: AvroSchema, policy: MergePolicy, timeline: Timeline) -> list[Json]:
-    """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's, without meta fields."""
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """Results that are shown to be what the plan asked for. `facts` are of the files in `stats`, in their order; none where none were wanted."""
+
+    stats: list[WriteStat]
+    facts: list[FileFacts]
+
+
+def build_units(
+    context: TableContext,
+    instant: str,
+    plan: CompactionPlan,
+    schema: AvroSchema,
+    policy: MergePolicy,
+    timeline: Timeline,
+    wanted: Wanted | None,
+) -> list[Json]:
+    """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's, without meta fields.
+
+    `wanted` is what the metadata table must know of each new file; None without one.
+    """
     max_instant, committed, config = latest_compaction_instant(timeline), CommittedInstants.of(timeline), WriteConfig.of(context.options)
+    as_hudi_1 = reads_as_hudi_1(context.config)
     return [
         compaction_unit(
             operation,
@@ -37,20 +61,40 @@ def build_units(context: TableContext, instant: str, plan: CompactionPlan, schem
             schema=schema,
             policy=policy,
             config=config,
+            as_hudi_1=as_hudi_1,
+            wanted=wanted,
         )
         for operation in plan.operations
     ]
 
 
-def prove(plan: CompactionPlan, results: Sequence[Json], instant: str) -> list[WriteStat]:
-    """The write stats of the results, once they are shown to cover the plan's operations exactly and to lose or double no row.
+def prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, with_facts: bool) -> Proven:
+    """The write stats and the files' facts of the results, once they are shown to cover the plan's operations exactly and to lose or double no row.
 
     Raises ExecutionError otherwise. An operation whose log blocks were all rolled back and that has no base file has no result file.
     """
     if len(results) != len(plan.operations):
         raise ExecutionError(f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results", remedy=_REMEDY)
-    stats = [_prove_one(operation, result, instant) for operation, result in zip(plan.operations, results, strict=True)]
-    return [stat for stat in stats if stat is not None]
+    proven = Proven([], [])
+    for operation, result in zip(plan.operations, results, strict=True):
+        stat = _prove_one(operation, result, instant)
+        if stat is not None:
+            proven.stats.append(stat)
+            if with_facts:
+                proven.facts.append(_facts_of(stat, result))
+    return proven
+
+
+def _facts_of(stat: WriteStat, result: Json) -> FileFacts:
+    source = f"result of {join(stat.partition_path, stat.file_id)}"
+    raw = result.get("facts")
+    if not isinstance(raw, dict):
+        raise ExecutionError("the result says nothing of the file for the metadata table", path=source, remedy=_REMEDY)
+    facts = FileFacts.from_json(raw)
+    expected = DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
+    if facts.file != expected:
+        raise ExecutionError(f"the engine wrote {expected}, and read {facts.file}", path=source, remedy=_REMEDY)
+    return facts
 
 
 def _prove_one(operation: CompactionOperation, result: Json, instant: str) -> WriteStat | None:

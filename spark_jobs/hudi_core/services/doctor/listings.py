@@ -86,7 +86,7 @@ def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, in
             if isinstance(parsed, BaseFileName) and parsed.instant in committed:
                 found.unlisted.add(join(partition, name))
         for name in sorted(there.keys() & listed.keys()):
-            if listed[name] != there[name].size and _is_wrong(listed[name], there[name], written):
+            if listed[name] != there[name].size and is_wrong_size(listed[name], there[name], written):
                 found.wrong_size.add(WrongSize(there[name].path, listed[name], there[name].size))
     for partition in sorted(unseen):
         for name in sorted(metadata.list_files(partition)):
@@ -94,7 +94,7 @@ def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, in
     return found
 
 
-def _is_wrong(listed: int, info: FileInfo, written: Mapping[str, int] | None) -> bool:
+def is_wrong_size(listed: int, info: FileInfo, written: Mapping[str, int] | None) -> bool:
     """Whether a listed size that is not the file's hides anything that was committed, or promises what is not there.
 
     A log file of version 6 (`written` is not None) may be longer than listed: with what a write that is pending or was rolled back appended.

@@ -21,7 +21,7 @@ from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
-from hudi_core.services.registry import is_run_on
+from hudi_core.services.registry import is_run
 from hudi_core.services.rollback.failed import pending_rollbacks
 from hudi_core.services.stuck.pending_plan import find_pending, unblocked_by
 from hudi_core.storage.options import scheme_of
@@ -98,7 +98,7 @@ def _one(context: TableContext, timeline: Timeline, instant: Instant, modified: 
     except (FormatError, StorageNotFoundError, ConflictError) as error:
         return PendingFacts(instant, instant.pending_action, age, owner, alive, problem=str(error))
     problem = None if plan.damaged is None else str(plan.damaged)
-    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, problem, is_run_on(plan.kind, context.config), plan.restores_to)
+    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, problem, is_run(plan.kind), plan.restores_to)
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:

@@ -1,14 +1,13 @@
-"""What to do about a pending plan on this table: only commands that this release carries out."""
+"""What to do about a pending plan: only commands that this release carries out."""
 
 from __future__ import annotations
 
-from hudi_core.config.table_config import TableConfig
-from hudi_core.services.registry import is_run_on
+from hudi_core.services.registry import is_run
 from hudi_core.services.stuck.pending_plan import PendingPlan
 from hudi_core.timeline.instant import Action
 
 
-def advice(config: TableConfig, plan: PendingPlan, table: str = "TABLE") -> str:
+def advice(plan: PendingPlan, table: str = "TABLE") -> str:
     """The command that runs the plan, or where this release cannot run it, what helps instead. `table` is the table's address in the command."""
     instant, kind = plan.instant.requested_time, plan.kind
     if kind == "write":
@@ -19,7 +18,7 @@ def advice(config: TableConfig, plan: PendingPlan, table: str = "TABLE") -> str:
         return f"hudictl savepoint create {table} --instant {instant}"
     if kind == "indexing":
         return "let Hudi finish it, or drop the index with Hudi's own DROP INDEX"
-    if is_run_on(kind, config):
+    if is_run(kind):
         return f"hudictl run {kind} {table} --instant {instant}"
     return not_run_here(kind, instant, table)
 

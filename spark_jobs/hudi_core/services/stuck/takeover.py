@@ -72,7 +72,7 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
     if is_free(context.storage, instant) and not _is_begun(context, plan):
         reason = "there was nothing to free: nobody has the instant, and no attempt at it left anything"
         state = plan.instant.state
-        return TakenOver(instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(context, plan, state), reason)
+        return TakenOver(instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(plan, state), reason)
     before = current_claim(context.storage, instant)
     with context.claim(instant, owner) as held:
         completed = context.completer(held, owner).finish_decided(instant)
@@ -87,7 +87,7 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
     state = State.COMPLETED if found is None else found.state
     name = None if before is None else before.owner.describe()
     now, later = (waiting, UNBLOCKS_NOTHING) if state is State.COMPLETED else (UNBLOCKS_NOTHING, waiting)
-    return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(context, plan, state))
+    return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(plan, state))
 
 
 def _is_begun(context: TableContext, plan: PendingPlan) -> bool:
@@ -99,6 +99,6 @@ def _is_begun(context: TableContext, plan: PendingPlan) -> bool:
     return instant.state is not State.REQUESTED or bool(search.find())
 
 
-def _next(context: TableContext, plan: PendingPlan, state: State) -> str:
+def _next(plan: PendingPlan, state: State) -> str:
     """The command that finishes the instant."""
-    return "nothing: the instant is completed" if state is State.COMPLETED else advice(context.config, plan)
+    return "nothing: the instant is completed" if state is State.COMPLETED else advice(plan)

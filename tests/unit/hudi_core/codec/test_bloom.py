@@ -136,3 +136,15 @@ def test_foreign_filters_are_refused_by_name() -> None:
         BloomFilter.parse(text, "OTHER", path="f")
     with pytest.raises(CorruptFileError, match="base64"):
         BloomFilter.parse("&&&", DYNAMIC, path="f")
+
+
+@pytest.mark.parametrize("entries", [100, 5000])
+def test_how_many_keys_a_filter_lacks(entries: int) -> None:
+    """As asked one by one; of several rows any may hold a key."""
+    bloom = BloomFilter.parse(build(*buffers(MANY[:400]), entries=entries, max_entries=2 * entries).to_base64(), DYNAMIC, path="f")
+    assert bloom.lacking(*buffers(MANY[:400])) == 0
+    expected = sum(not bloom.might_contain(key) for key in MANY)
+    assert bloom.lacking(*buffers(MANY)) == expected > 500
+    assert bloom.lacking(*buffers(MANY[5:6])) == bloom.lacking(*buffers([])) == 0
+    with pytest.raises(ValueError, match="not ascending"):
+        bloom.lacking(np.array([0, 99]), np.zeros(5, np.uint8))

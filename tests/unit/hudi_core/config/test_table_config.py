@@ -8,7 +8,7 @@ import pytest
 from hudi_core.config import table_config
 from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table_checksum
 from hudi_core.config.timeline_zone import timeline_zone
-from hudi_core.config.versions import SUPPORTED, require_serviced
+from hudi_core.config.versions import SUPPORTED
 from hudi_core.errors import ConfigError, CorruptFileError, HudiError, UnsupportedError, UnsupportedVersionError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.memory import MemoryStorage
@@ -87,15 +87,11 @@ def test_a_golden_table_loads_with_its_metadata_table(golden: Callable[[str, str
 
 
 @pytest.mark.parametrize("folder", ["8", "9"])
-def test_golden_tables_of_layout_2_load_but_are_not_serviced(golden: Callable[[str, str], GoldenCase], folder: str) -> None:
+def test_golden_tables_of_layout_2_load(golden: Callable[[str, str], GoldenCase], folder: str) -> None:
     config = TableConfig.load(LocalStorage(golden(folder, "mor_basic").table))
     assert (config.version, config.layout_version) == (int(folder), 2)
     assert (config.timeline_folder, config.history_folder) == (".hoodie/timeline", ".hoodie/timeline/history")
     assert config.ordering_fields == ("ts",)
-    with pytest.raises(UnsupportedVersionError) as caught:
-        require_serviced(config.features, config.path)
-    assert f"compaction is not run on table version {folder}" in str(caught.value)
-    _names_file_and_remedy(caught.value)
 
 
 def test_the_folders_of_the_timeline() -> None:

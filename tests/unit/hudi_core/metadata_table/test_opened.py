@@ -20,5 +20,5 @@ def test_its_logs_are_scanned_by_the_rule_of_the_data_tables_logs(golden: Callab
     storage = LocalStorage(str(golden(version, "mor_basic").table))
     config = TableConfig.load(storage)
     metadata = OpenedMetadataTable(storage, config, ActiveTimeline(storage, config).load())
-    assert metadata._blocks.stop_at_newer is stops
+    assert metadata.blocks.stop_at_newer is stops
     assert reads_as_hudi_1(config) is not stops

@@ -14,8 +14,9 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.metadata_table.file_group import FOLDER, ROOT, blocks_of, latest_slice, metadata_path
+from hudi_core.metadata_table.kinds.file_facts import Wanted
+from hudi_core.metadata_table.publish import MetadataPublisher
 from hudi_core.metadata_table.rollback import MetadataRollback
-from hudi_core.metadata_table.writer import MetadataWriter
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
@@ -44,8 +45,8 @@ class Opened:
     def names(self) -> set[str]:
         return set(self.active.names()) | {info.name for info in self.storage.list_files(FOLDER)}
 
-    def writer(self, token: WriteToken = REAL_TOKEN) -> MetadataWriter:
-        return MetadataWriter(self.storage, self.config, token)
+    def writer(self, token: WriteToken = REAL_TOKEN) -> MetadataPublisher:
+        return MetadataPublisher(self.storage, self.config, token)
 
     def blocks(self, instant: str = FAILED) -> tuple[list[str], list[str]]:
         found = blocks_of(self.storage, latest_slice(self.storage, self.active.load()).logs, instant)
@@ -81,7 +82,7 @@ def plain(opened: Opened, instant: str, action: str, state: State) -> dict[str, 
 def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Opened, Opened]) -> None:
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
-    ours.writer().publish(FAILED, commit_of(real))
+    ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
     assert ours.names() == real.names()
     for state in State:
         assert ours.active.path(OWN, Action.ROLLBACK, state)
@@ -97,7 +98,7 @@ def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Open
 def test_the_deltacommits_stats_are_those_of_real_hudi(failed: tuple[Opened, Opened]) -> None:
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
-    ours.writer().publish(FAILED, commit_of(real))
+    ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
     mine, theirs = (plain(opened, FAILED, Action.DELTA_COMMIT, State.COMPLETED) for opened in failed)
     for metadata in (mine, theirs):
         stat = metadata["partitionToWriteStats"]["files"][0]
@@ -176,11 +177,11 @@ def test_a_damaged_log_file_stops_the_rollback(failed: tuple[Opened, Opened]) ->
 def test_publishing_beside_another_attempt_is_refused(failed: tuple[Opened, Opened]) -> None:
     ours, real = failed
     with pytest.raises(ConflictError, match="deltacommit"):
-        ours.writer().publish(FAILED, commit_of(real))
+        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
     for state in (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
         ours.active.remove(FAILED, Action.DELTA_COMMIT, state)
     with pytest.raises(ConflictError, match="another attempt's block"):
-        ours.writer().publish(FAILED, commit_of(real))
+        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
 
 
 def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[Opened, Opened]) -> None:
@@ -188,7 +189,7 @@ def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[Op
     ours.rollback.run(FAILED, ROLLBACK)
     (ours.table / ROOT / ".hoodie" / f"{OWN}.rollback").unlink()
     with pytest.raises(ConflictError, match="unfinished"):
-        ours.writer().publish(FAILED, commit_of(real))
+        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
 
 
 def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Opened, Opened]) -> None:
@@ -202,7 +203,7 @@ def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Opene
 
     storage = _Late(ours.storage, fire)
     with pytest.raises(ConflictError, match="appeared"):
-        MetadataWriter(storage, ours.config, REAL_TOKEN).publish(FAILED, commit_of(real))
+        MetadataPublisher(storage, ours.config, REAL_TOKEN).publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
     assert ours.active.load().get(FAILED, Action.DELTA_COMMIT).state is State.INFLIGHT
 
 

@@ -18,6 +18,7 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.filegroup.markers import Marker, list_markers
 from hudi_core.filegroup.policy import MergePolicy
+from hudi_core.filegroup.reading_rules import reads_as_hudi_1
 from hudi_core.filegroup.validity import CommittedInstants, latest_compaction_instant
 from hudi_core.model.engine import Json, TaskAttempt
 from hudi_core.services.compaction.execute import compact_operation, compaction_unit
@@ -72,6 +73,7 @@ def units_of(table: Path, options: dict[str, str] | None = None) -> list[Json]:
             schema=schema_of(timeline, active.read_details),
             policy=MergePolicy.for_table(config, options),
             config=WriteConfig.of(options or {}),
+            as_hudi_1=reads_as_hudi_1(config),
         )
         for operation in active.read_plan(pending.requested_time).operations
     ]

@@ -23,6 +23,7 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.filegroup.policy import MergePolicy
 from hudi_core.filegroup.validity import CommittedInstants
+from hudi_core.metadata_table.kinds.file_facts import Wanted
 
 MIB = 1 << 20
 BASE_ROWS, LOG_ROWS, LOG_FILES, TEXT = 100_000, 100_000, 10, 1500
@@ -113,6 +114,8 @@ def make_table(folder: Path) -> None:
         "policy": MergePolicy(("_hoodie_record_key",), ("ts",)).to_json(),
         "write": WriteConfig.of({"hoodie.parquet.block.size": str(ROW_GROUP), "airflow_hudi.batch.rows": "4096"}).to_json()
         | {"parquet_codec": "UNCOMPRESSED"},
+        "as_hudi_1": False,
+        "wanted": Wanted(add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True).to_json(),
         "operation": {"partition": "p", "file_id": FILE_ID, "base_instant": BASE, "base_file": base, "log_files": logs, "metrics": {}},
     }
     (folder / "unit.json").write_text(json.dumps(unit))

@@ -19,7 +19,10 @@ from tests.unit.hudi_core.services.after import data_files, listed
 from tests.unit.hudi_core.services.test_concurrency import Table, expire
 
 Golden = Callable[[str, str], GoldenCase]
-CASE = ("6", "mor_compaction_requested")
+CASE = "mor_compaction_requested"
+MOMENTS = {"6": 4, "8": 4, "9": 7}
+"""In which it can be stopped: its deltacommit requested, inflight, a log file of each file group it writes to, completed."""
+STOPS = [pytest.param(version, number, id=f"{version}-{number}") for version, count in MOMENTS.items() for number in range(count)]
 
 
 def stopped(table: Table, number: int, successor: Callable[[], object]) -> bool:
@@ -45,18 +48,18 @@ def files(table: Table) -> dict[str, int]:
     return {path: size for path, size in data_files(table.path).items() if not path.endswith("_partition_metadata")}
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_a_zombie_changes_nothing_of_what_its_successor_completed(golden: Golden, number: int) -> None:
-    table = Table(golden(*CASE))
+@pytest.mark.parametrize(("version", "number"), STOPS)
+def test_a_zombie_changes_nothing_of_what_its_successor_completed(golden: Golden, version: str, number: int) -> None:
+    table = Table(golden(version, CASE))
     assert stopped(table, number, table.compact)
     assert table.state() is State.COMPLETED
     table.assert_compacted()
     assert listed(table.path) == files(table)
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_a_zombie_changes_nothing_of_what_was_rolled_back(golden: Golden, number: int) -> None:
-    table = Table(golden(*CASE))
+@pytest.mark.parametrize(("version", "number"), STOPS)
+def test_a_zombie_changes_nothing_of_what_was_rolled_back(golden: Golden, version: str, number: int) -> None:
+    table = Table(golden(version, CASE))
     before = read_rows(table.path, "off")
     assert stopped(table, number, lambda: rollback(table.context({}), table.instant, Owner.current("the second")))
     assert table.state() is State.REQUESTED
@@ -66,7 +69,8 @@ def test_a_zombie_changes_nothing_of_what_was_rolled_back(golden: Golden, number
     assert listed(table.path) == files(table)
 
 
-def test_there_are_four_moments_in_which_it_can_be_stopped(golden: Golden) -> None:
-    table = Table(golden(*CASE))
-    assert not stopped(table, 4, lambda: None)
+@pytest.mark.parametrize("version", list(MOMENTS))
+def test_there_are_no_other_moments_in_which_it_can_be_stopped(golden: Golden, version: str) -> None:
+    table = Table(golden(version, CASE))
+    assert not stopped(table, MOMENTS[version], lambda: None)
     assert table.active.load().get(table.instant, Action.COMPACTION).is_completed

@@ -19,7 +19,6 @@ from hudi_core.errors import (
     ConflictError,
     CorruptFileError,
     ExecutionError,
-    FormatError,
     HudiError,
     StorageNotFoundError,
     UnsupportedError,
@@ -35,7 +34,6 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.plans import CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.rollback_plans import encode_rollback_plan
 from hudi_core.transaction.claim import CLAIMS, claim
 from hudi_core.transaction.owner import Owner
@@ -185,13 +183,6 @@ def test_a_table_that_hudi_1_keeps_is_compacted_by_its_rules(golden: Golden, cas
     )
 
 
-def test_payloads_that_are_not_known_are_refused(golden: Golden) -> None:
-    table = golden("6", "payload_default").table
-    properties = table / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("org.apache.hudi.common.model.Default", "com.example.My"))
-    assert_refused(table, UnsupportedError, r"com\.example\.MyHoodieRecordPayload")
-
-
 def test_real_hudis_failed_attempt_is_rolled_back_as_real_hudi_does(golden: Golden) -> None:
     case = golden("6", "compaction_inflight")
     instant = pending_instant(case.table)
@@ -254,59 +245,6 @@ def test_a_missing_file_of_the_plan_is_named(golden: Golden, kind: str) -> None:
     (table / operation.partition / name).unlink()
     error = assert_refused(table, StorageNotFoundError, "plan names this file")
     assert error.path == f"{operation.partition}/{name}"
-
-
-@pytest.mark.parametrize("key", ["hoodie.table.metadata.partitions=column_stats,files", "hoodie.table.metadata.partitions.inflight=record_index"])
-def test_metadata_partitions_that_would_go_stale_are_refused(golden: Golden, key: str) -> None:
-    table = golden("6", "mor_compaction_requested").table
-    set_properties(table, key)
-    assert_refused(table, UnsupportedError, "column_stats|record_index")
-
-
-def test_rows_without_meta_columns_are_refused(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested").table
-    set_properties(table, "hoodie.populate.meta.fields=false")
-    assert_refused(table, UnsupportedError, "populate.meta.fields")
-
-
-def test_a_listed_metadata_table_that_is_gone_is_refused(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested").table
-    shutil.rmtree(table / ".hoodie" / "metadata")
-    assert_refused(table, StorageNotFoundError, "no file group")
-
-
-def test_a_plan_without_operations_is_refused(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested_only").table
-    path = table / ".hoodie" / f"{pending_instant(table)}.compaction.requested"
-    path.write_bytes(encode_compaction_plan(CompactionPlan(())))
-    assert_refused(table, FormatError, "no operations")
-
-
-def test_a_damaged_plan_is_named(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested").table
-    path = table / ".hoodie" / f"{pending_instant(table)}.compaction.requested"
-    path.write_bytes(path.read_bytes()[:-20])
-    assert_refused(table, FormatError, path.name)
-
-
-def test_schema_on_read_evolution_is_refused(golden: Golden) -> None:
-    """The column names of the Avro schema would not be those of the older files."""
-    table = golden("6", "mor_compaction_requested").table
-    latest = HudiTable.open(str(table)).timeline().commits().last()
-    assert latest is not None
-    path = table / ".hoodie" / f"{latest.requested_time}.deltacommit"
-    raw = json.loads(path.read_text())
-    raw["extraMetadata"]["latest_schema"] = '{"max_column_id": 3}'
-    path.write_text(json.dumps(raw))
-    assert_refused(table, UnsupportedError, "schema-on-read")
-
-
-def set_properties(table: Path, line: str) -> None:
-    properties = table / ".hoodie" / "hoodie.properties"
-    name = line.split("=", 1)[0] + "="
-    kept = [existing for existing in properties.read_text().splitlines() if not existing.startswith(name)]
-    properties.write_text("\n".join([*kept, line]) + "\n")
-    (table / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
 
 
 def test_two_concurrent_runs(golden: Golden) -> None:

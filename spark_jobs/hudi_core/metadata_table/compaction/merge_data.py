@@ -1,0 +1,59 @@
+"""How two whole records of one key merge when they are written anew (HoodieMetadataPayload.preCombine, MetadataPartitionType of 0.15 and 1.x).
+
+What readers make of two records, as data of the newer one's form: lists of files are combined, ranges widened; of all others the newer stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.column_stats import ColumnStatsRules
+from hudi_core.metadata_table.files import merge as merge_files
+from hudi_core.metadata_table.record import RecordKind, files_datum, files_record
+from hudi_core.metadata_table.stat_values import Bound
+
+_FILES: Final = frozenset({RecordKind.PARTITIONS, RecordKind.FILES})
+_STATISTICS: Final = frozenset({RecordKind.COLUMN_STATS, RecordKind.PARTITION_STATS})
+_BODY: Final = "ColumnStatsMetadata"
+_SUMS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+_RULES: Final = ColumnStatsRules()
+
+Data = Mapping[str, Any]
+
+
+def merge_data(key: str, older: Data, newer: Data, *, path: str) -> Data:
+    """The datum that stands for both; `path` is the file of `newer`. Raises CorruptFileError when they are of different kinds."""
+    kind = newer.get("type")
+    if older.get("type") != kind:
+        raise CorruptFileError(f"metadata records {key!r} of the types {older.get('type')!r} and {kind!r} do not merge", path=path)
+    if kind in _FILES:
+        return files_datum(merge_files(files_record(key, older, path=path), files_record(key, newer, path=path), path=path))
+    return _merged_statistics(key, older, newer, path) if kind in _STATISTICS else newer
+
+
+def _merged_statistics(key: str, older: Data, newer: Data, path: str) -> Data:
+    first, second = _RULES.decode(key, dict(older), path=path), _RULES.decode(key, dict(newer), path=path)
+    merged = _RULES.merge(first, second, path=path)
+    if merged is second:
+        return newer
+    before, after = older[_BODY], newer[_BODY]
+    same_form = before.get("valueType") == after.get("valueType")
+    least = _bound(merged.least, (first.least, before.get("minValue")), (second.least, after.get("minValue")), same_form=same_form)
+    greatest = _bound(merged.greatest, (first.greatest, before.get("maxValue")), (second.greatest, after.get("maxValue")), same_form=same_form)
+    sums = {name: (before.get(name) or 0) + (after.get(name) or 0) for name in _SUMS}
+    return {**newer, _BODY: {**after, **sums, "minValue": least, "maxValue": greatest}}
+
+
+def _bound(merged: Bound | None, older: tuple[Bound | None, Any], newer: tuple[Bound | None, Any], *, same_form: bool) -> Any:
+    """The stored form of a merged bound: that of the record it comes from. None, nothing is known, where the newer one cannot hold it."""
+    if merged is None:
+        return None
+    if merged is newer[0]:
+        return newer[1]
+    bound, wrapped = older
+    if same_form and (newer[1] is None or wrapped[0] == newer[1][0]):
+        return wrapped
+    widened = newer[0] is not None and bound is not None and isinstance(bound.value, int | float) and isinstance(newer[0].value, int | float)
+    return (newer[1][0], {"value": type(newer[0].value)(bound.value)}) if widened and bound is not None and newer[0] is not None else None

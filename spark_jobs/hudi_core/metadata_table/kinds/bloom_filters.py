@@ -1,0 +1,58 @@
+"""The kind `bloom_filters`: the filter over record keys that each base file's footer holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from hudi_core.metadata_table.keys import bloom_filter_key
+from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
+from hudi_core.metadata_table.kinds.kind import (
+    CommitFacts,
+    DataFileRef,
+    FileFacts,
+    FilterText,
+    Needs,
+    Record,
+    numbered_file_ids,
+    positive_setting,
+)
+from hudi_core.metadata_table.record import RecordKind
+
+GROUPS: Final = "hoodie.metadata.index.bloom.filter.file.group.count"
+_DEFAULT_GROUPS: Final = 4
+
+
+class BloomFiltersKind:
+    """See Kind. A base file whose footer has no filter gets no record: it may hold any key."""
+
+    needs = Needs(bloom=True, older_slices=True)
+
+    def __init__(self, partition: str, table: IndexedTable) -> None:
+        self.partition = partition
+
+    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+        """The filters of the base files written."""
+        return _records(facts.instant, facts.written)
+
+    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+        """Those of all base files."""
+        return _records(instant, files)
+
+    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
+        """As GROUPS says, or four."""
+        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
+
+    def file_ids(self, count: int) -> list[str]:
+        """See Kind."""
+        return numbered_file_ids("bloom-filters-", count)
+
+
+def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
+    """The record of a base file's filter (HoodieMetadataPayload.createBloomFilterMetadataRecord)."""
+    body = {"type": found.type_code, "timestamp": instant, "bloomFilter": found.text.encode("ascii"), "isDeleted": False}
+    return bloom_filter_key(file.partition, file.name), {"type": int(RecordKind.BLOOM_FILTER), "BloomFilterMetadata": body}
+
+
+def _records(instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    return (filter_record(instant, facts.file, facts.bloom) for facts in files if facts.bloom is not None and facts.file.is_base)

@@ -1,0 +1,46 @@
+"""The kind `column_stats`: the range of each indexed column in each base and log file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
+from hudi_core.metadata_table.kinds.kind import CommitFacts, FileFacts, Needs, Record, numbered_file_ids, positive_setting
+from hudi_core.metadata_table.kinds.stat_records import file_record
+
+GROUPS: Final = "hoodie.metadata.index.column.stats.file.group.count"
+_DEFAULT_GROUPS: Final = 2
+
+
+class ColumnStatsKind:
+    """See Kind. Rows of files that a commit replaces stay until a clean deletes them: nobody asks for files that no slice has."""
+
+    needs = Needs(ranges=True, older_slices=True)
+
+    def __init__(self, partition: str, table: IndexedTable) -> None:
+        self.partition = partition
+
+    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+        """The ranges of every file written, whatever the operation."""
+        return _records(facts.written)
+
+    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+        """Those of every file."""
+        return _records(files)
+
+    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
+        """As GROUPS says, or two."""
+        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
+
+    def file_ids(self, count: int) -> list[str]:
+        """See Kind."""
+        return numbered_file_ids("col-stats-", count)
+
+
+def _records(files: Iterable[FileFacts]) -> Iterator[Record]:
+    for facts in files:
+        for found in facts.ranges:
+            record = None if facts.partial and not found.value_count else file_record(facts.file, found)
+            if record is not None:
+                yield record

@@ -1,0 +1,158 @@
+"""The kind `expr_index_<name>`: ranges of an expression over a column per file and partition, or filters over its values per base file.
+
+Rules of SparkMetadataWriterUtils.getExprIndexRecords and HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.kinds.bloom_filters import filter_record
+from hudi_core.metadata_table.kinds.expression_values import check_expression
+from hudi_core.metadata_table.kinds.expressions import SESSION_ZONE
+from hudi_core.metadata_table.kinds.indexed_table import IndexedTable, column_type
+from hudi_core.metadata_table.kinds.kind import (
+    ColumnRange,
+    CommitFacts,
+    Expression,
+    FileFacts,
+    FilterText,
+    Needs,
+    Record,
+    numbered_file_ids,
+    positive_setting,
+)
+from hudi_core.metadata_table.kinds.stat_records import file_record, partition_record
+from hudi_core.metadata_table.kinds.value_types import merged
+
+GROUPS: Final = "hoodie.metadata.index.expression.file.group.count"
+_DEFAULT_GROUPS: Final = 2
+_TYPES: Final = ("column_stats", "bloom_filters")
+_ENTRIES: Final = "hoodie.index.bloom.num_entries"
+_RATE: Final = "hoodie.index.bloom.fpp"
+_MOST: Final = "hoodie.bloom.index.filter.dynamic.max.entries"
+_FILTER_TYPE: Final = "hoodie.bloom.index.filter.type"
+_OF_OPTION: Final = {"numentries": _ENTRIES, "fpp": _RATE, "maxentries": _MOST, "filtertype": _FILTER_TYPE}
+"""HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
+
+
+class ExpressionIndexKind:
+    """See Kind. One source column; of filters, tables without log files."""
+
+    def __init__(self, partition: str, table: IndexedTable) -> None:
+        """Raises UnsupportedError for an index without a definition, and for one whose values are not computed exactly here."""
+        self.partition = partition
+        self._expression = expression_of(partition, table)
+        self.needs = Needs(expression=self._expression, standing=self._expression.kind == "column_stats")
+
+    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+        """What every file written says of the expression; of ranges, also those of the partitions, made anew."""
+        yield from self._records(facts.instant, facts.written)
+        by_partition: dict[str, list[FileFacts]] = defaultdict(list)
+        for item in facts.written:
+            by_partition[item.file.partition].append(item)
+        for name in sorted(by_partition):
+            yield from self._whole(name, [*by_partition[name], *facts.standing.get(name, ())])
+
+    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+        """That of every file in the latest slices. Memory: the facts of one partition where `files` come partition by partition."""
+        held: list[FileFacts] = []
+        for facts in files:
+            if held and facts.file.partition != held[0].file.partition:
+                yield from self._whole(held[0].file.partition, held)
+                held = []
+            held.append(facts)
+            yield from self._records(instant, [facts])
+        if held:
+            yield from self._whole(held[0].file.partition, held)
+
+    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
+        """As GROUPS says, or two."""
+        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
+
+    def file_ids(self, count: int) -> list[str]:
+        """See Kind: underscores of the folder's name become hyphens."""
+        return numbered_file_ids(self.partition.replace("_", "-") + "-", count)
+
+    def _records(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+        for facts in files:
+            found = facts.expressions.get(self.partition)
+            if isinstance(found, ColumnRange):
+                record = file_record(facts.file, found) if _has_rows(found) else None
+                if record is not None:
+                    yield record
+            elif isinstance(found, FilterText) and facts.file.is_base:
+                yield filter_record(instant, facts.file, found)
+
+    def _whole(self, name: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+        if self._expression.kind != "column_stats":
+            return
+        ranges = [facts.expressions.get(self.partition) for facts in files]
+        known = [item for item in ranges if isinstance(item, ColumnRange)]
+        # Files without rows have no record of their own, so Hudi does not count their bytes either.
+        whole = merged(item for item in known if _has_rows(item))
+        if whole is None and len(known) == len(ranges):
+            return
+        record = partition_record(name, whole, of_expression=True) if whole is not None and len(known) == len(ranges) else None
+        if record is None:
+            raise UnsupportedError(
+                f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told", remedy="drop that index"
+            )
+        yield record
+
+
+def _has_rows(found: ColumnRange) -> bool:
+    """Values are counted without the nulls here."""
+    return found.value_count + found.null_count > 0
+
+
+def expression_of(partition: str, table: IndexedTable) -> Expression:
+    """The expression of an index; raises UnsupportedError where this release cannot keep it true on this table."""
+    definition = table.definitions.get(partition)
+    kind = "" if definition is None else definition.type.lower()
+    if definition is None or kind not in _TYPES or len(definition.source_fields) != 1:
+        raise _refused(partition, "its definition is not there, or not that of an expression over one column")
+    if kind == "bloom_filters" and table.config.is_merge_on_read:
+        raise _refused(partition, "Hudi itself has no filters for log files, and its writers fail on such an index")
+    column = definition.source_fields[0]
+    found = column_type(table.arrow_schema(), column)
+    if found is None:
+        raise _refused(partition, f"the data files have no column {column!r}")
+    expression = Expression(
+        partition,
+        column,
+        definition.function,
+        definition.options,
+        kind,
+        table.version_of(partition),
+        table.settings.get(SESSION_ZONE),
+        _bloom_settings(definition, table.settings),
+    )
+    check_expression(expression, found)
+    return expression
+
+
+def _bloom_settings(definition: IndexDefinition, settings: Mapping[str, str]) -> tuple[int, float, int]:
+    """The writer's options, unless those of the index say otherwise."""
+    found = {**settings, **{key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options}}
+    if found.get(_FILTER_TYPE, "DYNAMIC_V0") != "DYNAMIC_V0":
+        raise _refused(definition.name, f"filters of the type {found[_FILTER_TYPE]} are not built")
+    try:
+        rate = float(found.get(_RATE, "1e-9"))
+    except ValueError as error:
+        raise _refused(definition.name, f"{_RATE} is {found[_RATE]!r}") from error
+    if not 0 < rate < 1:
+        raise _refused(definition.name, f"{_RATE} is {rate}")
+    return positive_setting(found, _ENTRIES, 60000), rate, positive_setting(found, _MOST, 100000)
+
+
+def _refused(partition: str, reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the expression index `{partition}` cannot be kept true: {reason}",
+        path=f".hoodie/metadata/{partition}",
+        remedy="drop that index with Hudi's own tools",
+    )

@@ -1,0 +1,267 @@
+"""What every kind of metadata says of a commit, and the facts that it says it from: the protocol of the write side of the metadata table."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, Protocol
+
+from hudi_core.errors import ConfigError
+from hudi_core.metadata_table.record import Datum
+from hudi_core.metadata_table.stat_values import Bound, ValueType
+from hudi_core.model.stats import WriteStat
+
+Record = tuple[str, Datum | None]
+"""A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileRef:
+    """A data file: partition path (`""`: no partitions), plain name, size in bytes, and whether it is a base file (else a log file)."""
+
+    partition: str
+    name: str
+    size: int
+    is_base: bool
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {"partition": self.partition, "name": self.name, "size": self.size, "is_base": self.is_base}
+
+    @classmethod
+    def from_json(cls, document: Json) -> DataFileRef:
+        """Back from to_json."""
+        return cls(str(document["partition"]), str(document["name"]), int(document["size"]), bool(document["is_base"]))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """What one file (or partition) holds of one column (HoodieColumnRangeMetadata).
+
+    Bounds are None where all values are null or nothing is known. Counts are rows, sizes bytes of the column's chunks (0: of a log file).
+    `type` is how the bounds are stored.
+    """
+
+    column: str
+    least: Bound | None
+    greatest: Bound | None
+    null_count: int
+    value_count: int
+    total_size: int
+    total_uncompressed_size: int
+    type: ValueType
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {
+            "column": self.column,
+            "least": _bound_to_json(self.least),
+            "greatest": _bound_to_json(self.greatest),
+            "counts": [self.null_count, self.value_count, self.total_size, self.total_uncompressed_size],
+            "type": [self.type.ordinal, self.type.info],
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> ColumnRange:
+        """Back from to_json."""
+        ordinal, info = document["type"]
+        least, greatest = _bound_from_json(document["least"]), _bound_from_json(document["greatest"])
+        nulls, values, size, uncompressed = map(int, document["counts"])
+        return cls(str(document["column"]), least, greatest, nulls, values, size, uncompressed, ValueType(int(ordinal), info))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterText:
+    """A bloom filter as a footer holds it: its type code (`DYNAMIC_V0`, `SIMPLE`) and its base64 text."""
+
+    type_code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What was learnt from one data file. `rows` counts the rows of a base file, the records of a log file's data blocks.
+
+    `ranges` are those of the indexed columns, also of columns that the file lacks; `bloom` is the filter over record keys; `expressions`
+    holds what the file says to each expression index, by metadata partition: nothing where the index has nothing for such a file. `partial`:
+    a log file of rows that lack columns, whose ranges without values are of columns that it says nothing of.
+    """
+
+    file: DataFileRef
+    ranges: tuple[ColumnRange, ...] = ()
+    bloom: FilterText | None = None
+    rows: int = 0
+    expressions: Mapping[str, ColumnRange | FilterText] = field(default_factory=dict)
+    partial: bool = False
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {
+            "file": self.file.to_json(),
+            "ranges": [item.to_json() for item in self.ranges],
+            "bloom": None if self.bloom is None else [self.bloom.type_code, self.bloom.text],
+            "rows": self.rows,
+            "expressions": {
+                name: {"range": item.to_json()} if isinstance(item, ColumnRange) else {"bloom": [item.type_code, item.text]}
+                for name, item in self.expressions.items()
+            },
+            "partial": self.partial,
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> FileFacts:
+        """Back from to_json."""
+        return cls(
+            DataFileRef.from_json(document["file"]),
+            tuple(map(ColumnRange.from_json, document["ranges"])),
+            None if document["bloom"] is None else FilterText(*map(str, document["bloom"])),
+            int(document["rows"]),
+            {
+                str(name): ColumnRange.from_json(item["range"]) if "range" in item else FilterText(*map(str, item["bloom"]))
+                for name, item in document["expressions"].items()
+            },
+            bool(document["partial"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression index as whoever reads rows needs it.
+
+    `kind` is what it holds of each file, `column_stats` or `bloom_filters`; `zone` is Spark's session zone, None where it is not known;
+    `bloom` are entries, error rate and most entries of its filters; `version` is that of its value encoding.
+    """
+
+    partition: str
+    column: str
+    function: str
+    options: Mapping[str, str]
+    kind: str
+    version: int
+    zone: str | None = None
+    bloom: tuple[int, float, int] = (60000, 1e-9, 100000)
+
+    @property
+    def base_files_only(self) -> bool:
+        """Whether log files have no part in it: filters are of base files."""
+        return self.kind != "column_stats"
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {
+            "partition": self.partition,
+            "column": self.column,
+            "function": self.function,
+            "options": dict(self.options),
+            "kind": self.kind,
+            "version": self.version,
+            "zone": self.zone,
+            "bloom": list(self.bloom),
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> Expression:
+        """Back from to_json."""
+        return cls(**{**document, "bloom": tuple(document["bloom"])})
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """What a completed write, compaction, clustering or overwrite did: everything that the kinds need to know of it.
+
+    `operation` is the commit's `operationType` (enum name). `stats` are its write stats by partition path, `written` the facts of the base
+    and log files in them (change-data files have none), `replaced` the ids of the file groups it replaced, by partition path. `standing`
+    are, of each partition that it wrote to or replaced groups of, the facts of the other files in the slices as they stand after it: those
+    of replaced groups and of older slices are not among them. Kinds whose `needs.standing` is set ask for these, and want the ranges of them
+    or what they say of the expression: stored_ranges tells them as the index holds them.
+    """
+
+    instant: str
+    operation: str | None
+    stats: Mapping[str, tuple[WriteStat, ...]]
+    written: tuple[FileFacts, ...]
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    standing: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a kind must know of each data file that a commit wrote."""
+
+    ranges: bool = False
+    bloom: bool = False
+    expression: Expression | None = None
+    standing: bool = False
+    """The same of all other files in the slices of the partitions that the commit wrote to (CommitFacts.standing)."""
+    older_slices: bool = False
+    """It begins with the files of all slices, of replaced file groups too (else with those of the latest slices), for queries of the past."""
+
+
+class Kind(Protocol):
+    """One partition of the metadata table on the write side. What a clean, a rollback and a restore tell it: clean_records, rollback, restore."""
+
+    partition: str
+    """The folder's name in the metadata table: `files`, `column_stats`, `expr_index_<name>` …"""
+    needs: Needs
+
+    def of_commit(self, facts: CommitFacts) -> Iterable[Record]:
+        """The records of a commit; no two share a key."""
+        ...
+
+    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterable[Record]:
+        """The records with which the partition begins; `files` are those that `needs` says, `instant` is that of the initialisation."""
+        ...
+
+    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
+        """How many file groups a new partition gets: as `settings` (Hudi's option names) say, or for about `records` records.
+
+        Raises ConfigError for a setting that is no positive number.
+        """
+        ...
+
+    def file_ids(self, count: int) -> list[str]:
+        """The ids of `count` file groups, in order."""
+        ...
+
+
+def numbered_file_ids(prefix: str, count: int) -> list[str]:
+    """`<prefix>0000-0` and so on (HoodieTableMetadataUtil.getFileIDForFileGroup)."""
+    return [f"{prefix}{number:04d}-0" for number in range(count)]
+
+
+def positive_setting(settings: Mapping[str, str], key: str, default: int) -> int:
+    """A setting that counts something. Raises ConfigError when it is no positive number."""
+    text = settings.get(key, "").strip()
+    if not text:
+        return default
+    if not text.isdecimal() or not text.isascii() or not 0 < int(text) < 1 << 31:
+        raise ConfigError(f"{key} is {text!r}, which is no positive number", remedy="correct the option")
+    return int(text)
+
+
+_TO_JSON: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "bytes": lambda value: base64.b64encode(value).decode("ascii"),
+    "decimal": str,
+    "float": float.hex,
+    "double": float.hex,
+}
+_FROM_JSON: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "bytes": base64.b64decode,
+    "decimal": Decimal,
+    "float": float.fromhex,
+    "double": float.fromhex,
+}
+
+
+def _bound_to_json(bound: Bound | None) -> list[Any] | None:
+    return None if bound is None else [bound.kind, _TO_JSON[bound.kind](bound.value) if bound.kind in _TO_JSON else bound.value]
+
+
+def _bound_from_json(document: Any) -> Bound | None:
+    if document is None:
+        return None
+    kind, value = document
+    return Bound(str(kind), _FROM_JSON[kind](value) if kind in _FROM_JSON else value)

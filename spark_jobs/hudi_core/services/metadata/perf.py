@@ -1,0 +1,176 @@
+"""`metadata perf`: how long the metadata table takes to answer, beside the storage answering the same. Nothing is written.
+
+Every question is put to a metadata table that was just opened (`cold_ms`: its timeline, log blocks and HFile index are read for it) and then
+REPEATS times to the same one (`open_ms`: the median). `without_ms` is the median of what it spares: listing the storage, or reading the
+footers of the files. The caches of the operating system stay as they are. Times are of this process, in milliseconds.
+
+Memory: the file names of the table, SAMPLE rows of one slice, and what the metadata table keeps open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from statistics import median
+from typing import Any, Final
+
+from hudi_core.errors import MetadataUnavailableError
+from hudi_core.filegroup.base_file import open_base_file
+from hudi_core.filegroup.reader import SliceReader
+from hudi_core.index.footers import BLOOM, BLOOM_TYPE
+from hudi_core.metadata_table.reader import BLOOM_FILTERS, COLUMN_STATS, MetadataTable
+from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.partition import join
+from hudi_core.query.slices_plan import reader_spec, table_schema
+from hudi_core.services.context import TableContext
+from hudi_core.services.metadata.keys_of_rows import KeysOfRows
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.query import Timeline
+from hudi_core.view.listing import StorageListing
+
+REPEATS: Final = 5
+SAMPLE: Final = 1000
+"""Partitions, base files of a partition, and record keys that are asked for at most."""
+_SINGLES: Final = 20
+"""Keys that are looked up one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One question. `items` is how many things were asked for or answered, `asked` how many questions one time is the sum of.
+
+    `without_ms` is None where the storage cannot answer without reading rows.
+    """
+
+    what: str
+    items: int
+    asked: int
+    cold_ms: float
+    open_ms: float
+    without_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """All questions; `kinds` are those that the metadata table lists."""
+
+    kinds: tuple[str, ...]
+    partitions: int
+    files: int
+    timings: tuple[Timing, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl metadata perf --json`."""
+        timings = [asdict(item) for item in self.timings]
+        return {"kinds": list(self.kinds), "partitions": self.partitions, "files": self.files, "timings": timings}
+
+
+def measure(context: TableContext, data: Storage, clock: Callable[[], float] = time.perf_counter) -> Timings:
+    """Asks the metadata table what readers and writers ask it; `data` is the storage of the data path, `clock` gives seconds.
+
+    Raises MetadataUnavailableError for a table without a metadata table that could be read, CorruptFileError for one that is damaged.
+    """
+    if not context.has_metadata_table:
+        raise MetadataUnavailableError(
+            "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
+            path=context.config.path,
+            remedy="there is nothing to measure; readers list the storage",
+        )
+    return _Measure(context, data, clock).run()
+
+
+class _Measure:
+    def __init__(self, context: TableContext, data: Storage, clock: Callable[[], float]) -> None:
+        self._context = context
+        self._data = data
+        self._clock = clock
+        self._timeline: Timeline = context.active.load()
+        reading = context.reading()
+        self._schema = table_schema(reading, self._timeline)
+        self._zone = reading.zone
+        found = self._new()
+        self._names = found.list_partitions()
+        self._files = {name: found.list_files(name) for name in self._names}
+        self._kinds = found.kinds
+
+    def run(self) -> Timings:
+        return Timings(tuple(sorted(self._kinds)), len(self._names), sum(map(len, self._files.values())), tuple(self._timings()))
+
+    def _timings(self) -> Iterator[Timing]:
+        names, storage = self._names, self._context.storage
+        files = sum(map(len, self._files.values()))
+        yield self._time("all partitions", len(names), MetadataTable.list_partitions, lambda: StorageListing(storage).partitions())
+        yield self._time("all files", files, lambda table: [table.list_files(name) for name in names], lambda: _list_all(StorageListing(storage)))
+        some = names[:SAMPLE]
+        if some:
+            ask = (lambda table: [table.list_files(name) for name in some], lambda: [storage.list_files(name) for name in some])
+            yield self._time("files of a partition", sum(len(self._files[name]) for name in some), *ask, asked=len(some))
+        place = next(((name, bases) for name in names if (bases := _bases(self._files[name]))), None)
+        if place is not None:
+            yield from self._of_files(*place)
+        if RECORD_INDEX in self._kinds:
+            yield from self._of_keys(self._keys())
+
+    def _of_files(self, partition: str, bases: list[str]) -> Iterator[Timing]:
+        """Statistics of one column and filters, of the base files of a partition."""
+        paths = [join(partition, name) for name in bases if name.endswith(".parquet")]
+        asked = {partition: bases}
+        if COLUMN_STATS in self._kinds:
+            column = RECORD_KEY if self._context.config.populate_meta_fields else str(self._schema["fields"][0]["name"])
+            ask = (lambda table: table.column_stats([column], files=asked), lambda: [self._footer(path) for path in paths])
+            yield self._time("column statistics of files", len(bases), *ask)
+        if BLOOM_FILTERS in self._kinds:
+            filters = (lambda table: table.bloom_filters(partition, bases[:1]), lambda: [self._footer(path) for path in paths[:1]])
+            yield self._time("bloom filter of a file", 1, *filters)
+
+    def _of_keys(self, keys: list[str]) -> Iterator[Timing]:
+        if keys:
+            singles = keys[:_SINGLES]
+            yield self._time(
+                "record keys, one by one", len(singles), lambda table: [table.record_locations([key]) for key in singles], asked=len(singles)
+            )
+            yield self._time("record keys, at once", len(keys), lambda table: table.record_locations(keys))
+
+    def _time(
+        self, what: str, items: int, ask: Callable[[MetadataTable], object], without: Callable[[], object] | None = None, *, asked: int = 1
+    ) -> Timing:
+        table = self._new()
+        cold = self._milliseconds(lambda: ask(table))
+        opened = median(self._milliseconds(lambda: ask(table)) for _ in range(REPEATS))
+        spared = None if without is None else median(self._milliseconds(without) for _ in range(REPEATS))
+        return Timing(what, items, asked, cold, opened, spared)
+
+    def _milliseconds(self, act: Callable[[], object]) -> float:
+        begin = self._clock()
+        act()
+        return (self._clock() - begin) * 1000
+
+    def _new(self) -> MetadataTable:
+        return MetadataTable(self._context.storage, self._context.config, self._timeline, self._schema, self._zone)
+
+    def _footer(self, path: str) -> tuple[object, str | None, str | None]:
+        with open_base_file(self._data, path) as file:
+            footer = file.footer
+            return file.metadata, footer.get(BLOOM), footer.get(BLOOM_TYPE)
+
+    def _keys(self) -> list[str]:
+        """Record keys of the first slices with rows."""
+        reading = self._context.reading()
+        keys = KeysOfRows.of(self._context.config)
+        reader = SliceReader(self._data, reader_spec(reading, self._schema, self._timeline, merge_logs=True))
+        view = self._context.view(self._timeline)
+        slices = (item for name in self._names for item in view.latest_merged_slices(name))
+        found = (key for item in slices for batch in reader.read(item, keys.fields) for key in keys(batch, path=item.file_group.file_id))
+        return [key.as_py() for key in islice(found, SAMPLE)]
+
+
+def _bases(files: Mapping[str, int] | Iterable[str]) -> list[str]:
+    return [name for name in islice(sorted(files), SAMPLE) if isinstance(parse_data_file(name), BaseFileName)]
+
+
+def _list_all(listing: StorageListing) -> int:
+    return sum(len(listing.files(name)) for name in listing.partitions())

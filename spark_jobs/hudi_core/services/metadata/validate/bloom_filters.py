@@ -1,0 +1,151 @@
+"""`bloom_filters` against the footers and the record keys of base files.
+
+Exact: a listed Parquet base file has the filter of its footer, bit for bit, and no other file has one; every key of the file is in it. A file
+whose footer holds no filter may have one, which then has to hold every key, or none.
+
+Memory: a digest for each filter of one data partition, two filters of one file, and a batch of its keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.index.footers import BLOOM, BLOOM_TYPE
+from hudi_core.metadata_table.bloom_filters import BloomFilterRules
+from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
+from hudi_core.metadata_table.opened import OpenedMetadataTable
+from hudi_core.metadata_table.partition import MetadataPartition
+from hudi_core.metadata_table.reader import BLOOM_FILTERS
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.services.metadata.keys_of_rows import KeysOfRows
+from hudi_core.services.metadata.validate.arrays import buffers_of
+from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.difference import Findings
+
+
+@dataclass(frozen=True, slots=True)
+class FilterDigest:
+    """What is kept of a stored filter: its type, and its text's length and digest. `path` is where it lies."""
+
+    type_code: str
+    length: int
+    digest: bytes
+    is_deleted: bool
+    path: str
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a filter."""
+        return self.length > 0 and not self.is_deleted
+
+    def equals(self, type_code: str, text: str) -> bool:
+        """Whether the stored filter is this one."""
+        data = text.encode("utf-8")
+        return (self.type_code, self.length, self.digest) == (type_code, len(data), _digest(data))
+
+
+class DigestRules:
+    """group_reader.RecordRules of filters of which the digest is enough: a filter has some 430 kB."""
+
+    keyless = False
+
+    def __init__(self) -> None:
+        self._rules = BloomFilterRules()
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> FilterDigest:
+        """The digest of a datum's filter."""
+        stored = self._rules.decode(key, datum, path=path)
+        return FilterDigest(stored.type_code, len(stored.text), _digest(stored.text), stored.is_deleted, path)
+
+    def merge(self, older: FilterDigest, newer: FilterDigest, *, path: str) -> FilterDigest:
+        """The newer one."""
+        return newer
+
+
+class BloomFiltersCheck(KindCheck):
+    """Compares the filters of each partition."""
+
+    def __init__(self, opened: OpenedMetadataTable, keys: KeysOfRows, findings: Findings) -> None:
+        self._digests: MetadataPartition[FilterDigest] = opened.partition(BLOOM_FILTERS, DigestRules())
+        self._filters = opened.partition(BLOOM_FILTERS, BloomFilterRules())
+        self._keys = keys
+        self._findings = findings
+        self._stored: dict[str, FilterDigest] = {}
+
+    def file_columns(self) -> frozenset[str]:
+        """Those that make the record key."""
+        return frozenset(self._keys.fields)
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        """Reads what is stored of the partition."""
+        found = self._digests.with_prefixes([partition_id(files.partition)])
+        self._stored = {key: digest for key, digest in found if digest.is_there}
+        known = {bloom_filter_key(files.partition, name) for name in files.listed if isinstance(parse_data_file(name), BaseFileName)}
+        for key in sorted(self._stored.keys() - known):
+            what = f"key {key}: a filter of a file that is no listed base file of the partition"
+            self._findings.add(BLOOM_FILTERS, what, partition=files.partition)
+
+    def open_file(self, head: FileHead) -> FilterCheck | None:
+        """Compares one base file."""
+        if not head.is_base:
+            return None
+        if head.file.name.rpartition(".")[2] != "parquet":
+            self._findings.not_checked(BLOOM_FILTERS, "filters of base files that are not Parquet")
+            return None
+        key = bloom_filter_key(head.file.partition, head.file.name)
+        digest = self._stored.get(key)
+        text, type_code = head.footer.get(BLOOM), head.footer.get(BLOOM_TYPE, DYNAMIC)
+        if digest is None:
+            if text is not None:
+                self._add(head, "has a filter in its footer, and none here")
+            return None
+        found: BloomFilter | None
+        if text is not None and digest.equals(type_code, text):
+            found = BloomFilter.parse(text, type_code, path=head.file.path)
+        else:
+            if text is not None:
+                self._add(head, "the filter is not that of the file's footer")
+            stored = self._filters.get(key)
+            found = None if stored is None else stored.parse()
+        if found is None:
+            return None
+        return FilterCheck(BLOOM_FILTERS, head, found, partial(self._keys, path=head.file.path), self._findings)
+
+    def _add(self, head: FileHead, what: str) -> None:
+        self._findings.add(BLOOM_FILTERS, what, partition=head.file.partition, file=head.file.name)
+
+
+class FilterCheck:
+    """Asks a filter for the texts (string, no nulls) that `texts` makes of a file's records."""
+
+    def __init__(self, kind: str, head: FileHead, stored: BloomFilter, texts: Callable[[pa.RecordBatch], pa.Array], findings: Findings) -> None:
+        self._kind = kind
+        self._head = head
+        self._stored = stored
+        self._texts = texts
+        self._findings = findings
+        self._asked = 0
+        self._lacking = 0
+
+    def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
+        """Asks for the records' texts."""
+        texts = self._texts(batch)
+        self._asked += len(texts)
+        self._lacking += self._stored.lacking(*buffers_of(texts))
+
+    def close(self) -> None:
+        """Says how many were not in it."""
+        if self._lacking:
+            what = f"the filter lacks {self._lacking} of the file's {self._asked} keys"
+            self._findings.add(self._kind, what, partition=self._head.file.partition, file=self._head.file.name)
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.blake2b(text, digest_size=16).digest()

@@ -1,0 +1,99 @@
+"""`column_stats` against the records of the files that it is about.
+
+Exact: which files have statistics (a file that is not listed has none; a listed file with records has them of every indexed column that it
+holds), and the counts of base files. Loose: bounds, which have to contain the values; the counts of log files, which Hudi
+takes while it appends. Statistics of a partition that is no longer listed are not looked at: nobody asks for them.
+
+Version 6 does not record which columns are indexed; there a file has to have statistics of at least one.
+
+Memory: the statistics of one data partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_core.expr.tree import Column, Operand
+from hudi_core.metadata_table.reader import COLUMN_STATS, MetadataTable
+from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.true_ranges import Counts, Statistic, TrueRanges, contradictions, statistics_by
+
+_OTHERS = 3
+"""How many columns a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedColumns:
+    """The columns whose statistics are compared, by dotted name; `known`: they are those of the index's definition, not all of the table."""
+
+    operands: Mapping[str, Operand]
+    known: bool
+
+    def of(self, head: FileHead, carried: frozenset[str] | None = None) -> list[str]:
+        """Those that a file, or some of its records, hold."""
+        return [name for name, operand in self.operands.items() if _is_in(operand, head, carried)]
+
+
+def _is_in(operand: Operand, head: FileHead, carried: frozenset[str] | None) -> bool:
+    if not isinstance(operand, Column):
+        return False
+    return head.holds(operand.path[0]) and (carried is None or operand.path[0] in carried)
+
+
+class ColumnStatsCheck(KindCheck):
+    """Compares what is stored of each file of a partition."""
+
+    def __init__(self, metadata: MetadataTable, columns: IndexedColumns, findings: Findings) -> None:
+        self._metadata = metadata
+        self._columns = columns
+        self._findings = findings
+        self._stored: dict[str, dict[str, Statistic]] = {}
+
+    def file_columns(self) -> frozenset[str]:
+        """The top-level columns of those that are indexed."""
+        return frozenset(operand.path[0] for operand in self._columns.operands.values() if isinstance(operand, Column))
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        """Reads the statistics of the partition."""
+        tables = self._metadata.column_stats(list(self._columns.operands), partitions=[files.partition])
+        self._stored = {name: statistics_by(table, "file") for name, table in tables.items()}
+        known = {file for stored in self._stored.values() for file in stored}
+        for file in sorted(known - files.listed.keys()):
+            self._findings.add(COLUMN_STATS, "has statistics, but `files` does not list it", partition=files.partition, file=file)
+
+    def open_file(self, head: FileHead) -> _OfFile:
+        """Compares one file."""
+        return _OfFile(head, self._columns, self._stored, self._findings)
+
+
+class _OfFile:
+    def __init__(self, head: FileHead, columns: IndexedColumns, stored: Mapping[str, Mapping[str, Statistic]], findings: Findings) -> None:
+        self._head = head
+        self._columns = columns
+        self._stored = stored
+        self._findings = findings
+        self._true = TrueRanges(columns.operands)
+        self._records = 0
+
+    def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
+        self._records += batch.num_rows
+        self._true.add(batch, self._columns.of(self._head, columns))
+
+    def close(self) -> None:
+        file, missing = self._head.file, []
+        names = self._columns.of(self._head)
+        for name in names:
+            stored = self._stored[name].get(file.name)
+            if stored is None:
+                missing.append(name)
+                continue
+            for what in contradictions(stored, self._true.of(name), Counts.EXACT if self._head.is_base else Counts.LOOSE):
+                self._findings.add(COLUMN_STATS, f"column {name}: {what}", partition=file.partition, file=file.name)
+        if missing and self._records and (self._columns.known or len(missing) == len(names)):
+            more = "" if len(missing) <= _OTHERS else f" and {len(missing) - _OTHERS} more"
+            what = f"has no statistics of {', '.join(missing[:_OTHERS])}{more}"
+            self._findings.add(COLUMN_STATS, what, partition=file.partition, file=file.name)

@@ -1,0 +1,102 @@
+"""What a validation found: differences between the metadata table and the table, and what it could not compare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+KEPT: Final = 1000
+"""How many differences of each kind of metadata are kept; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`kind` is the metadata partition (`files`, `record_index`, `secondary_index_<name>` …), `partition` the data partition's path.
+
+    `file` is a plain file name, or in indexes of rows the file group's id; None where the difference is of no single file. `what` says what
+    the metadata table holds and what is true.
+    """
+
+    kind: str
+    partition: str | None
+    file: str | None
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked:
+    """Something of a kind that was not compared, and why."""
+
+    kind: str
+    why: str
+
+
+class Findings:
+    """Collects differences; memory is bounded by KEPT per kind."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, list[Difference]] = {}
+        self._counts: Counter[str] = Counter()
+        self._not_checked: dict[NotChecked, None] = {}
+
+    def add(self, kind: str, what: str, *, partition: str | None = None, file: str | None = None) -> None:
+        """One difference."""
+        self.add_all(kind, 1, (Difference(kind, partition, file, what),))
+
+    def add_all(self, kind: str, count: int, differences: Iterable[Difference]) -> None:
+        """`count` differences of a kind, of which `differences` is read as far as they are kept."""
+        if count:
+            self._counts[kind] += count
+            kept = self._kept.setdefault(kind, [])
+            for difference in differences:
+                if len(kept) >= KEPT:
+                    break
+                kept.append(difference)
+
+    def not_checked(self, kind: str, why: str) -> None:
+        """Says that something was not compared, once for each reason."""
+        self._not_checked.setdefault(NotChecked(kind, why))
+
+    @property
+    def count(self) -> int:
+        """All differences, kept or not."""
+        return sum(self._counts.values())
+
+    def report(self, kinds: Iterable[str], partitions: int, files: int, rows: int) -> ValidationReport:
+        """Everything that was found; the arguments say what was looked at."""
+        differences = tuple(item for kind in sorted(self._kept) for item in self._kept[kind])
+        return ValidationReport(
+            differences, dict(sorted(self._counts.items())), tuple(self._not_checked), tuple(sorted(kinds)), partitions, files, rows
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """`differences` are up to KEPT of each kind, `counts` all of them by kind. `kinds` were looked at, over `partitions`, `files` and `rows`."""
+
+    differences: tuple[Difference, ...]
+    counts: dict[str, int]
+    not_checked: tuple[NotChecked, ...]
+    kinds: tuple[str, ...]
+    partitions: int
+    files: int
+    rows: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.counts
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl metadata validate --json`."""
+        return {
+            "differences": [asdict(item) for item in self.differences],
+            "counts": dict(self.counts),
+            "not_checked": [asdict(item) for item in self.not_checked],
+            "kinds": list(self.kinds),
+            "partitions": self.partitions,
+            "files": self.files,
+            "rows": self.rows,
+        }

@@ -1,0 +1,166 @@
+"""`expr_index_*` against the expression's values in the files that they are about.
+
+Of type column_stats. Exact: a listed base file with rows has statistics and its counts, and no file has any that is not listed. Loose: bounds;
+that a log file has statistics; counts of log files. Bounds of whole partitions have to contain the values of the rows as they are now.
+
+Of type bloom_filters. Exact: a listed base file has a filter, with every value in it, and no other file has one.
+
+Not compared are expressions that predicates cannot name, and, unless the zone is given (airflow_hudi.read.zone), values that depend on the zone
+of the writer's session.
+
+Memory: what is stored of one data partition; of filters, their digests and one filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.tree import Operand, operand_columns
+from hudi_core.metadata_table.bloom_filters import BloomFilterRules
+from hudi_core.metadata_table.column_stats import ColumnStats, ColumnStatsRules, statistics_table
+from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, partition_id
+from hudi_core.metadata_table.opened import OpenedMetadataTable
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.services.metadata.validate.bloom_filters import DigestRules, FilterCheck, FilterDigest
+from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.true_ranges import Counts, Statistic, TrueRanges, contradictions, statistics_by
+from hudi_core.view.file_group import FileSlice
+
+_VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedExpression:
+    """One index: its name, the column that its keys hash, and the operand that it is over, in the zone of its wall time.
+
+    `has_values` is off where the values are not known, as they depend on a zone that nobody gave.
+    """
+
+    name: str
+    column: str
+    operand: Operand
+    zone: str
+    has_values: bool
+
+    def columns(self) -> frozenset[str]:
+        """The top-level columns of the operand."""
+        return frozenset(path[0] for path in operand_columns(self.operand))
+
+    def is_in(self, head: FileHead, carried: frozenset[str] | None = None) -> bool:
+        """Whether a file, or some of its records, have what it takes."""
+        return all(head.holds(name) and (carried is None or name in carried) for name in self.columns())
+
+
+class ExpressionStatsCheck(KindCheck):
+    """Compares an index of type column_stats."""
+
+    def __init__(self, opened: OpenedMetadataTable, index: IndexedExpression, findings: Findings) -> None:
+        self._index = index
+        self._findings = findings
+        self._partition = opened.partition(index.name, ColumnStatsRules())
+        self._stored: Mapping[str, Statistic] = {}
+        self._of_rows = self._new()
+
+    def file_columns(self) -> frozenset[str]:
+        """Those of the expression."""
+        return self._index.columns()
+
+    def row_columns(self) -> frozenset[str]:
+        """Those of the expression."""
+        return self._index.columns()
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        """Reads the statistics of the partition's files."""
+        self._of_rows = self._new()
+        self._stored = self._read(files.partition, column_id(self._index.column) + partition_id(files.partition))
+        for file in sorted(self._stored.keys() - files.listed.keys()):
+            self._findings.add(self._index.name, "has statistics, but `files` does not list it", partition=files.partition, file=file)
+
+    def open_file(self, head: FileHead) -> _OfFile | None:
+        """Compares one file."""
+        return _OfFile(self._index, head, self._stored.get(head.file.name), self._findings) if self._index.is_in(head) else None
+
+    def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
+        """Takes the rows' values in."""
+        self._of_rows.add(batch, [_VALUE])
+
+    def close_partition(self, files: PartitionFiles) -> None:
+        """Compares what is stored of the partition as a whole, where anything is."""
+        place = partition_id(PARTITION_STATISTICS)
+        for stored in self._read(files.partition, column_id(self._index.column) + place + partition_id(files.partition)).values():
+            for what in contradictions(stored, self._of_rows.of(_VALUE), Counts.LOOSE, bounds=self._index.has_values):
+                self._findings.add(self._index.name, f"of the whole partition: {what}", partition=files.partition)
+
+    def _read(self, partition: str, prefix: str) -> dict[str, Statistic]:
+        rows: list[tuple[str, ColumnStats]] = [(partition, item) for _, item in self._partition.with_prefixes([prefix]) if not item.is_deleted]
+        return statistics_by(statistics_table(rows, None), "file")
+
+    def _new(self) -> TrueRanges:
+        return TrueRanges({_VALUE: self._index.operand}, self._index.zone)
+
+
+class _OfFile:
+    def __init__(self, index: IndexedExpression, head: FileHead, stored: Statistic | None, findings: Findings) -> None:
+        self._index = index
+        self._head = head
+        self._stored = stored
+        self._findings = findings
+        self._true = TrueRanges({_VALUE: index.operand}, index.zone)
+
+    def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
+        if self._index.is_in(self._head, columns):
+            self._true.add(batch, [_VALUE])
+
+    def close(self) -> None:
+        file, is_base = self._head.file, self._head.is_base
+        if self._stored is None:
+            if is_base and self._true.of(_VALUE).rows:
+                self._findings.add(self._index.name, "has no statistics", partition=file.partition, file=file.name)
+            return
+        for what in contradictions(self._stored, self._true.of(_VALUE), Counts.EXACT if is_base else Counts.LOOSE, bounds=self._index.has_values):
+            self._findings.add(self._index.name, what, partition=file.partition, file=file.name)
+
+
+class ExpressionFiltersCheck(KindCheck):
+    """Compares an index of type bloom_filters."""
+
+    def __init__(self, opened: OpenedMetadataTable, index: IndexedExpression, findings: Findings) -> None:
+        self._index = index
+        self._findings = findings
+        self._digests = opened.partition(index.name, DigestRules())
+        self._filters = opened.partition(index.name, BloomFilterRules())
+        self._stored: dict[str, FilterDigest] = {}
+
+    def file_columns(self) -> frozenset[str]:
+        """Those of the expression."""
+        return self._index.columns()
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        """Reads what is stored of the partition."""
+        found = self._digests.with_prefixes([partition_id(files.partition)])
+        self._stored = {key: digest for key, digest in found if digest.is_there}
+        known = {bloom_filter_key(files.partition, name) for name in files.listed if isinstance(parse_data_file(name), BaseFileName)}
+        for key in sorted(self._stored.keys() - known):
+            what = f"key {key}: a filter of a file that is no listed base file of the partition"
+            self._findings.add(self._index.name, what, partition=files.partition)
+
+    def open_file(self, head: FileHead) -> FilterCheck | None:
+        """Compares one base file."""
+        if not head.is_base or not self._index.is_in(head):
+            return None
+        stored = self._filters.get(bloom_filter_key(head.file.partition, head.file.name))
+        if stored is None or stored.is_deleted or not stored.text:
+            self._findings.add(self._index.name, "has no filter", partition=head.file.partition, file=head.file.name)
+            return None
+        if not self._index.has_values:
+            return None
+        return FilterCheck(self._index.name, head, stored.parse(), self._texts, self._findings)
+
+    def _texts(self, batch: pa.RecordBatch) -> pa.Array:
+        return pc.drop_null(evaluate(self._index.operand, batch, self._index.zone).cast(pa.string()))

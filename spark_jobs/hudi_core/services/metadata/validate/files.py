@@ -1,0 +1,108 @@
+"""`files` against the storage. Exact: the partitions, the names of their files, and the sizes.
+
+Of one kind of file the listed size may differ: a log file of version 6 may be longer than listed, by what a write that is pending or was rolled
+back appended, and a log file that was rolled back by its markers is listed with 1 byte (MarkerBasedRollbackStrategy). Then it has to be no
+longer than the file, and hold what completed commits wrote.
+
+Memory: one data partition; the names of missing and unlisted files up to difference.KEPT, to tell a file that is listed elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.services.doctor.listings import is_wrong_size
+from hudi_core.services.metadata.validate.check import PartitionFiles
+from hudi_core.services.metadata.validate.difference import KEPT, Findings
+from hudi_core.storage.base import FileInfo
+
+KIND: Final = "files"
+
+
+class FilesCheck:
+    """Compares partition by partition.
+
+    `wrote` says of an instant and a path whether a completed commit of that instant wrote the file. `written`, of version 6, are the bytes of
+    log files by path that completed commits of the timeline wrote; None where a log file's name carries the instant that wrote it.
+    `judges_missing` is off while something deletes files that it tells the metadata table of afterwards.
+    """
+
+    def __init__(
+        self,
+        metadata: MetadataTable,
+        findings: Findings,
+        *,
+        wrote: Callable[[str, str], bool],
+        written: Mapping[str, int] | None,
+        judges_missing: bool,
+    ) -> None:
+        self._metadata = metadata
+        self._findings = findings
+        self._wrote = wrote
+        self._written = written
+        self._judges_missing = judges_missing
+        self._unseen = set(metadata.list_partitions())
+        self._missing: dict[str, str] = {}
+        self._unlisted: dict[str, str] = {}
+
+    def open_partition(self, partition: str, files: Sequence[FileInfo]) -> PartitionFiles:
+        """Compares a partition that is in the storage, and returns what counts of it."""
+        listed = self._metadata.list_files(partition)
+        data = {info.name: info for info in files if parse_data_file(info.name) is not None}
+        unlisted = sorted(name for name in data.keys() - listed.keys() if self._counts(data[name]))
+        there = {name: data[name] for name in [*(name for name in data if name in listed), *unlisted]}
+        if partition in self._unseen:
+            self._unseen.discard(partition)
+        elif there:
+            self._findings.add(KIND, "the partition is not in the list of partitions, and has files of completed commits", partition=partition)
+        for name in unlisted:
+            self._remember(self._unlisted, name, partition)
+            self._findings.add(KIND, f"not listed: {data[name].size} bytes of a completed commit", partition=partition, file=name)
+        self._add_missing(partition, sorted(listed.keys() - data.keys()))
+        for name in sorted(data.keys() & listed.keys()):
+            if listed[name] != data[name].size and is_wrong_size(listed[name], data[name], self._written):
+                what = f"listed with {listed[name]} bytes, but it has {data[name].size}"
+                self._findings.add(KIND, what, partition=partition, file=name)
+        return PartitionFiles(partition, listed, there)
+
+    def not_walked(self) -> list[str]:
+        """The listed partitions that no `open_partition` has named yet, sorted."""
+        return sorted(self._unseen)
+
+    def absent_partition(self, partition: str) -> None:
+        """A listed partition of which the storage has nothing."""
+        self._unseen.discard(partition)
+        if self._judges_missing:
+            self._findings.add(KIND, "the partition is in the list of partitions, but it is not there", partition=partition)
+        self._add_missing(partition, sorted(self._metadata.list_files(partition)))
+
+    def finish(self) -> None:
+        """Says of files that are listed in one partition and lie in another that it is so."""
+        for name in sorted(self._missing.keys() & self._unlisted.keys()):
+            what = f"listed in partition {self._missing[name]!r}, but it is in {self._unlisted[name]!r}"
+            self._findings.add(KIND, what, partition=self._missing[name], file=name)
+
+    def _add_missing(self, partition: str, names: Sequence[str]) -> None:
+        if not self._judges_missing:
+            return
+        for name in names:
+            self._remember(self._missing, name, partition)
+            self._findings.add(KIND, "listed, but it is not there", partition=partition, file=name)
+
+    def _counts(self, info: FileInfo) -> bool:
+        """Whether a file that is not listed should be: a completed commit wrote it. What attempts at its tasks left does not count.
+
+        Of a log file of version 6 only the commits of the active timeline tell, as its name carries the instant of its slice.
+        """
+        parsed = parse_data_file(info.name)
+        if isinstance(parsed, LogFileName) and self._written is not None:
+            return info.path in self._written
+        return isinstance(parsed, (BaseFileName, LogFileName)) and self._wrote(parsed.instant, info.path)
+
+    @staticmethod
+    def _remember(found: dict[str, str], name: str, partition: str) -> None:
+        if len(found) < KEPT:
+            found.setdefault(name, partition)

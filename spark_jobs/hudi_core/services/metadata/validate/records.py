@@ -1,0 +1,125 @@
+"""The records of a partition's base and log files, file by file, as they are stored, in the table's types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import field_names, parse_schema
+from hudi_core.codec.log.blocks import BlockType, LogBlock
+from hudi_core.errors import CorruptFileError
+from hudi_core.filegroup.base_file import base_batches, open_base_file, read_base_file
+from hudi_core.filegroup.log_records import block_batches, has_operations
+from hudi_core.filegroup.reader import READ_ROWS
+from hudi_core.model.meta_fields import OPERATION
+from hudi_core.services.metadata.validate.check import FileCheck, FileHead, KindCheck
+from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.files import KIND as FILES
+from hudi_core.services.metadata.validate.subject import Subject
+from hudi_core.timeline.schema_history import sources_at
+from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
+
+_PARQUET = "parquet"
+
+
+class FileReader:
+    """Gives every record of a data file to the checks that want it; each file is read once, columns that nobody asks for not at all."""
+
+    def __init__(self, subject: Subject, checks: Sequence[KindCheck], findings: Findings) -> None:
+        self._subject = subject
+        self._findings = findings
+        self._checks = checks
+        wanted = frozenset[str]().union(*(check.file_columns() for check in checks))
+        self._schema: pa.Schema = subject.reader.spec.output.stored_of(wanted)
+        self._history = subject.reader.spec.history
+
+    def read_group(self, group: FileGroup, names: Collection[str]) -> int:
+        """Reads those of the group's files that are named; returns how many. Blocks of log files count as for a query.
+
+        A file that is damaged is a difference of `files`, and its other comparisons are left out.
+        """
+        files = 0
+        for item in group.slices:
+            if item.base_file is not None and item.base_file.name in names:
+                self._attempt(item.base_file, self._read_base, item.base_file)
+                files += 1
+            logs = [log for log in item.log_files if log.name in names]
+            if logs:
+                self._attempt(logs[0], self._read_logs, item, logs)
+                files += len(logs)
+        return files
+
+    def _attempt(self, file: DataFile, read: Callable[..., None], *arguments: object) -> None:
+        try:
+            read(*arguments)
+        except _DamagedError as error:
+            name = error.path.rpartition("/")[2] if error.path else file.name
+            self._findings.add(FILES, f"cannot be read: {error.message}", partition=file.partition, file=name)
+
+    def _read_base(self, file: DataFile) -> None:
+        storage = self._subject.reader.storage
+        if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
+            with self._open(FileHead(file, True, None)) as opened:
+                if opened:
+                    _give(read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history), opened, None)
+            return
+        with ExitStack() as stack:
+            with _naming_damage():
+                parquet = stack.enter_context(open_base_file(storage, file.path))
+                footer = parquet.footer
+            with self._open(FileHead(file, True, frozenset(parquet.schema.names), footer)) as opened:
+                if opened:
+                    _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), opened, None)
+
+    def _read_logs(self, item: FileSlice, logs: Sequence[DataFile]) -> None:
+        with _naming_damage():
+            blocks = self._subject.reader.scan(item).blocks
+        for log in logs:
+            self._read_log(log, [block for block in blocks if block.path == log.path and block.type is not BlockType.DELETE])
+
+    def _read_log(self, file: DataFile, blocks: Sequence[LogBlock]) -> None:
+        storage, schema = self._subject.reader.storage, self._schema
+        with _naming_damage():
+            carried = [self._columns_of(block) for block in blocks]
+        known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
+        if has_operations(blocks) and OPERATION not in schema.names:
+            schema = schema.append(pa.field(OPERATION, pa.string()))
+        with self._open(FileHead(file, False, known)) as opened:
+            for block, names in zip(blocks, carried, strict=True):
+                sources = () if self._history is None else sources_at(self._history, block.instant_time or "")
+                _give(block_batches(storage, block, schema, sources=sources), opened, names)
+
+    def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
+        """The columns of a data block's records; None where they may have other names now."""
+        return None if self._history is not None else frozenset(field_names(parse_schema(block.schema or "", path=block.path)))
+
+    @contextmanager
+    def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:
+        opened = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
+        yield opened
+        for of_file in opened:
+            of_file.close()
+
+
+class _DamagedError(CorruptFileError):
+    """A data file cannot be read. Of its own kind, as what the checks ask of the metadata table may be damaged as well."""
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    try:
+        yield
+    except CorruptFileError as error:
+        raise _DamagedError(error.message, path=error.path) from error
+
+
+def _give(batches: Iterator[pa.RecordBatch], opened: Sequence[FileCheck], columns: frozenset[str] | None) -> None:
+    while True:
+        with _naming_damage():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        for of_file in opened:
+            of_file.add(batch, columns)

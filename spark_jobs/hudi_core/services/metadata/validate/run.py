@@ -1,0 +1,122 @@
+"""`metadata validate`: the metadata table compared with the data files and rows that it is about, kind by kind. Nothing is written.
+
+What is true is read from the data by the code of queries, not by that which writes the metadata table, so that a mistake there does not hide itself.
+The table is walked once, partition by partition. Of a partition, every listed base and log file that is there is read once (the columns that are
+indexed), and the rows of the latest slices once more, merged. What is exact and what is loose, and what memory it takes, each kind's module says.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hudi_core.errors import ConflictError, CorruptFileError, FormatError, MetadataUnavailableError, StorageNotFoundError
+from hudi_core.services.context import TableContext
+from hudi_core.services.metadata.validate.check import KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.difference import Findings, ValidationReport
+from hudi_core.services.metadata.validate.files import KIND, FilesCheck
+from hudi_core.services.metadata.validate.kinds import Checks
+from hudi_core.services.metadata.validate.records import FileReader
+from hudi_core.services.metadata.validate.subject import Subject
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.query import Timeline
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.listing import walk_partitions
+
+_UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
+"""They delete files first and tell the metadata table then."""
+
+
+def validate(context: TableContext, data: Storage) -> ValidationReport:
+    """Compares everything; `data` is the storage of the data path.
+
+    Raises MetadataUnavailableError for a table without a metadata table that could be read, CorruptFileError where that or the timeline is
+    damaged, UnsupportedError for data files that this release does not read, ConflictError when the table changed meanwhile.
+    """
+    if not context.has_metadata_table:
+        raise MetadataUnavailableError(
+            "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
+            path=context.config.path,
+            remedy="there is nothing to validate; readers list the storage",
+        )
+    timeline = context.active.load()
+    try:
+        report = _Validation(context, data, timeline).run()
+    except (StorageNotFoundError, FormatError) as error:
+        if _states(context.active.load()) != _states(timeline):
+            raise _changed() from error
+        raise
+    if not report.is_clean and _states(context.active.load()) != _states(timeline):
+        raise _changed()
+    return report
+
+
+class _Validation:
+    def __init__(self, context: TableContext, data: Storage, timeline: Timeline) -> None:
+        self._storage = context.storage
+        self._findings = Findings()
+        self._subject = Subject.open(context, data, timeline)
+        undoes = [item for item in timeline if item.action in _UNDOES and item.state is State.INFLIGHT]
+        for item in undoes:
+            self._findings.not_checked(KIND, f"listed files that are missing: {item.action} {item.requested_time} is inflight and may delete them")
+        self._files = FilesCheck(
+            self._subject.metadata,
+            self._findings,
+            wrote=self._subject.writes.wrote,
+            written=self._subject.written,
+            judges_missing=not undoes,
+        )
+        self._checks: list[KindCheck] = Checks(self._subject, self._findings).all()
+        self._reader = FileReader(self._subject, self._checks, self._findings)
+        wanted = frozenset[str]().union(*(check.row_columns() for check in self._checks))
+        self._row_columns = [name for name in self._subject.reader.output_schema().names if name in wanted]
+        self._partitions = self._read = self._rows = 0
+
+    def run(self) -> ValidationReport:
+        for partition, infos in walk_partitions(self._storage, self._storage.list_files):
+            self._partition(self._files.open_partition(partition, infos))
+        for partition in self._files.not_walked():
+            infos = self._storage.list_files(partition)
+            if infos:
+                self._partition(self._files.open_partition(partition, infos))
+            else:
+                self._files.absent_partition(partition)
+        self._files.finish()
+        for check in self._checks:
+            check.finish()
+        return self._findings.report(self._subject.metadata.kinds, self._partitions, self._read, self._rows)
+
+    def _partition(self, files: PartitionFiles) -> None:
+        self._partitions += 1
+        for check in self._checks:
+            check.open_partition(files)
+        view = self._subject.view(files.partition, files.there.values())
+        if any(check.file_columns() for check in self._checks):
+            names = files.listed.keys() & files.there.keys()
+            for group in view.all_file_groups(files.partition):
+                self._read += self._reader.read_group(group, names)
+        if self._row_columns:
+            for item in view.latest_merged_slices(files.partition):
+                self._slice(item)
+        for check in self._checks:
+            check.close_partition(files)
+
+    def _slice(self, item: FileSlice) -> None:
+        """Gives a slice's rows to the checks. A damaged one is a difference of `files`; what is missing of its rows then shows in the indexes."""
+        try:
+            for batch in self._subject.reader.read(item, self._row_columns):
+                self._rows += batch.num_rows
+                for check in self._checks:
+                    if check.row_columns():
+                        check.add_rows(item, batch)
+        except CorruptFileError as error:
+            group = item.file_group
+            self._findings.add(KIND, f"the rows of the file group cannot be read: {error.message}", partition=group.partition, file=group.file_id)
+
+
+def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:
+    return frozenset((item.requested_time, item.action, item.state) for item in timeline)
+
+
+def _changed() -> ConflictError:
+    return ConflictError("the table was written to while it was validated", remedy="run it again when the writers pause")

@@ -1,0 +1,173 @@
+"""The least and the greatest value of operands over records, and whether what a statistic says of them holds.
+
+Loose: a bound has to contain the values, and may be wider or unknown. A bound is compared as readers use it (index.value_order): text with
+characters that Java and UTF-8 order differently, and bytes, which Java takes for signed, bound nothing. NaN is greater than every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.tree import Operand
+from hudi_core.index.value_order import indexed_in_order_of
+from hudi_core.services.metadata.validate.arrays import one_array
+
+_SHOWN: Final = 60
+
+
+@dataclass(slots=True)
+class TrueRange:
+    """What an operand has in the records so far; `least` and `greatest` hold one scalar for each batch with values."""
+
+    nulls: int = 0
+    rows: int = 0
+    has_nan: bool = False
+    least: list[pa.Scalar] = field(default_factory=list)
+    greatest: list[pa.Scalar] = field(default_factory=list)
+
+    def add(self, values: pa.Array) -> None:
+        """More records."""
+        self.rows += len(values)
+        self.nulls += values.null_count
+        if pa.types.is_boolean(values.type):
+            values = values.cast(pa.int8())
+        if pa.types.is_floating(values.type):
+            nan = pc.is_nan(values)
+            self.has_nan |= bool(pc.any(nan).as_py())
+            values = values.filter(pc.invert(nan))
+        found = pc.min_max(values)
+        if found["min"].is_valid:
+            self.least.append(found["min"])
+            self.greatest.append(found["max"])
+
+    @property
+    def has_values(self) -> bool:
+        """Whether any value is not null."""
+        return self.rows > self.nulls
+
+    def lower(self) -> pa.Scalar | None:
+        """The least value; None when there is none but NaN."""
+        return _extreme(self.least, "min")
+
+    def upper(self) -> pa.Scalar | None:
+        """The greatest value besides NaN."""
+        return _extreme(self.greatest, "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """What the metadata table says of a column: bounds as scalars, null where unknown, and counts."""
+
+    least: pa.Scalar
+    greatest: pa.Scalar
+    null_count: int
+    value_count: int
+    is_tight: bool
+
+
+def statistics_by(table: pa.Table, key: str) -> dict[str, Statistic]:
+    """The rows of a table of statistics (MetadataTable.column_stats) by their column `key`."""
+    columns = [one_array(table.column(name)) for name in ("min", "max")]
+    counts = (table.column(name).to_pylist() for name in (key, "null_count", "value_count", "is_tight"))
+    rows = zip(*counts, strict=True)
+    return {name: Statistic(columns[0][at], columns[1][at], nulls, values, tight) for at, (name, nulls, values, tight) in enumerate(rows)}
+
+
+class TrueRanges:
+    """The ranges of several operands over the same records. Operands name columns exactly; `zone` is that of wall time."""
+
+    def __init__(self, operands: Mapping[str, Operand], zone: str = "UTC") -> None:
+        self._operands = operands
+        self._zone = zone
+        self._found = {name: TrueRange() for name in operands}
+
+    def add(self, batch: pa.RecordBatch, names: Sequence[str]) -> None:
+        """Records, and which of the operands they have."""
+        for name in names:
+            self._found[name].add(evaluate(self._operands[name], batch, self._zone))
+
+    def of(self, name: str) -> TrueRange:
+        """The range of one operand so far."""
+        return self._found[name]
+
+
+class Counts(Enum):
+    """How the counts of a statistic are compared with the records."""
+
+    EXACT = "exact"
+    AT_LEAST = "at least"
+    """They may be more than the records: those of files that were replaced are in them."""
+    LOOSE = "loose"
+
+    def contradict(self, stored: Statistic, true: TrueRange) -> bool:
+        """Whether the stored counts cannot be those of the records."""
+        if self is Counts.EXACT:
+            return (stored.null_count, stored.value_count) != (true.nulls, true.rows)
+        return self is Counts.AT_LEAST and (stored.null_count < true.nulls or stored.value_count < true.rows)
+
+
+def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds: bool = True) -> Iterator[str]:
+    """What a statistic says that is not so of the records. `bounds`: they are compared, too."""
+    if counts.contradict(stored, true):
+        yield f"stored are {stored.null_count} nulls of {stored.value_count} values, but there are {true.nulls} of {true.rows}"
+    if not bounds or not true.has_values:
+        return
+    kind = _kind(true)
+    least, greatest = (_bound(value, kind) for value in (stored.least, stored.greatest))
+    if least is None and greatest is None:
+        if stored.least.is_valid is stored.greatest.is_valid is False and 0 < stored.value_count == stored.null_count:
+            yield f"stored are {stored.value_count} values, all null, but there is {_text(true.lower())}"
+        return
+    lower, upper = true.lower(), true.upper()
+    if least is not None and lower is not None and (_is_nan(least) or pc.less(lower, least).as_py()):
+        yield f"the stored minimum is {_text(least)}, but there is {_text(lower)}"
+    if greatest is not None and not _is_nan(greatest):
+        if true.has_nan:
+            yield f"the stored maximum is {_text(greatest)}, but there is NaN"
+        elif upper is not None and pc.greater(upper, greatest).as_py():
+            yield f"the stored maximum is {_text(greatest)}, but there is {_text(upper)}"
+
+
+def _kind(true: TrueRange) -> pa.DataType:
+    return true.least[0].type if true.least else pa.float64()
+
+
+def _bound(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+    """A stored bound in the order of the true values; None where it bounds nothing."""
+    if not value.is_valid:
+        return None
+    array = pa.array([value.as_py()], value.type) if not pa.types.is_timestamp(value.type) else pa.array([value.value], pa.int64()).cast(value.type)
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.int8())
+    found = indexed_in_order_of(array, kind)
+    return None if found is None or not found[0].is_valid else found[0]
+
+
+def _extreme(scalars: Sequence[pa.Scalar], which: str) -> pa.Scalar | None:
+    if len(scalars) < 2:
+        return scalars[0] if scalars else None
+    kind = scalars[0].type
+    if pa.types.is_timestamp(kind):
+        return pc.min_max(pa.array([scalar.value for scalar in scalars], pa.int64()).cast(kind))[which]
+    return pc.min_max(pa.array([scalar.as_py() for scalar in scalars], kind))[which]
+
+
+def _is_nan(value: pa.Scalar) -> bool:
+    return pa.types.is_floating(value.type) and bool(pc.is_nan(value).as_py())
+
+
+def _text(value: pa.Scalar | None) -> str:
+    if value is None:
+        return "NaN"
+    try:
+        shown = str(value.as_py()) if pa.types.is_timestamp(value.type) else repr(value.as_py())
+    except OverflowError:
+        shown = f"{value.value} {value.type}"  # beyond the years that Python's times have
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

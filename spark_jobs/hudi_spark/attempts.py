@@ -1,0 +1,28 @@
+"""Which attempt runs on an executor, and the row by which it answers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hudi_core.errors import ExecutionError
+from hudi_core.model.engine import TaskAttempt
+
+RESULT_SCHEMA = "unit long, failed boolean, body binary"
+
+
+def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
+    """The attempt that this Spark task is; `partition_id` is that of a part of its partition. Raises ExecutionError outside a Spark task."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise ExecutionError("a unit was run outside a Spark task")
+    # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one instant.
+    number = context.partitionId() if partition_id is None else partition_id
+    return TaskAttempt(partition_id=number, stage_id=run_epoch, attempt_id=context.taskAttemptId())
+
+
+def result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:
+    """One row of RESULT_SCHEMA: the unit or shard, whether it failed for good, and its result or its error as JSON."""
+    columns = [pa.array([index], pa.int64()), pa.array([failed], pa.bool_()), pa.array([body], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["unit", "failed", "body"])

@@ -1,0 +1,105 @@
+"""An exchange over Spark: rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by another; DataFrames only, one action.
+
+Shards are spread by the hash of their number, so a task may consume several of them, one after the other, and others none. For each shard
+one row without a key travels along, so that a shard without rows is consumed, too; nulls sort first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.exchange_rows import SHARD_ROWS, check_rows
+from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.model.engine import Consume, Produce
+from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, result_row
+from hudi_spark.progress import ProgressFolder
+from hudi_spark.transport import PackedUnits, TaskFailure, error_to_json, is_transient
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ROWS = "shard int, key binary, value binary"
+
+
+def exchanged(spark: SparkSession, producer: RowProducer | None, units: int, consumer: ShardConsumer, shards: int) -> DataFrame:
+    """The plan: one row of RESULT_SCHEMA for each shard. `producer` is None where there are no units."""
+    rows = spark.range(0, shards, 1, 1).selectExpr("cast(id as int) as shard", "cast(null as binary) as key", "cast(null as binary) as value")
+    if producer is not None:
+        rows = spark.range(0, units, 1, units).mapInArrow(producer, _ROWS).union(rows)
+    return rows.repartition(shards, "shard").sortWithinPartitions("shard", "key").mapInArrow(consumer, RESULT_SCHEMA)
+
+
+@dataclass(frozen=True)
+class RowProducer:
+    """What an executor's Python worker makes rows with. Pickled by reference: the executor needs hudi_spark (--py-files)."""
+
+    produce: Produce
+    units: PackedUnits
+    run_epoch: int
+    shards: int
+    ticks: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Takes the partition's one row (the index of its unit) and yields rows.
+
+        Every error fails the task: rows that it gave already cannot be taken back otherwise. Spark tries again, and the driver learns the
+        typed error in the end.
+        """
+        for batch in batches:
+            # One row per partition, so there is nothing to vectorise.
+            for index in batch.column(0).to_pylist():
+                try:
+                    for rows in self.produce(self.units.unit(index), attempt_of(self.run_epoch)):
+                        yield check_rows(rows, self.shards)
+                except HudiError as error:
+                    raise TaskFailure(error) from error
+                except Exception as error:
+                    raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
+                ProgressFolder.tick(self.ticks, index)
+
+
+@dataclass(frozen=True)
+class ShardConsumer:
+    """What an executor's Python worker consumes the shards of its partition with. `first_tick` is the progress number of shard 0."""
+
+    consume: Consume
+    run_epoch: int
+    ticks: str | None
+    first_tick: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Takes the partition's rows, sorted by shard and key, and yields one row of RESULT_SCHEMA for each shard."""
+        for shard, pieces in itertools.groupby(_pieces(batches), key=lambda piece: piece[0]):
+            failed, body = self._run_shard(shard, (rows for _, rows in pieces if rows.num_rows))
+            ProgressFolder.tick(self.ticks, self.first_tick + shard)
+            yield result_row(shard, failed, body)
+
+    def _run_shard(self, shard: int, rows: Iterator[pa.RecordBatch]) -> tuple[bool, bytes]:
+        try:
+            return False, json.dumps(self.consume(shard, rows, attempt_of(self.run_epoch, shard))).encode()
+        except HudiError as error:
+            if is_transient(error):
+                raise TaskFailure(error) from error
+            return True, json.dumps(error_to_json(error)).encode()
+        except Exception as error:
+            raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batches cut where shards begin, without the rows that only name a shard."""
+    for batch in batches:
+        shards = batch.column(0).to_numpy()
+        starts = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1]][: len(shards)]).tolist()
+        for start, end in zip(starts, [*starts[1:], len(shards)], strict=True):
+            piece = batch.slice(start, end - start)
+            if piece.column(1).null_count:
+                piece = piece.filter(pc.is_valid(piece.column(1)))
+            yield int(shards[start]), pa.RecordBatch.from_arrays([piece.column(1), piece.column(2)], schema=SHARD_ROWS)

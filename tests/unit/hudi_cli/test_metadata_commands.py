@@ -1,0 +1,95 @@
+"""metadata validate and perf, as scripts and as people see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.metadata_table.record import FileEntry
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_cli.runner import hudictl
+from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_document_of_a_whole_table(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    before = everything(table)
+    done = hudictl("metadata", "validate", table, "--json")
+    assert done.code == 0
+    assert sorted(done.document) == ["counts", "differences", "files", "kinds", "not_checked", "partitions", "rows"]
+    assert done.document["differences"] == []
+    assert everything(table) == before
+    people = hudictl("metadata", "validate", table)
+    assert people.code == 0
+    assert ": no difference in " in people.out
+    assert "looked at 3 partitions, " in people.out
+
+
+def test_differences_end_with_exit_code_1(golden: Golden) -> None:
+    table = DamagedTable(golden("9", "mor_compacted").table)
+    partition = table.metadata.list_partitions()[0]
+    table.list_files(partition, {f"gone-{number:03d}.parquet": FileEntry(1) for number in range(120)})
+    done = hudictl("metadata", "validate", table.path, "--json")
+    assert done.code == 1
+    assert done.document["counts"] == {"files": 120}
+    assert done.document["differences"][0] == {
+        "kind": "files",
+        "partition": partition,
+        "file": "gone-000.parquet",
+        "what": "listed, but it is not there",
+    }
+    people = hudictl("metadata", "validate", table.path)
+    assert people.code == 1
+    assert ": 120 differences in files\n" in people.out
+    assert f"files {partition}/gone-000.parquet: listed, but it is not there\n" in people.out
+    assert "files and 20 more\n" in people.out
+    assert "gone-100" not in people.out
+
+
+def test_what_was_not_compared_is_said(golden: Golden) -> None:
+    table = golden("9", "mdt_all_cow").table
+    people = hudictl("metadata", "validate", table)
+    assert "not checked expr_index_idx_day: values, as they depend on the zone of local time" in people.out
+    assert "expr_index_idx_day" not in hudictl("metadata", "validate", table, "--option", "airflow_hudi.read.zone=UTC").out.split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("command", ["validate", "perf"])
+def test_a_table_without_a_metadata_table_is_bad_input(golden: Golden, command: str) -> None:
+    table = golden("6", "hive_style").table
+    done = hudictl("metadata", command, table, "--json")
+    assert done.code == 2
+    assert done.error["type"] == "MetadataUnavailableError"
+    assert "no metadata table" in done.error["message"]
+    assert done.error["remedy"]
+
+
+def test_a_damaged_metadata_table_is_bad_input(golden: Golden) -> None:
+    table = golden("8", "mor_compacted").table
+    log = max((table / ".hoodie/metadata/files").glob(".*.log.*"), key=lambda path: path.name)
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    log.write_bytes(data)
+    done = hudictl("metadata", "validate", table, "--json")
+    assert done.code == 2
+    assert done.error["path"]
+
+
+def test_the_document_of_perf_and_its_table(golden: Golden) -> None:
+    table = golden("8", "mdt_all_mor").table
+    done = hudictl("metadata", "perf", table, "--json")
+    assert done.code == 0
+    assert sorted(done.document) == ["files", "kinds", "partitions", "timings"]
+    assert all(item["cold_ms"] >= 0 for item in done.document["timings"])
+    people = hudictl("metadata", "perf", table)
+    assert people.code == 0
+    for text in ("15 files in 3 partitions", "all partitions", "record keys, at once", "without"):
+        assert text in people.out

@@ -1,0 +1,130 @@
+"""A metadata table that begins, and one that is compacted, killed before each change of the storage in turn and run again.
+
+Whatever is listed is whole, and nobody reads the rest; the next run makes all of it good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.metadata_table.compaction.run import MetadataCompaction
+from hudi_core.metadata_table.create.create import MetadataCreation
+from hudi_core.metadata_table.drop import drop_metadata_table, is_drop_unfinished
+from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.storage.base import Storage
+from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.storage.local import LocalStorage
+from hudi_core.transaction.instants import InstantClock
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.metadata_table.test_compaction import compaction, held
+from tests.unit.hudi_core.metadata_table.test_create import creation, filters, listing_of
+from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ("6", "8", "9")
+
+
+def killed_at(number: int, table: Table, act: Callable[[Storage], object]) -> bool:
+    """Whether there was such a change: the act died before it."""
+    plan = FaultPlan(kill_at=number, counts=MUTATIONS)
+    with contextlib.suppress(InjectedCrash):
+        act(FaultStorage(table.storage, plan))
+    return plan.crashed
+
+
+def copies(source: Path, target: Path) -> Callable[[int], Table]:
+    def copy(number: int) -> Table:
+        return Table(shutil.copytree(source, target / str(number)))
+
+    return copy
+
+
+def clock(table: Table) -> InstantClock:
+    return InstantClock(table.config.timezone, sleep=lambda seconds: None)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_beginning_a_metadata_table(golden: Golden, version: str, tmp_path: Path) -> None:
+    source = Table(golden(version, "cow_basic").table)
+    expected = listing_of(source)
+    drop_metadata_table(source.storage)
+    copy = copies(source.path, tmp_path)
+    number = 0
+    while True:
+        table = copy(number)
+
+        def begin(storage: Storage, table: Table = table) -> None:
+            MetadataCreation(storage, TOKEN, clock(table)).begin_table()
+            filling = filters(Table(table.path), count=2)
+            MetadataCreation(storage, TOKEN, clock(table)).begin(filling)
+
+        crashed = killed_at(number, table, begin)
+        check_listed(table, expected)
+        begin(LocalStorage(table.path))
+        assert table.config.metadata_partitions == {"files", "bloom_filters"}
+        check_listed(table, expected)
+        assert not table.own.load().pending().instants
+        shutil.rmtree(table.path)
+        if not crashed:
+            break
+        number += 1
+    assert number > 20
+
+
+def check_listed(table: Table, expected: dict[str, dict[str, int]]) -> None:
+    """What the properties list is whole."""
+    listed = table.config.metadata_partitions
+    if "files" in listed:
+        assert listing_of(table) == expected
+    if "bloom_filters" in listed:
+        assert len(table.records()["bloom_filters"]) == 20
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_dropping_what_a_dead_attempt_began(golden: Golden, version: str, tmp_path: Path) -> None:
+    """Before it is listed, the drop takes away what there is of it, in every state."""
+    source = Table(golden(version, "cow_basic").table)
+    drop_metadata_table(source.storage)
+    copy = copies(source.path, tmp_path)
+    number = 0
+    while killed_at(number, table := copy(number), lambda storage: creation(table, storage).begin_table()):
+        drop_metadata_table(table.storage)
+        assert not (table.path / ROOT).exists()
+        assert not is_drop_unfinished(table.storage, table.config)
+        shutil.rmtree(table.path)
+        number += 1
+    assert number > 8
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_compacting(golden: Golden, version: str, tmp_path: Path) -> None:
+    source = Table(golden(version, "mor_basic").table)
+    expected = held(source)
+    copy = copies(source.path, tmp_path)
+    number = 0
+    while True:
+        table = copy(number)
+        crashed = killed_at(
+            number,
+            table,
+            lambda storage, table=table: MetadataCompaction(storage, table.config, TOKEN, clock(table)).run(trigger=1),  # type: ignore[misc]
+        )
+        assert held(table) == expected, number
+        compaction(table).run(trigger=1)
+        assert held(table) == expected, number
+        timeline = table.own.load()
+        assert not timeline.pending().instants
+        (done,) = timeline.completed().of_actions("commit").instants[-1:]
+        stats = list(table.own.read_commit(done).write_stats())
+        names = {path.relative_to(table.path / ROOT).as_posix() for path in (table.path / ROOT).glob(f"*/*_{done.requested_time}.hfile")}
+        assert names == {stat.path for stat in stats}, "nothing of a dead attempt counts"
+        shutil.rmtree(table.path)
+        if not crashed:
+            break
+        number += 1
+    assert number > 8
