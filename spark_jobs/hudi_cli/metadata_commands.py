@@ -1,8 +1,10 @@
-"""hudictl metadata: the metadata table compared with the table, and how fast it answers."""
+"""hudictl metadata: the metadata table created, updated, dropped, compared with the table, and how fast it answers."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from getpass import getuser
+from typing import Any, Final, TypeVar
 
 import click
 from rich.console import Console
@@ -10,10 +12,16 @@ from rich.markup import escape
 
 from hudi_cli.options import common, open_table, parse_pairs
 from hudi_cli.output import Output
+from hudi_cli.run_command import spark_engine
 from hudi_cli.tables import timing_table
 from hudi_core.errors import EXIT_FAILED
 from hudi_core.model.engine import Json
+from hudi_core.request.model import RunRequest
+from hudi_core.services.local_engine import LocalEngine
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+_partition = click.option("--partition", "partition", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable.")
 _SHOWN: Final = 100
 """Differences of each kind that people are shown; --json has up to 1000."""
 
@@ -54,6 +62,97 @@ def perf(output: Output, table: str, storage_option: tuple[str, ...], storage_op
     output.result(document)
     if not output.json_mode:
         output.people.print(timing_table(opened.config.name, document))
+
+
+def _engines(command: F) -> F:
+    """The options of a verb whose work an engine does."""
+    options = (
+        click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."),
+        click.option("--engine", type=click.Choice(["spark", "local"]), default="local", show_default=True, help="Where files are read."),
+        click.option("--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect."),
+        click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@metadata.command()
+@common
+@_partition
+@_engines
+@click.pass_obj
+def create(output: Output, /, table: str, partition: tuple[str, ...], **where: Any) -> None:
+    """Begin the metadata table, and indexes in it, without any write of data.
+
+    It begins with `files`, where there is none. Secondary and expression indexes must be defined in the table. What is there is left as it is.
+    """
+    _perform(output, "metadata_create", table, partition, where)
+
+
+@metadata.command()
+@common
+@_partition
+@_engines
+@click.pass_obj
+def update(output: Output, /, table: str, partition: tuple[str, ...], **where: Any) -> None:
+    """Apply what the metadata table was not told of, and run its own services.
+
+    Commits, cleans, rollbacks and restores that some writer left out are applied in their order; then failed deltacommits are rolled back, and the
+    metadata table is cleaned, compacted and archived as the options say. It is updated as a whole; --partition makes sure that an index is there.
+    """
+    _perform(output, "metadata_update", table, partition, where)
+
+
+@metadata.command()
+@common
+@_partition
+@click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
+@click.pass_obj
+def drop(output: Output, /, table: str, partition: tuple[str, ...], **where: Any) -> None:
+    """Take indexes away, or the whole metadata table.
+
+    Without --partition, or with `files`, all of it goes, and readers list the storage from then on.
+    """
+    _perform(output, "metadata_drop", table, partition, where)
+
+
+def _perform(output: Output, verb: str, table: str, partitions: tuple[str, ...], where: Json) -> None:
+    storage_option, storage_options_file = where["storage_option"], where["storage_options_file"]
+    request = RunRequest(
+        table=table,
+        verb=verb,
+        partitions=partitions,
+        owner=f"hudictl of {getuser()}",
+        options=parse_pairs(where["option"], option="--option"),
+        storage_options=parse_pairs(storage_option, option="--storage-option"),
+        storage_options_file=storage_options_file,
+    )
+    opened = open_table(table, storage_option, storage_options_file, request.options)
+    if where.get("engine") == "spark":
+        with spark_engine(output, where["master"], parse_pairs(where["spark_conf"], option="--spark-conf")) as engine:
+            engine.start()
+            document = opened.run(engine.with_zone(request), engine).to_dict()
+    else:
+        document = opened.run(request, LocalEngine()).to_dict()
+    output.result(document)
+    if not output.json_mode:
+        for line in _told(verb, document):
+            output.people.print(line, highlight=False, soft_wrap=True)
+
+
+def _told(verb: str, document: Json) -> Iterator[str]:
+    if verb == "metadata_update":
+        yield f"applied: {', '.join(document['applied']) or 'nothing was left out'}"
+        yield f"rolled back: {', '.join(document['rolled_back']) or 'nothing had failed'}"
+        compacted, cleaned = document["compacted"], document["cleaned"]
+        yield f"compacted into {compacted['files']} files, {cleaned['files']} files cleaned, {document['archived']} instants archived"
+    elif document["reason"] is not None:
+        yield f"nothing to do: {document['reason']}"
+    else:
+        done = "created" if verb == "metadata_create" else "dropped"
+        yield f"{done}: [bold]{escape(', '.join(document[done]))}[/]"
+    yield f"the metadata table has: {escape(', '.join(document['partitions'])) or 'nothing; there is none'}"
 
 
 def _print_report(console: Console, name: str, document: Json) -> None:

@@ -26,6 +26,8 @@ from hudi_core.table import HudiTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hudi_spark.session_engine import SessionEngine
+
 SERVICE_NAMES = ("compaction", "log_compaction", "clustering", "clean", "indexing", "rollback", "archive")
 _UNITS = {"compaction": "file groups written", "clean": "batches of files deleted"}
 
@@ -99,6 +101,17 @@ def run(
 
 
 def _run_on_spark(output: Output, table: HudiTable, request: RunRequest, master: str, conf: Mapping[str, str]) -> RunResult:
+    planned = _planned(table, request)
+    if isinstance(planned, RunResult):
+        return planned
+    with spark_engine(output, master, conf) as engine:
+        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more than a plan.
+        engine.start()
+        return _run(output, table, engine.with_zone(planned), engine)
+
+
+def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
+    """An engine on `master` whose session opens when it is started; `conf` is Spark's own configuration."""
     from hudi_spark.session_engine import SessionEngine
 
     def open_session() -> SparkSession:
@@ -108,13 +121,7 @@ def _run_on_spark(output: Output, table: HudiTable, request: RunRequest, master:
         with output.log.status(f"starting Spark on {master}"), as_file(files("hudi_cli") / "log4j2.properties") as quiet:
             return open_on(master, publish_zip(), conf=conf, log_config=None if output.debug else quiet)
 
-    planned = _planned(table, request)
-    if isinstance(planned, RunResult):
-        return planned
-    with SessionEngine(open_session, output.warn) as engine:
-        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more than a plan.
-        engine.start()
-        return _run(output, table, planned, engine)
+    return SessionEngine(open_session, output.warn)
 
 
 def _planned(table: HudiTable, request: RunRequest) -> RunRequest | RunResult:

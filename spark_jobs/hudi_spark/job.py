@@ -90,20 +90,21 @@ def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> Ru
             engine.start()
         else:
             engine.open()
-        return table.run(request, engine, progress=_report)
+        return table.run(engine.with_zone(request) if request.needs_executors else request, engine, progress=_report)
 
 
 def printable(result: RunResult) -> Json:
     """The result as one line of a log can hold it.
 
     What is long in a plan is left out but for its count, since the timeline holds it (`hudictl show`); of very many instants the failed
-    ones and the last stay, and `left_out` counts the others; of very many findings the worst.
+    ones and the last stay, and `left_out` counts the others; of very many findings the worst, of very many differences the first.
     """
     document: Json = json.loads(result.to_json())
     told = document.get("document") or {}
-    findings = told.get("findings")
-    if isinstance(findings, list) and len(findings) > _MOST_FINDINGS:
-        told.update(findings=findings[:_MOST_FINDINGS], left_out=len(findings) - _MOST_FINDINGS)
+    for name in ("findings", "differences"):
+        found = told.get(name)
+        if isinstance(found, list) and len(found) > _MOST_FINDINGS:
+            told.update({name: found[:_MOST_FINDINGS], "left_out": len(found) - _MOST_FINDINGS})
     plan = told.get("plan")
     if isinstance(plan, dict):
         told["plan"] = {key: len(part) if _is_long(part) else part for key, part in plan.items()}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from hudi_core.metadata_table.kinds.expressions import SESSION_ZONE
 from hudi_core.model.engine import Consume, Json, Produce, UnitTask
+from hudi_core.request.model import RunRequest
 from hudi_spark.engine import SparkEngine
 from hudi_spark.probe import probe_executors
 
@@ -39,6 +42,16 @@ class SessionEngine:
                 self._warn(warning)
             self._engine = SparkEngine(spark)
         return self._engine
+
+    def with_zone(self, request: RunRequest) -> RunRequest:
+        """The request with the session's time zone among its options, where it names none: expressions over timestamps depend on it.
+
+        Opens the session when it is not open.
+        """
+        if SESSION_ZONE in request.options:
+            return request
+        zone = self.open().conf.get(SESSION_ZONE)
+        return request if not zone else replace(request, options={**request.options, SESSION_ZONE: zone})
 
     def open(self) -> SparkSession:
         """Opens the session and asks nothing of its executors, once."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from hudi_core.request.model import RunRequest
+from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.timeline.query import Timeline
 from tests.airflow.dag_runs import run_dag, run_dags
@@ -138,3 +140,20 @@ def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environ
     assert dropped["unblocks"]["file_groups"] > 0
     assert pending(table, "compaction") == []
     assert well["xcom"]["doctor"]["findings"] == []
+
+
+def test_a_metadata_table_is_updated_and_validated(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    table = golden("8", "mor_basic").table
+    HudiTable.open(str(table)).run(RunRequest(str(table), verb="metadata_drop"), LocalEngine())
+    environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.metadata.compact.max.delta.commits": "1"}'}
+
+    (lacking,), _ = run_dag(environment, "hudi_metadata")
+    HudiTable.open(str(table)).run(RunRequest(str(table), verb="metadata_create", partitions=("column_stats",)), LocalEngine())
+    (result,), output = run_dag(environment, "hudi_metadata")
+
+    assert lacking["tasks"] == {"update": "failed", "validate": "upstream_failed"}
+    assert result["state"] == "success", output[-8000:]
+    updated, validated = result["xcom"]["update"], result["xcom"]["validate"]
+    assert (updated["applied"], updated["partitions"]) == ([], ["column_stats", "files"])
+    assert updated["compacted"]["files"] >= 2
+    assert (validated["differences"], validated["kinds"]) == ([], ["column_stats", "files"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hudi_core.config.archive_config import ARCHIVE_KEYS
 from hudi_core.config.clean_config import CLEAN_KEYS
 from hudi_core.config.doctor_config import DOCTOR_KEYS
+from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, real_number, text, whole_number
 from hudi_core.config.lock_config import LOCK_KEYS
 from hudi_core.config.read_config import READ_KEYS
@@ -95,6 +96,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     *TRANSACTION_KEYS,
     *ROLLBACK_KEYS,
     *DOCTOR_KEYS,
+    *INDEXING_KEYS,
 )
 """Every option that this release reads, for `hudictl` and the user guide."""
 

@@ -57,6 +57,8 @@ class TableVersion:
     """Cleans of the metadata table keep two slices of each file group (else those of the latest commits)."""
     index_versions: bool = False
     """Index definitions say which version their index has."""
+    index_plan_extra: bool = True
+    """Plans of indexing actions have extra metadata for each partition."""
     metadata_bloom_entries: int = 60000
     """The keys that a row of the bloom filter in the metadata table's base files is made for."""
 
@@ -79,6 +81,7 @@ V6 = TableVersion(
     indexes_all_columns=True,
     conflict_release="0.15",
     metadata_needs_rest=True,
+    index_plan_extra=False,
 )
 V8 = TableVersion(
     8,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -19,7 +19,9 @@ from hudi_core.metadata_table.standing import StandingFacts, StandingFiles
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
+from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.table_schema import schema_of
+from hudi_core.view.listing import FileListing
 
 SECONDARY_PREFIX: Final = "secondary_index_"
 
@@ -36,7 +38,11 @@ class CommitKinds:
     for a kind that is not known or that this release cannot keep true on the table.
     """
 
-    def __init__(self, storage: Storage, config: TableConfig, settings: Mapping[str, str], operation: str) -> None:
+    def __init__(
+        self, storage: Storage, config: TableConfig, settings: Mapping[str, str], operation: str, names: Collection[str] | None = None
+    ) -> None:
+        """`names` are the kinds to ask, by default all that an operation can tell."""
+        self._names = names
         self._storage = storage
         self._config = config
         self._settings = settings
@@ -46,10 +52,13 @@ class CommitKinds:
         """What must be learnt of each file that a commit writes."""
         return wanted_by(self._table, self._kinds.values())
 
-    def records(self, instant: str, metadata: CommitMetadata, written: Iterable[FileFacts], asked: Wanted) -> dict[str, Iterable[Record]]:
+    def records(
+        self, instant: str, metadata: CommitMetadata, written: Iterable[FileFacts], asked: Wanted, listing: FileListing | None = None
+    ) -> dict[str, Iterable[Record]]:
         """The records of a pending commit by metadata partition; `written` are the facts of its base and log files, as `asked` for.
 
-        Made when they are iterated. The caller holds the table lock. Raises ConflictError when the kinds want more by now: without it a
+        Made when they are iterated. Of a commit that has completed, `listing` gives the files that there are. The caller holds the table lock.
+        Raises ConflictError when the kinds want more by now: without it a
         partition's range would leave the new files out.
         """
         wanted = self.wanted()
@@ -57,7 +66,7 @@ class CommitKinds:
             raise ConflictError("an index of the table was changed while this ran", path=self._config.path, remedy="run it again")
         stats, replaced, told = metadata.partition_to_write_stats, metadata.replaced_file_ids or {}, tuple(written)
         facts = CommitFacts(instant, metadata.operation_type, stats, told, replaced)
-        standing = StandingFiles(self._storage, self._config, instant, metadata) if any(map(_needs_standing, self._kinds.values())) else None
+        standing = StandingFiles(self._storage, self._config, instant, metadata, listing) if any(map(_needs_standing, self._kinds.values())) else None
         return {
             name: kind.of_commit(
                 facts if standing is None or not _needs_standing(kind) else replace(facts, standing=StandingFacts(standing, kind, wanted))
@@ -67,7 +76,7 @@ class CommitKinds:
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
-        names = self._config.metadata_partitions
+        names = self._config.metadata_partitions if self._names is None else frozenset(self._names)
         if self._operation == Operation.COMPACT:
             names = frozenset(name for name in names if not is_of_rows(name))
         return kinds_of(names, self._table)
@@ -76,8 +85,11 @@ class CommitKinds:
     def _table(self) -> IndexedTable:
         active = ActiveTimeline(self._storage, self._config)
         created = self._config.raw.get("hoodie.table.create.schema")
-        schema = schema_of(active.load(), active.read_details, create_schema=created, path_of=active.path_of)
-        return IndexedTable(self._config, schema, load_index_definitions(self._storage, self._config), self._settings)
+        timeline = active.load()
+        schema = schema_of(timeline, active.read_details, create_schema=created, path_of=active.path_of)
+        history = internal_schema_history(self._storage, timeline)
+        definitions = load_index_definitions(self._storage, self._config)
+        return IndexedTable(self._config, schema, definitions, self._settings, None if history is None else history.to_json())
 
 
 def _covers(asked: Wanted, wanted: Wanted) -> bool:

@@ -8,14 +8,16 @@ as encoded cells, and one log file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_delete_block
 from hudi_core.codec.log.encode import encode_block
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.metadata_table.delta_commit import (
     complete_delta_commit,
@@ -26,9 +28,13 @@ from hudi_core.metadata_table.delta_commit import (
     write_delta_commit_start,
 )
 from hudi_core.metadata_table.file_group import ROOT, LatestSlice, blocks_of, latest_slices, metadata_path, pending_bases
+from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.keys import secondary_hashed_part
 from hudi_core.metadata_table.kinds.kind import Record
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
+from hudi_core.metadata_table.secondary_index import PREFIX as SECONDARY_PREFIX
+from hudi_core.metadata_table.staged_logs import StagedLog
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.stats import WriteStat
@@ -38,6 +44,8 @@ from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.rollback_target import pending_rollback_of
 
 Cells = list[tuple[bytes, bytes]]
+Staged = Mapping[str, Sequence[StagedLog]]
+"""By metadata partition."""
 _ALWAYS_WINS = OrderingValue("int", 0)
 """Of a delete that no record before it stands up to (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
 _RETRY = "run the instant again: it is rolled back in the metadata table first"
@@ -48,12 +56,21 @@ file beside its successor's, as the name is taken. Else a log file's version is 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one file group gets: records, and keys that are deleted. `written` are log files with blocks of the instant, of an earlier attempt."""
+    """What one file group gets: records, and keys that are deleted, or blocks that are `staged`.
+
+    `written` are log files with blocks of the instant, of an earlier attempt.
+    """
 
     place: LatestSlice
     cells: Cells
     deleted: list[str]
     written: tuple[FileInfo, ...]
+    staged: StagedLog | None = None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Records, and deletions."""
+        return (len(self.cells), len(self.deleted)) if self.staged is None else (self.staged.records, self.staged.deletions)
 
 
 class DeltaWriter:
@@ -64,16 +81,16 @@ class DeltaWriter:
         self._own = own
         self._token = token
 
-    def write(self, instant: str, records: Mapping[str, Iterable[Record]]) -> None:
+    def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
         """Writes and completes deltacommit `instant` with `records` by metadata partition; it may be empty. Done already: nothing happens.
 
-        The caller holds the table lock. No two records of a partition share a key. Raises StorageNotFoundError for a partition without file
-        groups, before anything is written.
+        `staged` are finished blocks of other partitions. The caller holds the table lock. No two records of a partition share a key.
+        Raises StorageNotFoundError for a partition without file groups, before anything is written.
         """
         timeline = self._own.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is None or not found.is_completed:
-            self._write(instant, records, timeline, found, self._token)
+            self._write(instant, records, timeline, found, self._token, staged=staged or {})
 
     def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]]) -> None:
         """As `write`, where nothing of `instant` may stand in the metadata table but this: it is rolled back there before it is run again.
@@ -101,16 +118,17 @@ class DeltaWriter:
         token: WriteToken,
         *,
         alone: bool = False,
+        staged: Staged = MappingProxyType({}),
     ) -> None:
         active, json, own_instant = self._own.active, self._own.features.json_commits, self._own.features.log_name_has_own_instant
         schema = latest_schema(active, timeline)
         encoder = RecordEncoder(block_schema(schema))
         changes = {name: _encoded(encoder, items) for name, items in records.items()}
-        parts = self._parts(timeline, instant, changes, resumed=alone or found is not None)
+        parts = self._parts(timeline, instant, changes, resumed=alone or found is not None, staged=staged)
         if alone:
             self._refuse_written(parts)
         if found is None or found.state is State.REQUESTED:
-            profile = _by_partition((part.place.partition, (profile_stat(part.place, len(part.cells), own_instant=own_instant),)) for part in parts)
+            profile = _by_partition((part.place.partition, (profile_stat(part.place, part.counts[0], own_instant=own_instant),)) for part in parts)
             begin = write_delta_commit_start if found is None else write_delta_commit_inflight
             begin(active, instant, profile, json=json)
         stats = _by_partition((part.place.partition, self._write_part(part, instant, encoder.schema, token)) for part in parts)
@@ -118,7 +136,9 @@ class DeltaWriter:
             self._refuse_newcomers(timeline, instant, parts, stats)
         complete_delta_commit(active, instant, stats, schema, self._own.completion_time(instant), json=json)
 
-    def _parts(self, timeline: Timeline, instant: str, changes: Mapping[str, tuple[Cells, list[str]]], *, resumed: bool) -> list[_Part]:
+    def _parts(
+        self, timeline: Timeline, instant: str, changes: Mapping[str, tuple[Cells, list[str]]], *, resumed: bool, staged: Staged
+    ) -> list[_Part]:
         features = self._own.features
         pending = {} if features.log_name_has_own_instant else pending_bases(self._own.active, timeline)
         parts = []
@@ -127,15 +147,31 @@ class DeltaWriter:
                 continue
             places = latest_slices(self._storage, timeline, partition, layout=features.layout, pending=pending)
             by_group: dict[int, tuple[Cells, list[str]]] = {}
-            for index, cell in zip(_groups([key.decode("utf-8") for key, _ in cells], places), cells, strict=True):
+            part_of = self._hashed_part(partition)
+            for index, cell in zip(_groups([part_of(key.decode("utf-8")) for key, _ in cells], places), cells, strict=True):
                 by_group.setdefault(index, ([], []))[0].append(cell)
-            for index, key in zip(_groups(deleted, places), deleted, strict=True):
+            for index, key in zip(_groups([part_of(key) for key in deleted], places), deleted, strict=True):
                 by_group.setdefault(index, ([], []))[1].append(key)
             named = list(self._named_after(instant, partition)) if resumed and features.log_name_has_own_instant else []
             for index in sorted(by_group):
                 written = self._written(places[index], instant, named) if resumed else ()
                 parts.append(_Part(places[index], *by_group[index], written))
+        for partition, logs in staged.items():
+            of_group = {item.file_id: item for item in latest_slices(self._storage, timeline, partition, layout=features.layout, pending=pending)}
+            named = list(self._named_after(instant, partition)) if resumed and features.log_name_has_own_instant else []
+            for log in logs:
+                if log.file_id not in of_group:
+                    raise ConflictError(f"the file group {log.file_id} of the index {partition} is gone", path=f"{ROOT}/{partition}", remedy=_RETRY)
+                place = of_group[log.file_id]
+                parts.append(_Part(place, [], [], self._written(place, instant, named) if resumed else (), log))
         return parts
+
+    def _hashed_part(self, partition: str) -> Callable[[str], str]:
+        """What chooses a key's file group: the key, but in a secondary index of version 2 the value alone (facts 8.6)."""
+        if not partition.startswith(SECONDARY_PREFIX):
+            return str
+        definition = load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
+        return secondary_hashed_part if definition is not None and definition.version > 1 else str
 
     def _written(self, place: LatestSlice, instant: str, named: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
         if not self._own.features.log_name_has_own_instant:
@@ -178,13 +214,14 @@ class DeltaWriter:
     def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> tuple[WriteStat, ...]:
         own_instant = self._own.features.log_name_has_own_instant
         logs = [(parse_log_file(info.name), info.size) for info in part.written] or [self._create(part, instant, schema, token)]
-        stats = (log_stat(part.place, name, len(part.cells), size, own_instant=own_instant) for name, size in logs)
-        return tuple(replace(stat, num_deletes=len(part.deleted)) for stat in stats)
+        records, deletions = part.counts
+        stats = (log_stat(part.place, name, records, size, own_instant=own_instant) for name, size in logs)
+        return tuple(replace(stat, num_deletes=deletions) for stat in stats)
 
     def _create(self, part: _Part, instant: str, schema: str, token: WriteToken) -> tuple[LogFileName, int]:
         features = self._own.features
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-        block = b""
+        block = b"" if part.staged is None else self._storage.read(part.staged.path)
         if part.cells:
             content = write_hfile(part.cells, schema=schema, codec="GZ")
             block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=features.hudi_1_log_headers)
@@ -217,7 +254,7 @@ def _encoded(encoder: RecordEncoder, records: Iterable[Record]) -> tuple[Cells, 
 
 
 def _groups(keys: list[str], places: Sequence[LatestSlice]) -> list[int]:
-    """The file group of each key."""
+    """The file group of each key, of which `keys` has what is hashed."""
     found: list[int] = file_group_indexes(keys, len(places)).tolist()
     return found
 

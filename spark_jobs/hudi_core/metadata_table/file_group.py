@@ -7,7 +7,7 @@ the instant that writes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
@@ -72,13 +72,16 @@ def latest_slices(
     `pending` is what pending_bases gives; only layout 1 needs it. Raises StorageNotFoundError when the partition holds no file group.
     """
     folder = f"{ROOT}/{partition}"
-    slices = merged_slices(folder, storage.list_files(folder), timeline, layout)
+    files = storage.list_files(folder)
+    slices = merged_slices(folder, files, timeline, layout)
     if not slices:
         raise _no_file_group(partition)
     if layout != V6.layout:
-        return [LatestSlice(item.file_id, _start(item), item.base_file, item.logs, partition) for item in slices]
+        found = [LatestSlice(item.file_id, _start(item), item.base_file, item.logs, partition) for item in slices]
+        return [item if item.base_instant else _unfinished(item, files) for item in found]
     planned = pending or {}
-    return [_of_base_instant(item, partition, planned.get(FileGroupId(partition, item.file_id), "")) for item in slices]
+    found = [_of_base_instant(item, partition, planned.get(FileGroupId(partition, item.file_id), "")) for item in slices]
+    return [item if item.base_instant else _unfinished(item, files) for item in found]
 
 
 def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, str]:
@@ -94,8 +97,17 @@ def _of_base_instant(item: MergedSlice, partition: str, pending: str) -> LatestS
 
 
 def _start(item: MergedSlice) -> str:
-    """The base instant of a slice in layout 2: that of its base file, else of its first log file."""
-    return min(_log_name(info).instant for info in item.logs) if item.base_file is None else parse_base_file(item.base_file.name).instant
+    """The base instant of a slice in layout 2: that of its base file, else of its first log file; empty where neither shows."""
+    if item.base_file is not None:
+        return parse_base_file(item.base_file.name).instant
+    return min((_log_name(info).instant for info in item.logs), default="")
+
+
+def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
+    """The slice with which a group begins while its partition is built, which does not show yet, with the logs that commits put on top of it."""
+    names = [(name, info) for info in files for name in [parse_data_file(info.name)] if name is not None and name.file_id == item.file_id]
+    logs = sorted(((name.scan_order, info) for name, info in names if isinstance(name, LogFileName)), key=lambda item: item[0])
+    return replace(item, base_instant=min(name.instant for name, _ in names), logs=tuple(info for _, info in logs))
 
 
 def _no_file_group(partition: str) -> StorageNotFoundError:

@@ -130,6 +130,9 @@ class GroupReader(Generic[T]):
                     merged.pop(key, None)
                 continue
             decode = self._decoder(source)
+            if source.unique and not merged:  # nothing to merge with
+                merged = {key: decode(key, value) for key, value in cells(source)}
+                continue
             for key, value in cells(source):
                 record = decode(key, value)
                 older = merged.get(key)

@@ -24,17 +24,17 @@ class OwnTimeline:
     @cached_property
     def active(self) -> ActiveTimeline:
         """The timeline. Raises MetadataUnavailableError when there is no metadata table that could be read."""
-        return ActiveTimeline(self._storage, self._config, ROOT)
+        return ActiveTimeline(self._storage, self.config, ROOT)
 
     @property
     def features(self) -> TableVersion:
         """What the metadata table's version has; errors as active."""
-        return self._config.features
+        return self.config.features
 
     @property
     def history_folder(self) -> str:
         """Folder of the archived timeline, below the data table's base path; errors as active."""
-        return f"{ROOT}/{self._config.history_folder}"
+        return f"{ROOT}/{self.config.history_folder}"
 
     def completion_time(self, instant: str) -> str | None:
         """A time at which `instant` may complete, later than everything on the timeline; None in layout 1. The caller holds the table lock."""
@@ -43,7 +43,8 @@ class OwnTimeline:
         return self.clock.next(self.active.load(), minimum=instant)
 
     @cached_property
-    def _config(self) -> TableConfig:
+    def config(self) -> TableConfig:
+        """The metadata table's own properties; errors as active."""
         try:
             return TableConfig.load(self._storage, base=ROOT)
         except ConfigError as error:

@@ -57,6 +57,8 @@ class MetadataPartition(Generic[T]):
     def lookup(self, keys: Iterable[str]) -> dict[str, T]:
         """The records of those of `keys` that are there, each file group asked once."""
         wanted = list(dict.fromkeys(keys))
+        if len(self.groups) == 1 and wanted:
+            return dict(next(iter(self._asked(_lookup, [(self.groups[0], wanted)]))))
         found: dict[str, T] = {}
         for records in self._asked(_lookup, self._by_group(wanted, [self._hashed(key) for key in wanted])):
             found.update(records)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.clean_records import COLUMN_STATS, Indexed, clean_records
 from hudi_core.metadata_table.commit_records import CommitKinds
 from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.drop import drop_metadata_table, drop_partitions
-from hudi_core.metadata_table.file_group import FILES_PARTITION, latest_slices
+from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, latest_slices
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.kinds.file_facts import Wanted
 from hudi_core.metadata_table.kinds.kind import FileFacts
@@ -83,15 +84,15 @@ class MetadataPublisher:
     def check_commit(self, operation: str) -> None:
         """As check, for publish_commit of an `operation` (Operation).
 
-        Also raises UnsupportedError for a partition that a commit of ours would not keep true, or that is just being built: whoever builds it
-        would take it that we wrote to it.
+        Also raises UnsupportedError for a partition that a commit of ours would not keep true; ConflictError for one that is to be built and has
+        no file groups yet: whoever builds it would take it that we wrote to it.
         """
-        building = sorted(self._config.metadata_partitions_inflight)
-        if building:
-            raise UnsupportedError(
-                f"the metadata partitions {', '.join(building)} are being built",
+        absent = sorted(self._config.metadata_partitions_inflight - self._told.metadata_partitions)
+        if absent:
+            raise ConflictError(
+                f"the metadata partitions {', '.join(absent)} are being begun",
                 path=self._config.path,
-                remedy="wait until hoodie.table.metadata.partitions lists them, or drop the index with Hudi's own tools",
+                remedy="run it again when they have file groups; where nobody builds them any more, drop them with `hudictl metadata drop`",
             )
         self.check()
         self.commit_wants(operation)
@@ -118,7 +119,7 @@ class MetadataPublisher:
 
         That are all files of the clean's plan, whether or not they were still there (`deletePathPatterns` of its metadata).
         """
-        records = clean_records(instant, changes, self._config.metadata_partitions, self._indexed())
+        records = clean_records(instant, changes, self._told.metadata_partitions, self._indexed())
         DeltaWriter(self._storage, self._own, self._token).write(instant, records)
 
     def check_roll_back(self, failed: str) -> None:
@@ -172,7 +173,16 @@ class MetadataPublisher:
         drop_metadata_table(self._storage)
 
     def _kinds(self, operation: str) -> CommitKinds:
-        return CommitKinds(self._storage, self._config, self._settings, operation)
+        return CommitKinds(self._storage, self._told, self._settings, operation)
+
+    @cached_property
+    def _told(self) -> TableConfig:
+        """The properties with the partitions that hear of what we do: those listed, and those being built that have file groups.
+
+        An index that is built while writers go on is whole only with what they tell it (HoodieTableConfig.getMetadataPartitionsInflight).
+        """
+        building = {name for name in self._config.metadata_partitions_inflight if self._storage.list_files(f"{ROOT}/{name}")}
+        return replace(self._config, metadata_partitions=self._config.metadata_partitions | building)
 
     @cached_property
     def _rollback(self) -> MetadataRollback | DeletingRollback:
@@ -183,7 +193,7 @@ class MetadataPublisher:
     def _indexed(self) -> Indexed:
         definitions = load_index_definitions(self._storage, self._config)
         columns: list[str] = []
-        if COLUMN_STATS in self._config.metadata_partitions and COLUMN_STATS not in definitions:
+        if COLUMN_STATS in self._told.metadata_partitions and COLUMN_STATS not in definitions:
             active = ActiveTimeline(self._storage, self._config)
             created = self._config.raw.get("hoodie.table.create.schema")
             schema = schema_of(active.load(), active.read_details, create_schema=created, path_of=active.path_of)

@@ -24,7 +24,7 @@ from hudi_core.metadata_table.record import ALL_PARTITIONS, FilesRecord
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.record_index import RecordIndex, RecordIndexRules, RecordLocation
 from hudi_core.metadata_table.secondary_index import SecondaryIndexRules, record_keys
-from hudi_core.model.partition import check_file_name, check_partition
+from hudi_core.model.partition import check_file_names, check_partitions
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.query import Timeline
@@ -73,12 +73,14 @@ class MetadataTable:
     def list_partitions(self) -> list[str]:
         """All partition paths, sorted; `[""]` for a table without partitions."""
         partitions = [partition_of_key(key) for key in live_entries(self._files.get(ALL_PARTITIONS))]
-        return sorted(check_partition(partition, source=FOLDER) for partition in partitions)
+        check_partitions(partitions, source=FOLDER)
+        return sorted(partitions)
 
     def list_files(self, partition: str) -> dict[str, int]:
         """Names and sizes in bytes of a partition's files; empty for an unknown partition."""
         files = live_entries(self._files.get(partition_key(partition)))
-        return {check_file_name(name, source=FOLDER): size for name, size in files.items()}
+        check_file_names(files, source=FOLDER)
+        return files
 
     def column_stats(
         self, columns: Sequence[str], partitions: Iterable[str] | None = None, files: Mapping[str, Iterable[str]] | None = None

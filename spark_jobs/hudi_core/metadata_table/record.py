@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.binary import Reader, encode_zigzag
@@ -34,9 +35,11 @@ class RecordKind(IntEnum):
     SECONDARY_INDEX = 7
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """A file's size in bytes, or the mark that it was deleted (size 0); of a partition in the partitions record the size is 0."""
+class FileEntry(NamedTuple):
+    """A file's size in bytes, or the mark that it was deleted (size 0); of a partition in the partitions record the size is 0.
+
+    Records hold thousands of them, and a tuple is made in a third of a dataclass's time.
+    """
 
     size: int
     is_deleted: bool = False
@@ -80,10 +83,21 @@ def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecor
     if number not in (RecordKind.PARTITIONS, RecordKind.FILES) or not (files is None or isinstance(files, dict)):
         raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not a list of files", path=path)
     kind = RecordKind(number)
-    entries = {file: _entry(key, file, info, path) for file, info in (files or {}).items()}
+    entries = _entries(key, files or {}, path)
     if kind is RecordKind.FILES:
         _check_sizes(key, entries, path)
     return FilesRecord(key, kind, entries)
+
+
+def _entries(key: str, files: Mapping[str, Any], path: str) -> dict[str, FileEntry]:
+    """The entries, checked all at once: a partition may have thousands of files."""
+    try:
+        sizes, marks = (list(map(itemgetter(name), files.values())) for name in ("size", "isDeleted"))
+    except (KeyError, TypeError):
+        sizes, marks = [], [None]
+    if set(map(type, sizes)) <= {int} and set(map(type, marks)) <= {bool}:
+        return dict(zip(files, map(FileEntry, sizes, marks), strict=True))
+    return {file: _entry(key, file, info, path) for file, info in files.items()}
 
 
 def _entry(key: str, file: str, info: Any, path: str) -> FileEntry:

@@ -14,7 +14,7 @@ from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
 from hudi_core.metadata_table.group_reader import GroupReader
 from hudi_core.metadata_table.partition import MetadataPartition
 from hudi_core.metadata_table.record import RecordKind
-from hudi_core.timeline.instant_time import of_epoch_seconds
+from hudi_core.timeline.instant_time import of_epoch_millis
 
 PARTITION = "record_index"
 
@@ -64,7 +64,7 @@ class RecordIndexRules:
         if found is None:
             if not 0 <= millis <= _MAX_MILLIS:
                 raise TimelineError(f"{millis} milliseconds are no instant")
-            found = self._instants[millis] = of_epoch_seconds(millis / 1000, self._zone)
+            found = self._instants[millis] = of_epoch_millis(millis, self._zone)
         return found
 
 
@@ -115,6 +115,8 @@ class RecordIndex:
         if wanted and not wanted[0]:
             raise ConfigError("the empty text is no record key")
         found: dict[str, tuple[RecordLocation, ...]] = {}
+        if self._global is not None and partition is None:
+            return {key: (location,) for key, location in self._global.lookup(wanted).items()}
         for part in self._parts(partition):
             for key, location in part.lookup(wanted).items():
                 if partition is None or location.partition == partition:

@@ -24,30 +24,43 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.view.file_group import DataFile, FileSlice
 from hudi_core.view.fs_view import load_view
+from hudi_core.view.listing import FileListing
 
 _READERS = 16
 
 
 class StandingFiles:
-    """Of each partition that a pending commit writes to, the other files in the slices as they stand after it.
+    """Of each partition that a pending commit writes to or replaces file groups of, the other files in the slices as they stand after it.
 
     The caller holds the table lock, so that no other commit completes meanwhile. Memory: the names of the partitions' files.
     """
 
-    def __init__(self, storage: Storage, config: TableConfig, instant: str, metadata: CommitMetadata) -> None:
+    def __init__(self, storage: Storage, config: TableConfig, instant: str, metadata: CommitMetadata, listing: FileListing | None = None) -> None:
+        """`listing`, of a commit that has completed already: the files that there are, its own among them."""
         self._instant = instant
+        self._has_completed = listing is not None
         self._replaced = metadata.replaced_file_ids or {}
         self.storage = storage
         self.written = metadata.partition_to_write_stats
         active = ActiveTimeline(storage, config)
         timeline = active.load()
         self.opened = OpenedMetadataTable(storage, config, timeline)
-        listing = MetadataTable(storage, config, timeline).listing()
-        self._view = load_view(active, listing, timeline, lambda: load_history(storage, config))
+        found = MetadataTable(storage, config, timeline).listing() if listing is None else listing
+        self._view = load_view(active, found, timeline, lambda: load_history(storage, config))
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Those partitions."""
+        return frozenset({*self.written, *self._replaced})
 
     def of(self, partition: str) -> list[DataFileRef]:
         """A base file that the commit writes takes the place of what was there, but for the logs that were written on top of it already."""
-        rewritten = {stat.file_id for stat in self.written[partition] if _is_base(stat)}
+        if self._has_completed:
+            own = {stat.path.rpartition("/")[2] for stat in self.written.get(partition, ())}
+            slices = self._view.latest_merged_slices(partition)
+            files = (file for item in slices for file in (*(() if item.base_file is None else (item.base_file,)), *item.log_files))
+            return [_reference(file) for file in files if file.name not in own]
+        rewritten = {stat.file_id for stat in self.written.get(partition, ()) if _is_base(stat)}
         replaced = frozenset(self._replaced.get(partition, ()))
         found: list[DataFileRef] = []
         for item in self._view.latest_merged_slices(partition):
@@ -81,12 +94,14 @@ class StandingFacts(Mapping[str, tuple[FileFacts, ...]]):
             self._wanted = replace(wanted, columns=(), bloom=False, expressions=(self._expression,))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._files.written)
+        return iter(sorted(self._files.partitions))
 
     def __len__(self) -> int:
-        return len(self._files.written)
+        return len(self._files.partitions)
 
     def __getitem__(self, partition: str) -> tuple[FileFacts, ...]:
+        if partition not in self._files.partitions:
+            raise KeyError(partition)
         files = self._files.of(partition)
         if self._expression is None:
             known, unknown = standing_facts(self._index, partition, files, self._wanted.columns)

@@ -5,8 +5,8 @@ Version 1 (tables 6 and 8) wraps the logical value, version 2 (table 9) the phys
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
@@ -196,23 +196,35 @@ def _decimal(value: Any, scale: int, path: str) -> Decimal:
 
 def least(first: Bound | None, second: Bound | None) -> Bound | None:
     """The smaller bound, or the one that is there (mergeColumnStatsRecords). None when they do not compare: then nothing is known."""
-    return _chosen(first, second, operator.le)
+    return _chosen(first, second, upper=False)
 
 
 def greatest(first: Bound | None, second: Bound | None) -> Bound | None:
     """The larger bound; as least."""
-    return _chosen(first, second, operator.ge)
+    return _chosen(first, second, upper=True)
 
 
 _NUMBERS: Final = frozenset({"int", "long", "float", "double"})
 
 
-def _chosen(first: Bound | None, second: Bound | None, before: Callable[[Any, Any], bool]) -> Bound | None:
+def _chosen(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
     if first is None or second is None:
         return first or second
     if first.kind != second.kind and not {first.kind, second.kind} <= _NUMBERS:
         return None
-    return first if before(first.value, second.value) else second
+    one, other = order_of(first), order_of(second)
+    return first if one == other or (one > other) == upper else second
+
+
+def order_of(bound: Bound) -> tuple[bool, Any]:
+    """What bounds of one kind are compared by: NaN is the greatest, as in Java and Spark."""
+    nan = isinstance(bound.value, float) and math.isnan(bound.value)
+    return nan, 0.0 if nan else bound.value
+
+
+def widened_float(value: float) -> float:
+    """A float as readers see it in a column that has become a double: by its text (codec.avro.arrow_conform), 1.1 and not 1.10000002384."""
+    return float(str(np.float32(value)))
 
 
 _MICROS: Final = {"timestamp_millis": (1000, 1), "timestamp_micros": (1, 1), "timestamp_nanos": (1, 1000)}
@@ -272,8 +284,7 @@ def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> 
     if wanted is None or bound.kind not in wanted:
         return None
     if bound.kind == "float" and pa.types.is_float64(kind):
-        # A float that has become a double is read by its text (codec.avro.arrow_conform): 1.1, not 1.10000002384.
-        return float(str(np.float32(bound.value)))
+        return widened_float(bound.value)
     if pa.types.is_floating(kind):
         return float(bound.value)
     if pa.types.is_integer(kind) and not -(1 << (kind.bit_width - 1)) <= bound.value < 1 << (kind.bit_width - 1):

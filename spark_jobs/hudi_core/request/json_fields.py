@@ -75,3 +75,11 @@ def text_map(value: Mapping[str, Any], name: str, *, what: str) -> dict[str, str
     if not isinstance(found, dict) or not all(isinstance(item, str) for item in found.values()):
         raise ConfigError(f"{what}: {name} must be an object of texts")
     return dict(found)
+
+
+def texts(value: Mapping[str, Any], name: str, *, what: str) -> tuple[str, ...]:
+    """A field that may be absent (empty): a list of texts."""
+    found = value.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        raise ConfigError(f"{what}: {name} must be a list of texts")
+    return tuple(found)

@@ -19,26 +19,48 @@ from hudi_core.request.json_fields import (
     refuse_unknown,
     string,
     text_map,
+    texts,
 )
 from hudi_core.request.secrets import refuse_secrets
 
 REQUEST_VERSION = 1
-SERVICES = frozenset({"archive", "clean", "compaction", "rollback"})
+SERVICES = frozenset({"archive", "clean", "compaction", "indexing", "rollback"})
 _ON_DRIVER = frozenset({"archive", "rollback"})
 """Services that are requests to the storage and no work on rows or on many files at a time."""
 VERBS = frozenset(
-    {"doctor", "probe_store", "rollback", "restore", "run", "savepoint_create", "savepoint_delete", "schedule", "takeover", "unschedule"}
+    {
+        "doctor",
+        "metadata_create",
+        "metadata_drop",
+        "metadata_update",
+        "metadata_validate",
+        "probe_store",
+        "rollback",
+        "restore",
+        "run",
+        "savepoint_create",
+        "savepoint_delete",
+        "schedule",
+        "takeover",
+        "unschedule",
+    }
 )
 RESULTS = ".hoodie/.airflow_hudi/results"
 """Folder in the table of results that were asked for as files."""
 PROBE_RESULTS = ".airflow_hudi_probe/results"
 """The same where there need not be a table."""
 _NEED_INSTANT = frozenset({"restore", "savepoint_delete", "takeover", "unschedule"})
-_NEVER_DRY = {"run": "schedule with dry_run instead", "probe_store": "it races on files of its own, and removes them"}
+_OF_PARTITIONS = frozenset({"metadata_create", "metadata_drop", "metadata_update"})
+_NEVER_DRY = {
+    "run": "schedule with dry_run instead",
+    "probe_store": "it races on files of its own, and removes them",
+    **dict.fromkeys(_OF_PARTITIONS, "metadata_validate says what an update would find"),
+}
 METADATA_MODES = frozenset({"auto", "on", "off"})
 _WRITERS = 16
 _ROUNDS = 60
 
+_PARTITION = re.compile(r"[^./\\\0][^/\\\0]{0,254}")
 _RESULT_NAME = re.compile(r"[0-9A-Za-z_-]{0,64}")
 _WHAT = "run request"
 _RESULT = "run result"
@@ -86,6 +108,8 @@ class RunRequest:
     """With `probe_store`: how many race for one object."""
     rounds: int = _ROUNDS
     """With `probe_store`: races of each kind."""
+    partitions: tuple[str, ...] = ()
+    """With `metadata_create`, `metadata_update` and `metadata_drop`: partitions of the metadata table, such as `column_stats`."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a combination that means nothing."""
@@ -109,6 +133,7 @@ class RunRequest:
             raise ConfigError(f"{self.instant!r} is not an instant time", remedy="give the digits of the instant's file name")
         if _RESULT_NAME.fullmatch(self.result_name) is None:
             raise ConfigError(f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _")
+        _check_partitions(self.verb, self.partitions)
         if self.max_minutes is not None and self.max_minutes < 1:
             raise ConfigError(f"{_WHAT}: max_minutes must be 1 or more")
         refuse_secrets(self.options, where="options")
@@ -117,7 +142,7 @@ class RunRequest:
     @property
     def needs_executors(self) -> bool:
         """Whether an engine gets any of the work; all else is done where the request is read."""
-        return self.verb == "run" and self.service not in _ON_DRIVER
+        return self.verb in ("metadata_create", "metadata_update") or (self.verb == "run" and self.service not in _ON_DRIVER)
 
     @property
     def needs_table(self) -> bool:
@@ -161,6 +186,7 @@ class RunRequest:
             timeline_only=flag(value, "timeline_only", what=_WHAT),
             writers=number(value, "writers", what=_WHAT) if "writers" in value else _WRITERS,
             rounds=number(value, "rounds", what=_WHAT) if "rounds" in value else _ROUNDS,
+            partitions=texts(value, "partitions", what=_WHAT),
         )
 
 
@@ -255,6 +281,14 @@ class RunResult:
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
             raise ConfigError(f"{_RESULT}: instants must be a list of objects")
         return RunResult(tuple(InstantResult.from_dict(item) for item in found), optional_string(value, "reason", what=_RESULT))
+
+
+def _check_partitions(verb: str, names: tuple[str, ...]) -> None:
+    if names and verb not in _OF_PARTITIONS:
+        raise ConfigError(f"{_WHAT}: {verb} takes no partitions", remedy=f"they are for {', '.join(sorted(_OF_PARTITIONS))}")
+    wrong = next((name for name in names if _PARTITION.fullmatch(name) is None), None)
+    if wrong is not None:
+        raise ConfigError(f"{wrong!r} is no partition of a metadata table", remedy="name one such as files, column_stats or record_index")
 
 
 def _check_version(value: Mapping[str, Any], what: str) -> None:

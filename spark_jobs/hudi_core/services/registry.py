@@ -6,11 +6,12 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.services.archive.service import ArchiveService
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.compaction.service import CompactionService
+from hudi_core.services.indexing.service import IndexingService
 from hudi_core.services.rollback.service import RollbackService
 from hudi_core.services.service import ImmediateService, SchedulingService, Service
 
 _SERVICES: dict[str, Service | ImmediateService] = {
-    service.name: service for service in (ArchiveService(), CleanService(), CompactionService(), RollbackService())
+    service.name: service for service in (ArchiveService(), CleanService(), CompactionService(), IndexingService(), RollbackService())
 }
 
 

@@ -7,6 +7,7 @@ from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.executors import ask_executors
+from hudi_core.services.metadata.verbs import perform_metadata
 from hudi_core.services.registry import service_of
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.result import RestoreResult
@@ -46,8 +47,17 @@ def perform(context: TableContext, request: RunRequest, engine: Engine, owner: O
             return RunResult(document=takeover(context, instant, owner).to_dict())
         case "unschedule" if instant is not None:
             return RunResult(document=unschedule(context, instant, owner, dry_run=request.dry_run).to_dict())
+        case _:
+            return _of_whole_table(context, request, engine, owner)
+
+
+def _of_whole_table(context: TableContext, request: RunRequest, engine: Engine, owner: Owner) -> RunResult:
+    """The verbs that are about no instant of the data table."""
+    match request.verb:
         case "doctor":
             return RunResult(document=examine(context, files=not request.timeline_only, executors=ask_executors(engine)).to_dict())
+        case "metadata_create" | "metadata_update" | "metadata_drop" | "metadata_validate":
+            return RunResult(document=perform_metadata(context, request, engine, owner))
         case "probe_store":
             return probe_store(context.storage, request)
     raise ValueError(f"request.model lets the verb {request.verb!r} through without what it needs")

@@ -13,6 +13,7 @@ from hudi_core.errors import ConfigError, TimelineError
 DIGITS: Final = 17
 _TEXT = re.compile(r"^\d+\Z", re.ASCII)
 _FORMAT: Final = "%Y%m%d%H%M%S"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DATE = re.compile(
     r"^(?P<date>\d{4}-\d{2}-\d{2})(?:[ T](?P<time>\d{2}:\d{2}:\d{2})(?:\.(?P<fraction>\d{1,6}))?)?(?P<offset>Z|[+-]\d{2}:\d{2})?\Z", re.ASCII
 )
@@ -52,6 +53,11 @@ def format_instant(moment: datetime) -> str:
 def of_epoch_seconds(seconds: float, zone: str = "LOCAL") -> str:
     """The instant time of a moment given in seconds since 1970, such as a file's modification time."""
     return format_instant(datetime.fromtimestamp(seconds, timezone.utc).astimezone(zone_of(zone)))
+
+
+def of_epoch_millis(millis: int, zone: str = "LOCAL") -> str:
+    """The instant time of a moment given in whole milliseconds since 1970: to the digit in every year, which a float of seconds is not."""
+    return format_instant((_EPOCH + timedelta(milliseconds=millis)).astimezone(zone_of(zone)))
 
 
 def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:

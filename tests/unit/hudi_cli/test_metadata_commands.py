@@ -93,3 +93,42 @@ def test_the_document_of_perf_and_its_table(golden: Golden) -> None:
     assert people.code == 0
     for text in ("15 files in 3 partitions", "all partitions", "record keys, at once", "without"):
         assert text in people.out
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_metadata_table_is_dropped_created_and_updated(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    gone = hudictl("metadata", "drop", table, "--json")
+    assert (gone.code, gone.document["partitions"], gone.document["reason"]) == (0, [], None)
+    assert "files" in gone.document["dropped"]
+    assert hudictl("metadata", "drop", table, "--json").document == {"dropped": [], "partitions": [], "reason": "none of them was there"}
+    lacking = hudictl("metadata", "update", table, "--json")
+    assert (lacking.code, "no metadata table" in lacking.error["message"]) == (2, True)
+    come = hudictl("metadata", "create", table, "--partition", "column_stats", "--partition", "bloom_filters", "--json")
+    assert (come.code, come.document["created"]) == (0, ["bloom_filters", "column_stats", "files"])
+    people = hudictl("metadata", "create", table, "--partition", "column_stats")
+    assert people.out.splitlines() == ["nothing to do: all of them are there", "the metadata table has: bloom_filters, column_stats, files"]
+    done = hudictl("metadata", "update", table, "--option", "hoodie.metadata.compact.max.delta.commits=1", "--json")
+    assert (done.code, done.document["applied"], done.document["rolled_back"]) == (0, [], [])
+    assert done.document["compacted"]["files"] >= 3
+    assert "applied: nothing was left out" in hudictl("metadata", "update", table).out
+    assert hudictl("metadata", "validate", table, "--json").code == 0
+    part = hudictl("metadata", "drop", table, "--partition", "bloom_filters")
+    assert (part.code, part.out.splitlines()[0]) == (0, "dropped: bloom_filters")
+    assert hudictl("metadata", "validate", table, "--json").code == 0
+
+
+def test_wrong_partitions_are_bad_input(golden: Golden) -> None:
+    table = golden("8", "mor_basic").table
+    before = everything(table)
+    for arguments in (
+        ("create", "--partition", "unheard_of"),
+        ("create", "--partition", "secondary_index_none"),
+        ("update", "--partition", "record_index"),
+        ("drop", "--partition", ".hoodie"),
+        ("drop", "--partition", "a/b"),
+    ):
+        verb, *more = arguments
+        done = hudictl("metadata", verb, table, *more, "--json")
+        assert (done.code, bool(done.error["remedy"])) == (2, True), arguments
+    assert everything(table) == before

@@ -16,6 +16,7 @@ import pytest
 from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.request.model import PROBE_RESULTS, RESULTS, InstantResult, RunRequest, RunResult
+from hudi_core.table import HudiTable
 from hudi_spark import session_engine
 from hudi_spark.job import deliver, main, printable, read_request, run_job
 from hudi_spark.probe import ProbeReport
@@ -188,3 +189,27 @@ def test_what_no_log_can_hold_is_counted() -> None:
     assert told["left_out"] == 998
     few = printable(RunResult(tuple(many[:5])))
     assert (len(few["instants"]), "left_out" in few) == (5, False)
+
+
+class ZonedSession(Session):
+    """A session that knows its zone."""
+
+    conf = {"spark.sql.session.timeZone": "Asia/Tokyo"}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(("options", "expected"), [({}, "Asia/Tokyo"), ({"spark.sql.session.timeZone": "UTC"}, "UTC")])
+def test_the_sessions_zone_is_an_option_of_the_run(
+    golden: Callable[[str, str], GoldenCase], monkeypatch: pytest.MonkeyPatch, options: dict[str, str], expected: str
+) -> None:
+    seen: list[RunRequest] = []
+    monkeypatch.setattr(session_engine, "probe_executors", lambda _: ProbeReport((FULL,)))
+    monkeypatch.setattr(HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or RunResult())
+    session: Any = ZonedSession()
+    for verb in ("run", "metadata_update"):
+        run_job(RunRequest(str(golden("9", "mor_compacted").table), verb=verb, options=options), lambda: session)
+    assert [request.options["spark.sql.session.timeZone"] for request in seen] == [expected, expected]
+
+
+def test_of_very_many_differences_the_first_are_told() -> None:
+    document = printable(RunResult(document={"differences": [{"kind": str(number)} for number in range(300)]}))["document"]
+    assert (len(document["differences"]), document["left_out"]) == (200, 100)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.hfile.keyvalue import KEY_TAIL, MAX_ROW
-from hudi_core.codec.hfile.writer import HFileWriter
+from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter, alone
 
 _ROWS = 1 << 16
 """Cells that are encoded at a time."""
@@ -36,12 +36,14 @@ def _add(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
             raise ValueError(f"HFile keys must be sorted: {keys[at + 1].as_py()!r} follows {keys[at].as_py()!r}")
     offsets, data = _cells(keys, values)
     value_ends = np.cumsum(_lengths(values))
+    large = np.flatnonzero(np.diff(offsets) >= LARGE_CELL)
     start = 0
     while start < count:
         end = min(int(np.searchsorted(offsets[1:], offsets[start] + writer.room)) + 1, count)
         # Equal keys stay in one block.
         while end < count and keys[end].equals(keys[end - 1]):
             end += 1
+        end = alone(large, start, end)
         value_bytes = int(value_ends[end - 1] - (value_ends[start - 1] if start else 0))
         cells = data[int(offsets[start]) : int(offsets[end])]
         writer.add_encoded(cells, end - start, keys[start].as_py(), keys[end - 1].as_py(), value_bytes)

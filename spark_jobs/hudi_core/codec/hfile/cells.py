@@ -16,6 +16,9 @@ _Offsets = NDArray[np.int64]
 _Octets = NDArray[np.uint8]
 _MIN_CELLS = 32
 """Below this many cells the loop over them is as fast as NumPy."""
+_Candidates = tuple[_Offsets, _Offsets, NDArray[np.bool_]]
+"""Positions of keys, of cells beside them, and of all cells whether the next one has the same word."""
+_WORD = 8
 _MAX_ROW_LENGTHS = 128
 _DENSE = 64
 """Above one wanted key per this many cells, all keys are searched at once; below, each by itself."""
@@ -64,7 +67,12 @@ class CellBlock:
 
     def select(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """The (row, value) pairs whose row is among the sorted `keys`, in order; every cell of a repeated row."""
-        found = self._search(keys) if len(keys) * _DENSE > len(self) else None
+        dense = len(keys) * _DENSE > len(self)
+        candidates = self._by_words(keys) if dense else None
+        if candidates is not None:
+            yield from self._equal(keys, candidates)
+            return
+        found = self._search(keys) if dense else None
         if found is not None:
             data = self.data
             keys_found, cells = found
@@ -77,6 +85,45 @@ class CellBlock:
             while position < count and self.row(position) == key:
                 yield key, self.value(position)
                 position += 1
+
+    def _by_words(self, keys: Sequence[bytes]) -> _Candidates | None:
+        """The keys and the first cells that may hold them, by the eight bytes behind what all rows have in common; None where these do not tell.
+
+        Numbers are searched three times as fast as strings, and eight bytes of each row are gathered instead of all.
+        """
+        count = len(self)
+        if not count:
+            return None
+        first, last = self.row(0), self.row(count - 1)
+        shared = next((at for at, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), min(len(first), len(last)))
+        if int((self.row_ends - self.rows).min()) < shared + _WORD:
+            return None
+        octets = np.frombuffer(self.data, dtype=np.uint8)
+        words = octets[(self.rows + shared)[:, None] + np.arange(_WORD)].view(">u8").reshape(-1).astype(np.uint64)
+        tied = np.append(words[1:] == words[:-1], False)
+        if 2 * int(tied.sum()) > count:
+            return None
+        padded = np.array([key[shared : shared + _WORD] for key in keys], dtype=f"S{_WORD}")
+        wanted = padded.view(">u8").astype(np.uint64)
+        cells = np.minimum(np.searchsorted(words, wanted), count - 1)
+        hits = np.flatnonzero(words[cells] == wanted)
+        return hits, cells[hits], tied
+
+    def _equal(self, keys: Sequence[bytes], candidates: _Candidates) -> Iterator[tuple[bytes, bytes]]:
+        """Of candidates the cells whose rows are the keys, in order."""
+        data = self.data
+        hits, cells, tied = candidates
+        columns = (hits, cells, self.rows[cells], self.row_ends[cells], self.values[cells], self.value_ends[cells], tied[cells])
+        for index, cell, row, row_end, value, value_end, more in zip(*(column.tolist() for column in columns), strict=True):
+            key = keys[index]
+            if data[row:row_end] == key:
+                yield key, data[value:value_end]
+            at = cell
+            while more:
+                at += 1
+                if self.row(at) == key:
+                    yield key, self.value(at)
+                more = tied[at]
 
     def _search(self, keys: Sequence[bytes]) -> tuple[_Offsets, _Offsets] | None:
         """Positions of the keys that are there and of their cells, by one search; None where padding could not tell rows apart."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.hfile.cells import CellBlock
 from hudi_core.codec.hfile.keyvalue import KEY_TAIL
-from hudi_core.codec.hfile.writer import HFileWriter
+from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter, alone
 
 _HEAD = 10
 """Bytes of a cell before its row: three lengths."""
@@ -35,6 +35,7 @@ class CopiedBlock:
         self.block = block
         self._begins = block.rows - _HEAD
         self._ends = block.value_ends + 1
+        self._large = np.flatnonzero(self._ends - self._begins >= LARGE_CELL)
         self._value_bytes = _running(block.value_ends - block.values)
         self._others = _running(~_is_plain(block, prefix))
         self._gaps = _running(np.concatenate((np.zeros(1, dtype=bool), self._begins[1:] != self._ends[:-1])))
@@ -50,6 +51,7 @@ class CopiedBlock:
         at = start
         while at < end:
             stop = min(int(np.searchsorted(self._ends[at:end], self._begins[at] + writer.room)) + at + 1, end)
+            stop = alone(self._large, at, stop)
             cells = bytes(data[int(self._begins[at]) : int(self._ends[stop - 1])])
             size = int(self._value_bytes[stop] - self._value_bytes[at])
             writer.add_encoded(cells, stop - at, self.block.row(at), self.block.row(stop - 1), size)

@@ -6,6 +6,9 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hudi_core.codec.hfile.block import HEADER_SIZE, Codec, Magic, encode_block, write_codec
 from hudi_core.codec.hfile.index import IndexEntry, encode_root_index
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
@@ -14,6 +17,8 @@ from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_trailer
 
 DEFAULT_BLOCK_SIZE = 1 << 20
 """Hudi's block size of log blocks and its default of base files, bytes before compression."""
+LARGE_CELL = 64 << 10
+"""Bytes from which on a cell has a block to itself: who asks for another key need not inflate it, nor who asks for it its neighbours."""
 _CELL_OVERHEAD = 9
 """Bytes of a cell beside its key and its value."""
 
@@ -41,6 +46,14 @@ def write_hfile(
     return out.getvalue()
 
 
+def alone(large: NDArray[np.int64], start: int, end: int) -> int:
+    """Where a run of cells from `start` to `end` stops, so that those at the ascending positions `large` are added by themselves."""
+    found = int(np.searchsorted(large, start))
+    if found == len(large) or large[found] >= end:
+        return end
+    return max(int(large[found]), start + 1)
+
+
 class HFileWriter:
     """Writes an HFile into `out` block by block, which it does not close. Memory: one block, and the index.
 
@@ -54,6 +67,7 @@ class HFileWriter:
         self._offset = 0
         self._cells: list[bytes | memoryview] = []
         self._cells_size = 0
+        self._is_large = False
         self._first_row = b""
         self._last_row: bytes | None = None
         self._index: list[IndexEntry] = []
@@ -80,15 +94,24 @@ class HFileWriter:
     @property
     def room(self) -> int:
         """Bytes of cells that end the block that is being filled: the cell that reaches this is the last but for equal keys."""
-        return self._block_size - (self._cells_size if self._cells_size < self._block_size else 0)
+        return self._block_size - (0 if self._is_full else self._cells_size)
+
+    @property
+    def _is_full(self) -> bool:
+        return self._is_large or self._cells_size >= self._block_size
 
     def add_encoded(self, cells: bytes | memoryview, count: int, first: bytes, last: bytes, value_bytes: int) -> None:
-        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk); errors as `add`."""
+        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk); errors as `add`.
+
+        A cell of LARGE_CELL bytes comes by itself.
+        """
         before = self._last_row
         if before is not None and first < before:
             raise ValueError(f"HFile keys must be sorted: {first!r} follows {before!r}")
-        if self._cells_size >= self._block_size and first != before:
+        is_large = count == 1 and len(cells) >= LARGE_CELL
+        if (is_large or self._is_full) and first != before:
             self._flush()
+        self._is_large = is_large
         if not self._cells:
             self._first_row = first
         self._cells.append(cells)

@@ -12,13 +12,15 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.files import merge as merge_files
 from hudi_core.metadata_table.record import RecordKind, files_datum, files_record
-from hudi_core.metadata_table.stat_values import Bound
+from hudi_core.metadata_table.stat_values import Bound, widened_float
 
 _FILES: Final = frozenset({RecordKind.PARTITIONS, RecordKind.FILES})
 _STATISTICS: Final = frozenset({RecordKind.COLUMN_STATS, RecordKind.PARTITION_STATS})
 _BODY: Final = "ColumnStatsMetadata"
 _SUMS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _RULES: Final = ColumnStatsRules()
+_WIDER: Final[Mapping[str, tuple[str, ...]]] = {"int": ("long", "float", "double"), "long": ("float", "double"), "float": ("double",)}
+"""What a column of a kind may have been widened to. The other way a bound would be cut, and the range too narrow."""
 
 Data = Mapping[str, Any]
 
@@ -55,5 +57,7 @@ def _bound(merged: Bound | None, older: tuple[Bound | None, Any], newer: tuple[B
     bound, wrapped = older
     if same_form and (newer[1] is None or wrapped[0] == newer[1][0]):
         return wrapped
-    widened = newer[0] is not None and bound is not None and isinstance(bound.value, int | float) and isinstance(newer[0].value, int | float)
-    return (newer[1][0], {"value": type(newer[0].value)(bound.value)}) if widened and bound is not None and newer[0] is not None else None
+    if newer[0] is None or bound is None or newer[0].kind not in _WIDER.get(bound.kind, ()):
+        return None
+    is_float = (bound.kind, newer[0].kind) == ("float", "double")
+    return newer[1][0], {"value": widened_float(bound.value) if is_float else type(newer[0].value)(bound.value)}

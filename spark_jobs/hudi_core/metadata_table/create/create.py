@@ -8,16 +8,17 @@ it, and no writer tells it anything, so whoever dies before leaves nothing that 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
-from hudi_core.errors import ConflictError, ExecutionError, MetadataUnavailableError
+from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.metadata_table.create.finish import beginning_content, check_written, remove_losers
 from hudi_core.metadata_table.create.instants import initial_instant, unfinished
 from hudi_core.metadata_table.create.listed import committed_files, listing_records, pending_instants
 from hudi_core.metadata_table.create.properties import write_own_properties
-from hudi_core.metadata_table.create.target import Fill, NewBaseFile, NewPartition, base_stat
+from hudi_core.metadata_table.create.target import Fill, NewPartition
 from hudi_core.metadata_table.delta_commit import latest_schema
 from hudi_core.metadata_table.drop import drop_metadata_table
 from hudi_core.metadata_table.file_group import FILES_PARTITION
@@ -28,10 +29,8 @@ from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.stored_schema import commit_schema
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.partition import check_file_name
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.instants import InstantClock
@@ -116,20 +115,14 @@ class MetadataCreation:
         own.active.to_inflight(instant, Action.DELTA_COMMIT)
         target.begin(self._storage)
         written = list(beginning.fill(target))
-        _check_written(target, written)
-        self._remove_losers(target, written)
+        check_written(target, written)
+        remove_losers(self._storage, target, written)
         if beginning.definition is not None:
             put_index_definitions(self._storage, config, [beginning.definition])
-        own.active.complete(instant, Action.DELTA_COMMIT, _content(target, written, schema, own), own.completion_time(instant))
+        own.active.complete(
+            instant, Action.DELTA_COMMIT, beginning_content({target.name: (target, written)}, schema, own), own.completion_time(instant)
+        )
         return self._list(beginning.name)
-
-    def _remove_losers(self, target: NewPartition, written: Sequence[NewBaseFile]) -> None:
-        """What other attempts of the tasks left would count beside the winners' files."""
-        winners = {item.name for item in written}
-        for info in self._storage.list_files(target.folder):
-            if info.name.endswith(".hfile") and info.name not in winners:
-                log.warning("%s belongs to an attempt that lost: deleted", info.path)
-                self._storage.delete(info.path)
 
     def _without_unfinished(self, own: OwnTimeline) -> Timeline:
         """The metadata table's timeline without what a dead attempt began: its files are of a partition that nobody lists, and go with that."""
@@ -157,22 +150,3 @@ class MetadataCreation:
                 path=config.path,
                 remedy="complete them or roll them back, then run this again",
             )
-
-
-def _check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
-    """Tasks report what they wrote: each group once, under the name of this instant."""
-    by_group = {item.file_id: item for item in written}
-    wrong = [item for item in written if item.file_id not in target.file_ids or not item.name.endswith(f"_{target.instant}.hfile") or item.size <= 0]
-    if len(by_group) != len(written) or wrong:
-        raise ExecutionError(f"what was written of the metadata partition `{target.name}` does not fit its file groups", path=target.folder)
-
-
-def _content(target: NewPartition, written: Sequence[NewBaseFile], schema: str, own: OwnTimeline) -> bytes:
-    features = own.features
-    extra = {} if features.json_commits else {"numUpdates": 0, "totalLogReadTimeMs": 0}
-    stats: Mapping[str, tuple[WriteStat, ...]] = {target.name: tuple(base_stat(target, item, extra) for item in written)} if written else {}
-    metadata = CommitMetadata(stats, False, features.metadata_begins_with, {SCHEMA_KEY: schema})
-    if features.json_commits:
-        return encode_commit(metadata)
-    # The schema's default for it is 1, but Hudi writes null.
-    return encode_commit_avro(CommitMetadata(stats, False, features.metadata_begins_with, {SCHEMA_KEY: schema}, extra={"version": None}))

@@ -52,6 +52,8 @@ class ExpressionIndexKind:
     def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
         """What every file written says of the expression; of ranges, also those of the partitions, made anew."""
         yield from self._records(facts.instant, facts.written)
+        if facts.leaves_partitions:
+            return
         by_partition: dict[str, list[FileFacts]] = defaultdict(list)
         for item in facts.written:
             by_partition[item.file.partition].append(item)

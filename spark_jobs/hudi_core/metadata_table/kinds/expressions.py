@@ -165,8 +165,9 @@ def _to_timestamp(call: _Call) -> Function:
 
 
 def _unix_timestamp(call: _Call) -> Function:
+    """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, where its other functions round down."""
     call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None)
-    return _seconds
+    return lambda values: pc.divide(values.cast(pa.timestamp("us", tz=call.kind.tz), safe=False).cast(pa.int64()), 1_000_000)
 
 
 def _from_unixtime(call: _Call) -> Function:

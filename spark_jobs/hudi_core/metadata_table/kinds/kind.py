@@ -16,6 +16,8 @@ from hudi_core.model.stats import WriteStat
 Record = tuple[str, Datum | None]
 """A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""
 Json = dict[str, Any]
+_REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+"""Operations (`operationType`) that write no new values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,9 @@ class CommitFacts:
     are, of each partition that it wrote to or replaced groups of, the facts of the other files in the slices as they stand after it: those
     of replaced groups and of older slices are not among them. Kinds whose `needs.standing` is set ask for these, and want the ranges of them
     or what they say of the expression: stored_ranges tells them as the index holds them.
+
+    `overtaken`: a write that was requested earlier is still pending. Log files of the metadata table merge in the order of requests, so that what
+    it will tell of a partition as a whole would be replaced by what this one tells.
     """
 
     instant: str
@@ -185,6 +190,14 @@ class CommitFacts:
     written: tuple[FileFacts, ...]
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     standing: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
+    overtaken: bool = False
+
+    @property
+    def leaves_partitions(self) -> bool:
+        """Whether the ranges of whole partitions are left as they are: they hold where rows are only written anew, and a narrower one would hide
+        the rows of the write that this one overtook.
+        """
+        return self.overtaken and self.operation in _REWRITES
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,12 @@ class PartitionStatsKind:
         self._columns = table.indexed_types()
 
     def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
-        """The ranges of the partitions written to, made anew; deletions for those that the commit emptied.
+        """The ranges of the partitions written to, made anew; deletions for those that the commit emptied. Nothing of CommitFacts.leaves_partitions.
 
         Raises UnsupportedError when the range of a partition cannot be told: an older record would stand, and hide rows.
         """
+        if facts.leaves_partitions:
+            return
         by_partition: dict[str, list[FileFacts]] = defaultdict(list)
         for item in facts.written:
             by_partition[item.file.partition].append(item)
@@ -89,7 +91,10 @@ class PartitionStatsKind:
             yield partition_deletion(name, column, self._version)
 
     def _ranges(self, name: str, files: Iterable[FileFacts]) -> Iterator[Record]:
-        files = list(files)
+        # A base file without rows (a compaction of deletes leaves one) has no ranges, and bounds nothing.
+        files = [facts for facts in files if facts.ranges or facts.rows or not facts.file.is_base]
+        if not files:
+            return
         by_column: dict[str, list[ColumnRange]] = defaultdict(list)
         for facts in files:
             for found in facts.ranges:

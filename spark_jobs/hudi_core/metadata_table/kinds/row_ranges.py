@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from hudi_core.metadata_table.kinds.indexed_table import field_path
 from hudi_core.metadata_table.kinds.kind import ColumnRange
-from hudi_core.metadata_table.kinds.value_types import bound_of, kind_and_type, order_of
-from hudi_core.metadata_table.stat_values import Bound
+from hudi_core.metadata_table.kinds.value_types import bound_of, kind_and_type
+from hudi_core.metadata_table.stat_values import Bound, order_of
 
 
 class RowRanges:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.kinds.kind import ColumnRange
-from hudi_core.metadata_table.stat_values import Bound, ValueType
+from hudi_core.metadata_table.stat_values import Bound, ValueType, order_of, widened_float
 
 _NULL_TYPE: Final = 1
 _DECIMAL: Final = 10
@@ -139,10 +138,6 @@ def _chosen(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound 
 
 
 def _widened(bound: Bound, kind: str) -> Bound:
+    if (bound.kind, kind) == ("float", "double"):
+        return Bound(kind, widened_float(bound.value))
     return Bound(kind, float(bound.value)) if kind in ("float", "double") else Bound(kind, bound.value)
-
-
-def order_of(bound: Bound) -> tuple[bool, Any]:
-    """What bounds of one kind are compared by: NaN is the greatest, as in Java and Spark."""
-    nan = isinstance(bound.value, float) and math.isnan(bound.value)
-    return nan, 0.0 if nan else bound.value

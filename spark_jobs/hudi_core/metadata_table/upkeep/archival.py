@@ -53,7 +53,7 @@ def to_archive(own: Timeline, data: Timeline, keep_min: int, keep_max: int, *, c
     pending = own.pending().first()
     limit = min(compaction.requested_time, first.requested_time, *([] if pending is None else [pending.requested_time]))
     # What completed after the compaction was requested is not in it: its log blocks count for as long as a timeline holds the instant.
-    merged = takewhile(lambda item: item.requested_time < limit and item.completed_at <= compaction.requested_time, commits)
+    merged = takewhile(lambda item: item.requested_time < limit and item.completed_at < compaction.requested_time, commits)
     chosen = list(merged)[: len(commits) - least]
     if not chosen:
         return Archived((), f"every commit of the metadata table before {limit} is archived, and what came later is needed")

@@ -2,7 +2,7 @@
 
 All that is written to the metadata table is written under the table lock, so what is pending on it while the lock is held was left by a dead
 writer. Of an action that is pending on the data table the data table's own rollback takes it back (MetadataPublisher.roll_back): that one knows
-what became of the files.
+what became of the files. An index that an indexing action builds is built without the lock, so its deltacommit is left while that is pending.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.metadata_table.create.indexing import is_of_indexing
 from hudi_core.metadata_table.create.instants import unfinished
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.rollback import MetadataRollback
@@ -32,10 +33,11 @@ def roll_back_failed(storage: Storage, config: TableConfig, token: WriteToken, c
     own = OwnTimeline(storage, config, clock)
     timeline = own.active.load()
     beginning = {item.requested_time for item in unfinished(timeline, own.features)}
-    awaited = ActiveTimeline(storage, config).load().pending().requested_times
+    data = ActiveTimeline(storage, config).load()
+    awaited = data.pending().requested_times
     done = []
     for item in timeline.pending().of_actions(Action.DELTA_COMMIT):
-        if item.requested_time in awaited:
+        if item.requested_time in awaited or is_of_indexing(item.requested_time, data):
             continue
         log.warning("deltacommit %s of the metadata table was left by a dead writer: taken back", item.requested_time)
         if item.requested_time in beginning:

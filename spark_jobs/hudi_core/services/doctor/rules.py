@@ -14,7 +14,7 @@ from hudi_core.services.stuck.advice import finish_restore, not_run_here
 from hudi_core.timeline.instant import Action, State
 
 _SHOWN = 5
-_DROPPABLE = frozenset({"compaction", "log_compaction", "clustering"})
+_DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing"})
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -77,8 +77,6 @@ def _way_out(uri: str, item: PendingFacts) -> str:
         return f"finish it: {finish_restore(item.restores_to, uri)}"
     if item.kind == Action.SAVEPOINT:
         return f"give it up: hudictl savepoint delete {uri} --instant {instant}"
-    if item.kind == "indexing":
-        return "let Hudi finish it, or drop the index with Hudi's own DROP INDEX"
     if not item.runs_here:
         return not_run_here(item.kind, instant, uri)
     if item.kind == "clean" and item.instant.state is State.INFLIGHT:

@@ -16,8 +16,6 @@ def advice(plan: PendingPlan, table: str = "TABLE") -> str:
         return finish_restore(plan.restores_to, table)
     if kind == Action.SAVEPOINT:
         return f"hudictl savepoint create {table} --instant {instant}"
-    if kind == "indexing":
-        return "let Hudi finish it, or drop the index with Hudi's own DROP INDEX"
     if is_run(kind):
         return f"hudictl run {kind} {table} --instant {instant}"
     return not_run_here(kind, instant, table)

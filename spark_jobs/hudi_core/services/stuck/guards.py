@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hudi_core.errors import ConfigError, ConflictError, TimelineError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.stuck.advice import finish_restore
 from hudi_core.services.stuck.pending_plan import PendingPlan
 from hudi_core.timeline.instant import Action, Instant, State
@@ -37,10 +37,6 @@ def check_droppable(plan: PendingPlan) -> None:
         raise TimelineError(
             f"clean {instant} is inflight: files that it lists may be gone already",
             remedy=f"finish it: `hudictl run clean TABLE --instant {instant}`",
-        )
-    if plan.kind == "indexing":
-        raise UnsupportedError(
-            f"indexing {instant} has begun to build a partition of the metadata table", remedy="drop the index with Hudi's own `DROP INDEX`"
         )
 
 

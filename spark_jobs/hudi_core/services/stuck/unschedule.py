@@ -11,6 +11,7 @@ from typing import Any
 
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.services.context import TableContext
+from hudi_core.services.metadata.pending_indexing import planned_partitions, take_back_build
 from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch
 from hudi_core.services.rollback.result import NOTHING, Removed
 from hudi_core.services.stuck.guards import check_droppable, check_no_rows_lost
@@ -47,8 +48,8 @@ class Unscheduled:
 def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> Unscheduled:
     """Drops the pending plan at `instant`, also one whose file is damaged.
 
-    What attempts at it left goes first, then its inflight and its requested file, under the lock. Killed anywhere
-    and run again it comes to the same end.
+    What attempts at it left goes first, of an indexing also the index as far as it was built, then its inflight and its requested file, under the
+    lock. Killed anywhere and run again it comes to the same end.
 
     Raises ConfigError or TimelineError for what is no such plan, ConflictError while somebody runs it, or where a writer of layout 1 began behind
     it in the same moment; then the plan is back.
@@ -101,6 +102,8 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             opens = opens_slices(context, plan)
             if opens:
                 keep_plan(context, instant)
+            if plan.kind == "indexing":
+                take_back_build(context, instant, planned_partitions(context, timeline, instant))
             lock.check()
             for state in (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)

@@ -31,6 +31,7 @@ class Local(LocalEngine):
     def __enter__(self): return self
     def __exit__(self, *_): pass
     def start(self): return self
+    def with_zone(self, request): return request
     open = start
 job.SessionEngine = Local
 sys.exit(job.main(["--request", os.environ["FAKE_REQUEST"]]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.listed import committed_files
 from hudi_core.metadata_table.create.of_files import beginning_of_kind, files_of_all_slices, files_of_latest_slices
 from hudi_core.metadata_table.create.of_rows import beginning_of_rows
+from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.drop import drop_metadata_table
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
@@ -19,6 +21,8 @@ from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
 from hudi_core.metadata_table.kinds.registry import kind_of
 from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
 from hudi_core.metadata_table.record_index import RecordLocation
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import parse_base_file
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.view.listing import StorageListing
@@ -107,3 +111,27 @@ def test_every_index_holds_what_real_hudis_held(golden: Golden, version: str, ca
     done = compaction(table).run(trigger=1)
     assert done.files >= len(listed)
     assert timeless(table.live()) == ours
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_attempts_that_lost_have_written_does_not_count(golden: Golden, version: str) -> None:
+    """A speculative task of the exchange has closed its base file beside the winner's."""
+    table = Table(golden(version, "mdt_all_mor").table)
+    real, groups = timeless(table.live()), groups_of(table)
+    drop_metadata_table(table.storage)
+    creation(table).begin_table()
+    beginning = Builder(table, groups).beginning("record_index")
+    left: list[str] = []
+
+    def fill(target: NewPartition) -> list[NewBaseFile]:
+        written = list(beginning.fill(target))
+        winner = parse_base_file(written[0].name)
+        loser = f"{target.folder}/{replace(winner, token=WriteToken(99, 99, 99))}"
+        table.storage.write(loser, table.storage.read(f"{target.folder}/{winner}"))
+        left.append(loser)
+        return written
+
+    creation(table).begin(replace(beginning, fill=fill))
+    assert [path for path in left if table.storage.exists(path)] == []
+    assert left
+    assert timeless(table.live())["record_index"] == real["record_index"]

@@ -10,9 +10,13 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.files import commit_records
+from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key
 from hudi_core.metadata_table.kinds.kind import Record
+from hudi_core.metadata_table.opened import OpenedMetadataTable
 from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.record import files_datum
+from hudi_core.metadata_table.record import RecordKind, files_datum
+from hudi_core.metadata_table.secondary_index import SecondaryIndexRules
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
@@ -112,3 +116,26 @@ def test_deleted_keys(golden: Golden, version: str) -> None:
     commit = table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT))
     (stat,) = commit.write_stats()
     assert (stat.num_writes, stat.num_deletes) == (0, 1)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_pairs_of_a_secondary_index_go_to_the_group_of_their_value(golden: Golden, version: str) -> None:
+    """Index version 2 hashes the value alone, version 1 the whole key: a record and its deletion go to the same file group."""
+    table = Table(golden(version, "mdt_all_mor").table)
+    name = "secondary_index_idx_name"
+    definition = load_index_definitions(table.storage, table.config)[name]
+    keys = [secondary_key("a value", f"key-{number}") for number in range(40)]
+    datum = {"type": int(RecordKind.SECONDARY_INDEX), "SecondaryIndexMetadata": {"isDeleted": False}}
+    for records in ([(key, datum) for key in keys], [(key, None) for key in keys]):
+        instant = table.new_instant()
+        table.data.create_requested(instant, Action.DELTA_COMMIT)
+        table.data.to_inflight(instant, Action.DELTA_COMMIT)
+        writer(table, 1).write(instant, {name: records})
+        table.data.complete(instant, Action.DELTA_COMMIT, b"{}", table.later(instant))
+        stats = list(table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT)).write_stats())
+        assert (len(stats) == 1) is (definition.version > 1)
+        opened = OpenedMetadataTable(table.storage, table.config, table.data.load())
+        hashed = secondary_hashed_part if definition.version > 1 else str
+        found = opened.partition(name, SecondaryIndexRules(), hashed).lookup(keys)
+        assert {key for key, stands in found.items() if stands} == ({*keys} if records[0][1] is not None else set())
+    assert definition.version == (2 if version == "9" else 1)

@@ -117,6 +117,13 @@ def test_records_that_are_no_list_of_files_are_corrupt() -> None:
         CODEC.decode(b"\xff", good)
 
 
+@pytest.mark.parametrize("broken", [None, 3, "x", [], {}, {"size": 1}, {"size": "1", "isDeleted": False}, {"size": 1, "isDeleted": 0}])
+def test_an_entry_of_another_form_is_named(broken: Any) -> None:
+    files = {"f": {"size": 1, "isDeleted": False}, "g": broken}
+    with pytest.raises(CorruptFileError, match="'g'"):
+        files_record("p", {"type": 2, "filesystemMetadata": files}, path="x")
+
+
 @pytest.mark.parametrize("schema", ["", "{}", "[", '"string"', '{"type":"record","name":"r","fields":[]}'])
 def test_another_schema_is_corrupt(schema: str) -> None:
     with pytest.raises(CorruptFileError) as caught:

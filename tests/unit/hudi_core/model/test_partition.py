@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from hudi_core.errors import FormatError
-from hudi_core.model.partition import check_file_name, check_partition, check_relative_path, join
+from hudi_core.model.partition import check_file_name, check_file_names, check_partition, check_partitions, check_relative_path, join
 
 
 @pytest.mark.parametrize("path", ["", "a", "a/b", "city=são paulo/dt=2024-01-01", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "a:b", "..a", "a..b/..."])
@@ -31,6 +36,29 @@ def test_the_tables_own_folder_is_no_partition(partition: str) -> None:
 def test_a_file_name_is_one_segment(name: str) -> None:
     with pytest.raises(FormatError):
         check_file_name(name, source="plan")
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.sampled_from("a.:/\\ \x00\x7f\u00e9\u2028\ud800"), max_size=4), max_size=4))
+@example(["a/b", ""])
+@example(["a:", "b"])
+@example([""])
+@example(["", ""])
+@example([".hoodie", "a"])
+@example(["a", "b/.hoodie"])
+@example(["/a"])
+@example(["s3:/a"])
+@pytest.mark.parametrize(("one", "many"), [(check_file_name, check_file_names), (check_partition, check_partitions)])
+def test_many_are_checked_as_each_would_be(one: Callable[..., object], many: Callable[..., object], names: list[str]) -> None:
+    def refused(check: Callable[[], object]) -> str:
+        try:
+            check()
+        except FormatError as error:
+            return error.message
+        return ""
+
+    singly = next((message for name in names if (message := refused(partial(one, name, source="plan")))), "")
+    assert refused(partial(many, names, source="plan")) == singly
 
 
 def test_join() -> None:

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import ConfigError, TimelineError
-from hudi_core.timeline.instant_time import format_instant, new_instant, parse_instant, resolve_as_of, zone_of, zone_text
+from hudi_core.timeline.instant_time import (
+    format_instant,
+    new_instant,
+    of_epoch_millis,
+    of_epoch_seconds,
+    parse_instant,
+    resolve_as_of,
+    zone_of,
+    zone_text,
+)
 
 _moments = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(timezone.utc))
 NOW = datetime(2026, 11, 20, 21, 49, 5, 4999, tzinfo=timezone.utc)
@@ -113,3 +122,15 @@ def test_dates_and_their_instants_agree(moment: datetime) -> None:
 def test_the_default_clock_is_the_systems() -> None:
     before = format_instant(datetime.now(timezone.utc))
     assert before <= new_instant([], "UTC") <= format_instant(datetime.now(timezone.utc))
+
+
+@given(_moments)
+def test_milliseconds_are_exact_in_every_year(moment: datetime) -> None:
+    whole = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    millis = (whole - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
+    assert of_epoch_millis(millis, "UTC") == format_instant(whole)
+
+
+def test_a_float_of_seconds_is_not() -> None:
+    assert of_epoch_millis(253402300799999, "UTC") == "99991231235959999"
+    assert any(of_epoch_seconds(millis / 1000, "UTC") != of_epoch_millis(millis, "UTC") for millis in range(8590000000000, 8590000001000))

@@ -29,12 +29,14 @@ class FileHead:
     """A base or log file whose records are about to be read.
 
     `columns` are the top-level columns that it holds, None where that is not known; `footer` the key-value metadata of a Parquet base file.
+    `is_latest`: queries of the table as it is now read it; else it is in an older slice, or in a file group that was replaced.
     """
 
     file: DataFile
     is_base: bool
     columns: frozenset[str] | None
     footer: Mapping[str, str] = field(default_factory=dict)
+    is_latest: bool = True
 
     def holds(self, column: str) -> bool:
         """Whether a top-level column may be in it."""

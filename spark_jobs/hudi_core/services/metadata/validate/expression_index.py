@@ -1,9 +1,14 @@
 """`expr_index_*` against the expression's values in the files that they are about.
 
-Of type column_stats. Exact: a listed base file with rows has statistics and its counts, and no file has any that is not listed. Loose: bounds;
-that a log file has statistics; counts of log files. Bounds of whole partitions have to contain the values of the rows as they are now.
+Of type column_stats. Exact: a base file with rows in a latest slice has statistics, a base file that has any its counts, and no file has any that
+is not listed. Loose: bounds; that a log file has statistics; counts of log files. Bounds of whole partitions have to contain the values of the rows
+as they are now.
 
-Of type bloom_filters. Exact: a listed base file has a filter, with every value in it, and no other file has one.
+Of type bloom_filters. Exact: a base file in a latest slice has a filter, a filter has every value of its file, and no file has one that is not
+listed.
+
+Files of older slices and of replaced file groups may have no record: real Hudi begins such an index with the latest slices
+(HoodieBackedTableMetadataWriter.initializeExpressionIndexPartition).
 
 Not compared are expressions that predicates cannot name, and, unless the zone is given (airflow_hudi.read.zone), values that depend on the zone
 of the writer's session.
@@ -120,7 +125,7 @@ class _OfFile:
     def close(self) -> None:
         file, is_base = self._head.file, self._head.is_base
         if self._stored is None:
-            if is_base and self._true.of(_VALUE).rows:
+            if is_base and self._head.is_latest and self._true.of(_VALUE).rows:
                 self._findings.add(self._index.name, "has no statistics", partition=file.partition, file=file.name)
             return
         for what in contradictions(self._stored, self._true.of(_VALUE), Counts.EXACT if is_base else Counts.LOOSE, bounds=self._index.has_values):
@@ -156,7 +161,8 @@ class ExpressionFiltersCheck(KindCheck):
             return None
         stored = self._filters.get(bloom_filter_key(head.file.partition, head.file.name))
         if stored is None or stored.is_deleted or not stored.text:
-            self._findings.add(self._index.name, "has no filter", partition=head.file.partition, file=head.file.name)
+            if head.is_latest:
+                self._findings.add(self._index.name, "has no filter", partition=head.file.partition, file=head.file.name)
             return None
         if not self._index.has_values:
             return None

@@ -35,15 +35,17 @@ class FileReader:
         self._schema: pa.Schema = subject.reader.spec.output.stored_of(wanted)
         self._history = subject.reader.spec.history
 
-    def read_group(self, group: FileGroup, names: Collection[str]) -> int:
+    def read_group(self, group: FileGroup, names: Collection[str], latest: Collection[str]) -> int:
         """Reads those of the group's files that are named; returns how many. Blocks of log files count as for a query.
+
+        `latest` are the names of the base files in the partition's latest slices.
 
         A file that is damaged is a difference of `files`, and its other comparisons are left out.
         """
         files = 0
         for item in group.slices:
             if item.base_file is not None and item.base_file.name in names:
-                self._attempt(item.base_file, self._read_base, item.base_file)
+                self._attempt(item.base_file, self._read_base, item.base_file, item.base_file.name in latest)
                 files += 1
             logs = [log for log in item.log_files if log.name in names]
             if logs:
@@ -58,10 +60,10 @@ class FileReader:
             name = error.path.rpartition("/")[2] if error.path else file.name
             self._findings.add(FILES, f"cannot be read: {error.message}", partition=file.partition, file=name)
 
-    def _read_base(self, file: DataFile) -> None:
+    def _read_base(self, file: DataFile, is_latest: bool) -> None:
         storage = self._subject.reader.storage
         if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
-            with self._open(FileHead(file, True, None)) as opened:
+            with self._open(FileHead(file, True, None, is_latest=is_latest)) as opened:
                 if opened:
                     _give(read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history), opened, None)
             return
@@ -69,7 +71,7 @@ class FileReader:
             with _naming_damage():
                 parquet = stack.enter_context(open_base_file(storage, file.path))
                 footer = parquet.footer
-            with self._open(FileHead(file, True, frozenset(parquet.schema.names), footer)) as opened:
+            with self._open(FileHead(file, True, frozenset(parquet.schema.names), footer, is_latest)) as opened:
                 if opened:
                     _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), opened, None)
 

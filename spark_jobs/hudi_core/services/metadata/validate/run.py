@@ -93,8 +93,9 @@ class _Validation:
         view = self._subject.view(files.partition, files.there.values())
         if any(check.file_columns() for check in self._checks):
             names = files.listed.keys() & files.there.keys()
+            latest = {item.base_file.name for item in view.latest_merged_slices(files.partition) if item.base_file is not None}
             for group in view.all_file_groups(files.partition):
-                self._read += self._reader.read_group(group, names)
+                self._read += self._reader.read_group(group, names, latest)
         if self._row_columns:
             for item in view.latest_merged_slices(files.partition):
                 self._slice(item)

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.codec.hfile.bulk import add_cells
-from hudi_core.codec.hfile.writer import HFileWriter, write_hfile
+from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter, write_hfile
 
 SCHEMA = '{"type":"record","name":"r","fields":[]}'
 
@@ -36,6 +37,21 @@ def test_the_bytes_are_those_of_single_cells(block_size: int, seed: int) -> None
     items = [(key, source.randbytes(source.randrange(60))) for key in keys]
     cuts = sorted(source.randrange(len(items)) for _ in range(seed))
     assert bulk(items, cuts, block_size) == write_hfile(items, schema=SCHEMA, codec="NONE", block_size=block_size)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_large_cells_have_blocks_to_themselves(seed: int) -> None:
+    source = random.Random(seed)
+    keys = sorted(b"%03d" % source.randrange(40) for _ in range(60))
+    items = [(key, source.randbytes(source.choice([3, 3, LARGE_CELL, LARGE_CELL * 2]))) for key in keys]
+    cuts = sorted(source.randrange(len(items)) for _ in range(seed))
+    data = bulk(items, cuts, 1 << 20)
+    assert data == write_hfile(items, schema=SCHEMA, codec="NONE")
+    large = {key for key, value in items if len(value) >= LARGE_CELL and keys.count(key) == 1}
+    assert large
+    for block in HFileReader.of_bytes(data, "f").blocks():
+        rows = [row for row, _ in block.items()]
+        assert len(set(rows)) == 1 or not large & set(rows)
 
 
 def test_no_cells_and_cells_without_bytes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +54,18 @@ def test_selected_cells_are_those_of_the_keys(cells: Cells, others: set[bytes]) 
     for key in keys[:5]:
         assert list(block.select([key])) == [cell for cell in cells if cell[0] == key]
         assert block.first_at(key) == sum(row < key for row, _ in cells)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_keys_that_differ_behind_the_words_searched_by(seed: int) -> None:
+    """Some rows have their first differing eight bytes in common, some repeat, and some keys lie between."""
+    source = random.Random(seed)
+    heads = [b"same-%08d" % source.randrange(400) for _ in range(300)]
+    rows = [head + source.choice([b"", b"", b"\0", b"a", b"tail-%d" % source.randrange(3)]) for head in heads]
+    cells = sorted(((row, b"%d" % number) for number, row in enumerate(rows)), key=lambda cell: cell[0])
+    block = decode_cells(block_of(cells), "f", with_mvcc=True)
+    keys = sorted({*rows[::2], *(row + b"a" for row in rows), *(row[:-1] for row in rows), b"", b"same-", b"zzz"})
+    assert list(block.select(keys)) == [cell for cell in cells if cell[0] in set(keys)]
 
 
 def test_many_keys_are_searched_at_once() -> None:

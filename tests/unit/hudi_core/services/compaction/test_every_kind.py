@@ -17,11 +17,12 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.bloom_filters import StoredFilter
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.clean_records import clean_records
+from hudi_core.metadata_table.commit_records import CommitKinds
 from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, column_stats_key, partition_id
 from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.kind import FileFacts
+from hudi_core.metadata_table.kinds.kind import CommitFacts, FileFacts
 from hudi_core.metadata_table.kinds.partition_stats import PartitionStatsKind
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.standing import StandingFacts, StandingFiles
@@ -32,10 +33,12 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.plans import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.schema_history import renamed_columns
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_compacted, pending_instants, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
+from tests.unit.hudi_core.metadata_table.kinds.golden_cells import plain_datum
 from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, complete_clean
 from tests.unit.hudi_core.services.compaction.golden_compactions import base_files, compact, context_of, footer_of
 from tests.unit.hudi_core.services.compaction.test_run import HookedEngine
@@ -43,6 +46,7 @@ from tests.unit.hudi_core.services.metadata.validate.damaged_tables import Damag
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
+UTC_ZONE = {"spark.sql.session.timeZone": "UTC"}
 CASES = [(version, case) for version in VERSIONS for case in ("mdt_all_mor", "mdt_all_mor_compacted")]
 ROWS = ("record_index", "secondary_index_idx_name")
 
@@ -200,3 +204,41 @@ def test_a_column_that_is_indexed_since_stops_the_publication(golden: Golden, ve
     assert not Table(path).own.load().contains(instant)
     compact(path, instant=instant)
     assert Table(path).data.load().get(instant, Action.COMPACTION).is_completed
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version: str) -> None:
+    """Nothing was written there: what is left stands, and nothing when all groups went."""
+    path = golden(version, "mdt_all_mor").table
+    table, context = Table(path), context_of(path)
+    (item,) = context.view(context.active.load()).latest_merged_slices("2024-01-01")
+    metadata = CommitMetadata({}, operation_type="DELETE_PARTITION", replaced_file_ids={"2024-01-01": (item.file_group.file_id,), "2024-01-02": ()})
+    files = StandingFiles(table.storage, table.config, table.new_instant(), metadata)
+    publisher = context.metadata_publisher()
+    assert publisher is not None
+    wanted = publisher.commit_wants(Operation.COMPACT)
+    kind = PartitionStatsKind("partition_stats", IndexedTable(table.config, wanted.schema, load_index_definitions(table.storage, table.config)))
+    told = StandingFacts(files, kind, wanted)
+    assert sorted(told) == ["2024-01-01", "2024-01-02"]
+    assert (told["2024-01-01"], told.get("2024-01-03")) == ((), None)
+    assert told["2024-01-02"]
+    facts = CommitFacts("1", "INSERT_OVERWRITE", {}, (), metadata.replaced_file_ids or {}, told)
+    deleted = [datum for _, datum in kind.of_commit(facts) if datum is not None and plain_datum(datum)["ColumnStatsMetadata"]["isDeleted"]]
+    assert len(deleted) == len(kind._columns)
+
+
+def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Golden) -> None:
+    """Without them files from before would be told as all null under the new name."""
+    table = Table(golden("8", "mdt_all_cow").table)
+    kinds = CommitKinds(table.storage, table.config, UTC_ZONE, Operation.COMPACT)
+    assert kinds.wanted().history is None
+    first = table.data.load().commits().instants[0].requested_time
+    fields = [{"id": 0, "name": "id", "optional": True, "type": "string"}, {"id": 1, "name": "name", "optional": True, "type": "string"}]
+    renamed = [fields[0], {**fields[1], "name": "title"}]
+    versions = ((int(first), fields), (int(first) + 1, renamed))
+    schemas = [{"max_column_id": 1, "version_id": version, "type": "record", "fields": held} for version, held in versions]
+    table.storage.write(f".hoodie/.schema/{first}.schemacommit", json.dumps({"schemas": schemas}).encode())
+    history = CommitKinds(table.storage, table.config, UTC_ZONE, Operation.COMPACT).wanted().history
+    assert history is not None
+    assert [entry[0] for entry in history] == [int(first), int(first) + 1]
+    assert renamed_columns(history) == {"title"}

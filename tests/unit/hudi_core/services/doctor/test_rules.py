@@ -62,7 +62,7 @@ def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
         (Action.SAVEPOINT, f"hudictl savepoint delete /data/t --instant {T}"),
         ("compaction", f"hudictl run compaction /data/t --instant {T}; or drop it: hudictl unschedule /data/t {T}"),
         ("clean", f"finish it: hudictl run clean /data/t --instant {T}"),
-        ("indexing", "DROP INDEX"),
+        ("indexing", f"hudictl run indexing /data/t --instant {T}; or drop it: hudictl unschedule /data/t {T}"),
     ],
 )
 def test_a_stuck_instant_says_who_had_it_what_waits_and_the_way_out(kind: str, way_out: str) -> None:

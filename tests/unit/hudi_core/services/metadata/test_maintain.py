@@ -53,10 +53,10 @@ def test_everything_is_created_updated_and_dropped(golden: Golden, version: str)
             assert ours[name] == real[name], name
     made = {name: count for name, count in groups_of(table).items() if not name.startswith("secondary_index_")}
     assert made == {name: count for name, count in groups.items() if name in made}
-    # An expression index begins with the latest slices, as real Hudi's does.
-    assert {item.kind for item in HudiTable.open(str(table.path)).validate_metadata().differences} <= {"expr_index_idx_day"}
+    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
     done = update_metadata(context(table, {"hoodie.metadata.compact.max.delta.commits": "1"}), ENGINE, OWNER, 5)
-    assert done.compacted.files > len(listed)
+    assert done.applied == ()
+    assert done.upkeep.compacted.files > len(listed)
     assert timeless(table.live()) == ours
     names = table.own.names()
     assert create_metadata(context(table), listed, ENGINE, OWNER, 6).metadata_partitions == listed

@@ -34,7 +34,7 @@ AT_ONCE = {"airflow_hudi.doctor.stuck_minutes": "0"}
         ("rollback", f"hudictl run rollback TABLE --instant {T}"),
         ("restore", "run it with the Hudi that began it"),
         ("savepoint", f"hudictl savepoint create TABLE --instant {T}"),
-        ("indexing", "DROP INDEX"),
+        ("indexing", f"hudictl run indexing TABLE --instant {T}"),
         ("write", f"hudictl rollback TABLE --instant {T}"),
     ],
 )

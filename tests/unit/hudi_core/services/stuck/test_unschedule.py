@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError, StorageError, TimelineError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError, StorageError, TimelineError
 from hudi_core.services.compaction.service import CompactionService
 from hudi_core.services.context import TableContext
+from hudi_core.services.indexing.service import IndexingService
+from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.rollback.request import request_rollback
 from hudi_core.services.stuck.takeover import takeover
 from hudi_core.services.stuck.unschedule import Unscheduled, unschedule
@@ -142,10 +144,24 @@ def test_what_is_no_plan_is_refused_with_the_verb_that_helps(golden: Golden, ver
     refuses(cleaning, plan.requested_time, TimelineError, "files that it lists may be gone")
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
-def test_indexing_is_left_to_hudi(golden: Golden, version: str) -> None:
-    table = golden(version, "indexing_requested").table
-    refuses(table, the_plan(open_context(table)).requested_time, UnsupportedError, "indexing")
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_an_indexing_plan_goes_with_what_was_built(golden: Golden, version: str) -> None:
+    """Before any attempt at it, and after one that was killed when the index was inflight."""
+    for killed in (False, True):
+        table = golden(version, "indexing_requested").table
+        plan = the_plan(open_context(table))
+        listed = open_context(table).config.metadata_partitions
+        if killed:
+            storage = FaultStorage(LocalStorage(table), FaultPlan(when=lambda item: item.path.endswith("hoodie.properties"), timing="after"))
+            dead = replace(an_owner(), process_start="1")
+            with pytest.raises(InjectedCrash):
+                IndexingService().run(open_context(table, storage=storage), plan.requested_time, LocalEngine(1), dead, None)
+        did = unschedule(open_context(table), plan.requested_time, an_owner())
+        assert (did.action, did.removed.instants) == ("indexing", (plan.requested_time,))
+        config = open_context(table).config
+        assert (config.metadata_partitions, config.metadata_partitions_inflight) == (listed, frozenset())
+        assert not (table / ".hoodie" / "metadata" / "column_stats").exists()
+        assert leftovers(table, plan.requested_time) == []
 
 
 def test_a_plan_that_somebody_runs_is_left(golden: Golden) -> None:

@@ -328,3 +328,28 @@ def test_the_zone_of_an_expression_has_to_be_given(golden: Golden) -> None:
     (found,) = report.differences
     assert found.what.startswith("stored are 0 nulls of 1 values, but there are 0 of ")
     assert "airflow_hudi.read.zone" in next(item.why for item in report.not_checked if item.kind == DAY)
+
+
+@pytest.mark.parametrize(("name", "column"), [(DAY, "ts"), (LOW, None)])
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_expression_index_need_not_know_older_slices(golden: Golden, version: str, name: str, column: str | None) -> None:
+    """Real Hudi begins it with the latest ones; of these every file has to be there."""
+    table = DamagedTable(golden(version, "mdt_all_cow").table)
+    context = table.context
+    view = context.view(context.active.load())
+    latest = {item.base_file.name for place in view.partitions() for item in view.latest_merged_slices(place) if item.base_file is not None}
+    older = [(partition, file) for partition, file in table.base_files() if file not in latest]
+    assert older
+
+    def forget(partition: str, file: str) -> None:
+        key = bloom_filter_key(partition, file) if column is None else column_stats_key(column, partition, file)
+        body = "BloomFilterMetadata" if column is None else "ColumnStatsMetadata"
+        table.write({name: [(key, changed(table.raw(name)[key], body, isDeleted=True))]})
+
+    for partition, file in older:
+        forget(partition, file)
+    assert table.found() == []
+    partition, file = table.latest_base()
+    forget(partition, file)
+    (found,) = table.found()
+    assert (found.kind, found.partition, found.file) == (name, partition, file)

@@ -1,0 +1,70 @@
+"""Looks after a table's metadata table: creates, updates, drops and validates it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.report import BaseHudiReportOperator
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+VERBS = ("create", "update", "drop", "validate")
+_MOST_TOLD = 20
+
+
+class HudiMetadataOperator(BaseHudiReportOperator):
+    """Begins indexes of the metadata table, applies what it was not told of and runs its own services, takes indexes away, or compares it with
+    the table. Retries are harmless: what is done is not done again.
+
+    XCom: `table`, and the document of `hudictl metadata <verb>`; that of `validate` also when the task fails because of differences, with the
+    first 200 of them.
+
+    :param verb: `create`, `update`, `drop` or `validate` (templated)
+    :param partitions: partitions of the metadata table, as a list or separated by commas: those to create or drop; with `update` those that
+        must be there. Without any, `create` begins `files`, and `drop` takes the whole metadata table away (templated)
+    :param fail_on_differences: whether `validate` fails the task, without retries, when anything differs
+    """
+
+    template_fields: Sequence[str] = ("verb", "partitions", *BaseHudiOperator.template_fields)
+
+    def __init__(self, *, verb: str = "update", partitions: Sequence[str] | str = (), fail_on_differences: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.verb = verb
+        self.partitions = partitions
+        self.fail_on_differences = fail_on_differences
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Does the verb; see the class."""
+        if self.verb not in VERBS:
+            raise ConfigError(f"verb is {self.verb!r}", remedy=f"one of {', '.join(VERBS)}")
+        named = self.partitions.split(",") if isinstance(self.partitions, str) else self.partitions
+        partitions = tuple(name.strip() for name in named if name.strip())
+        document = {"table": reader.storage.uri, **self.report(reader, context, f"metadata_{self.verb}", partitions=partitions)}
+        if self.verb == "validate":
+            self._judge(context, document)
+        else:
+            self.log.info("Metadata table: %s", document)
+        return document
+
+    def _judge(self, context: Context, document: dict[str, Any]) -> None:
+        for item in document["not_checked"]:
+            self.log.warning("Not checked: %s: %s", item["kind"], item["why"])
+        count = sum(document["counts"].values())
+        lines = [_told(item) for item in document["differences"][:_MOST_TOLD]]
+        for line in lines:
+            self.log.warning("%s", line)
+        self.log.info("%s: %d differences in %s", document["table"], count, ", ".join(document["kinds"]))
+        if count and self.fail_on_differences:
+            more = [f"and {count - len(lines)} more"] if count > len(lines) else []
+            self.fail(context, document, "\n".join([f"{document['table']}: differences: {count}", *lines, *more]))
+
+
+def _told(item: dict[str, Any]) -> str:
+    """A difference in one line."""
+    place = "/".join(part for part in (item["partition"], item["file"]) if part)
+    return f"{item['kind']} {place}: {item['what']}"

@@ -1,0 +1,265 @@
+"""One measurement of the metadata benchmark in a process of its own: `python -m benchmarks.metadata_process WORK FOLDER JSON`.
+
+Prints a line of JSON. Times are milliseconds of wall time in this process, unless a name says otherwise; of each question three are told apart:
+`cold`, to a metadata table that was just opened (properties, timeline, listing, trailer and index are read); `open`, when it was asked other things
+before, so that only blocks are read; `cached`, the same question again. The operating system holds the files in all three.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks import metadata_containers
+from benchmarks.metadata_tables import (
+    Dataset,
+    bytes_of,
+    column_names,
+    make_column_stats,
+    make_listing,
+    make_record_index,
+    new_table,
+    some_record_keys,
+)
+from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.config.table_config import TableConfig
+from hudi_core.metadata_table.file_group import FILES_PARTITION
+from hudi_core.metadata_table.reader import COLUMN_STATS, MetadataTable
+from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.view.fs_view import FileSystemView
+
+TURNS = 7
+SINGLES = 50
+BATCHES = (100, 1_000, 10_000, 100_000)
+WIDE = 5_000
+VERBS = {
+    "getAllBaseFiles": FileSystemView.all_base_files,
+    "getAllFileGroups": FileSystemView.all_file_groups,
+    "getAllFileSlices": FileSystemView.all_slices,
+    "getLatestBaseFiles": FileSystemView.latest_base_files,
+    "getLatestFileSlices": FileSystemView.latest_slices,
+    "getLatestUnCompactedFileSlices": FileSystemView.latest_uncompacted_slices,
+}
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """The wall time of one call."""
+    begun = time.perf_counter()
+    work()
+    return (time.perf_counter() - begun) * 1000
+
+
+def middle(times: Sequence[float]) -> float:
+    """The median, rounded for storing."""
+    return round(statistics.median(times), 3)
+
+
+class Opened:
+    """A table and what opens its metadata table anew. The data table's own timeline is read once, as a query has it anyway."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = LocalStorage(folder)
+        self.config = TableConfig.load(self.storage)
+        self.timeline = ActiveTimeline(self.storage, self.config).load()
+
+    def table(self) -> MetadataTable:
+        """A metadata table of which nothing was read."""
+        return MetadataTable(self.storage, self.config, self.timeline)
+
+    def view(self, table: MetadataTable) -> FileSystemView:
+        """A view over its listing."""
+        return FileSystemView(table.listing(), self.timeline)
+
+    def three(self, ask: Callable[[MetadataTable], object], between: Callable[[MetadataTable], object]) -> dict[str, float]:
+        """The medians of a question cold, open and cached; `between` asks for something else, which lies in other blocks."""
+        cold, opened, cached = [], [], []
+        for _ in range(TURNS):
+            table = self.table()
+            cold.append(milliseconds(partial(ask, table)))
+            between(table)
+            opened.append(milliseconds(partial(ask, table)))
+            cached.append(milliseconds(partial(ask, table)))
+        return {"cold": middle(cold), "open": middle(opened), "cached": middle(cached)}
+
+
+def create(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """Makes a metadata table; `files` and `partitions`, and what more is asked for: `entries` and `groups`, `statistics`."""
+    dataset = Dataset(asked["files"], asked["partitions"])
+    begun, cpu = time.perf_counter(), time.process_time()
+    storage = new_table(folder)
+    make_listing(storage, dataset)
+    made = FILES_PARTITION
+    if "entries" in asked:
+        begun, cpu, made = time.perf_counter(), time.process_time(), RECORD_INDEX
+        make_record_index(storage, asked["entries"], asked["groups"])
+    if asked.get("statistics"):
+        begun, cpu, made = time.perf_counter(), time.process_time(), COLUMN_STATS
+        make_column_stats(storage, dataset)
+    return {"seconds": round(time.perf_counter() - begun, 2), "cpu_seconds": round(time.process_time() - cpu, 2), **bytes_of(storage, made)}
+
+
+def listing(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """All partitions, and the files of one: the middle one by name; asked between are partitions at the two ends."""
+    opened = Opened(folder)
+    names = opened.table().list_partitions()
+    name, others = names[len(names) // 2], (names[0], names[-1])
+
+    def between(table: MetadataTable) -> None:
+        for other in others:
+            table.list_files(other)
+
+    found = len(opened.table().list_files(name))
+    if len(names) != asked["partitions"] or found not in (asked["files"] // asked["partitions"] + add for add in (0, 1)):
+        raise RuntimeError(f"{len(names)} partitions, {found} files in {name}: not what was made")
+    return {
+        "files_of_the_partition": found,
+        "all_partitions": opened.three(MetadataTable.list_partitions, between),
+        "files_in_partition": opened.three(lambda table: table.list_files(name), between),
+    }
+
+
+def verbs(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """The verbs of a file-system view over one partition.
+
+    `cold`: the metadata table is opened for it; `open`: a new view over an open one; `cached`: the same view again.
+    """
+    opened = Opened(folder)
+    names = opened.table().list_partitions()
+    name = names[len(names) // 2]
+    found: dict[str, Any] = {}
+    for verb, ask in VERBS.items():
+        cold, warm, cached = [], [], []
+        for _ in range(TURNS):
+            table = opened.table()
+            cold.append(milliseconds(lambda table=table, ask=ask: ask(opened.view(table), name)))  # type: ignore[misc]
+            table.list_files(names[0])
+            view = opened.view(table)
+            warm.append(milliseconds(lambda view=view, ask=ask: ask(view, name)))  # type: ignore[misc]
+            cached.append(milliseconds(lambda view=view, ask=ask: ask(view, name)))  # type: ignore[misc]
+        found[verb] = {"cold": middle(cold), "open": middle(warm), "cached": middle(cached)}
+    return found
+
+
+def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """Record keys singly and batched, all of which are there, in one file group: blocks as creation makes them, of 1 MiB."""
+    entries = asked["entries"]
+    opened = Opened(folder)
+    sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
+    stored = bytes_of(opened.storage, RECORD_INDEX)
+    cold = [milliseconds(partial(opened.table().record_locations, sample[:1])) for _ in range(TURNS)]
+    table = opened.table()
+    table.record_locations(sample[:1])
+    singles = [milliseconds(partial(table.record_locations, [key])) for key in sample[:SINGLES]]
+    again = [milliseconds(partial(table.record_locations, [sample[SINGLES - 1]])) for _ in range(TURNS)]
+    batched: dict[str, Any] = {}
+    for count in BATCHES:
+        batch = sample[:count]
+        if len(batch) == count:
+            batched[str(count)] = _batch(opened, table, batch)
+    return {
+        "entries": entries,
+        "bytes_per_mapping": round(stored["bytes"] / entries, 2),
+        "single_us": {"cold": round(middle(cold) * 1000), "open": round(middle(singles) * 1000), "cached": round(middle(again) * 1000)},
+        "batched_us_per_key": batched,
+    }
+
+
+def _batch(opened: Opened, table: MetadataTable, batch: list[str]) -> dict[str, float]:
+    """Microseconds per key. There is no cached: one block is kept, and a batch needs many."""
+    if len(table.record_locations(batch)) != len(batch):
+        raise RuntimeError("a key of the record index was not found")
+    cold, warm, cpu = [], [], []
+    for _ in range(TURNS):
+        cold.append(milliseconds(partial(opened.table().record_locations, batch)))
+        begun = time.process_time()
+        warm.append(milliseconds(partial(table.record_locations, batch)))
+        cpu.append((time.process_time() - begun) * 1000)
+    return {name: round(middle(times) * 1000 / len(batch), 2) for name, times in (("cold", cold), ("open", warm), ("open_cpu", cpu))}
+
+
+def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """M keys over N file groups against RFC-8's model K + M/N times the cost of a key: K is the time to open a group, for one key.
+
+    `widest_group_ms`: the slowest of the N questions that N executors would ask side by side, each of a group just opened; `one_process_ms`: all
+    of them one after the other, as a reader of a near storage asks.
+    """
+    entries, count = asked["entries"], asked["groups"]
+    opened = Opened(folder)
+    sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
+    found: dict[str, Any] = {"entries": entries, "groups": count}
+    one = [milliseconds(partial(opened.table().record_locations, sample[index : index + 1])) for index in range(TURNS)]
+    for asked_for in BATCHES:
+        batch = sample[:asked_for]
+        if len(batch) < asked_for:
+            continue
+        whole = [milliseconds(partial(opened.table().record_locations, batch)) for _ in range(3)]
+        by_group = _by_group(batch, count)
+        widest = [max(milliseconds(partial(opened.table().record_locations, part)) for part in by_group) for _ in range(3)]
+        found[str(asked_for)] = {"one_process_ms": middle(whole), "widest_group_ms": middle(widest), "keys_of_the_widest": max(map(len, by_group))}
+    return {**found, "open_for_one_key_ms": middle(one)}
+
+
+def _by_group(batch: list[str], count: int) -> list[list[str]]:
+    parts: dict[int, list[str]] = {}
+    for key, group in zip(batch, file_group_indexes(batch, count).tolist(), strict=True):
+        parts.setdefault(group, []).append(key)
+    return list(parts.values())
+
+
+def ranges(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """The statistics of one column: of 10 files, and of some 5,000, each a row; of all files by the column's prefix."""
+    opened = Opened(folder)
+    column, other = column_names()[0], column_names()[-1]
+    table = opened.table()
+    partitions = table.list_partitions()
+    files = {name: sorted(table.list_files(name)) for name in partitions}
+    every = [(partition, name) for partition, names in files.items() for name in names]
+    found: dict[str, Any] = {**bytes_of(opened.storage, COLUMN_STATS), "rows": len(every) * len(column_names())}
+    for count in (10, WIDE):
+        chosen: dict[str, list[str]] = {}
+        for partition, name in Random(count).sample(every, min(count, len(every))):
+            chosen.setdefault(partition, []).append(name)
+        found[f"{count}_rows_ms"] = opened.three(
+            lambda table, chosen=chosen: _rows(table.column_stats([column], files=chosen)[column].num_rows, sum(map(len, chosen.values()))),  # type: ignore[misc]
+            lambda table: table.column_stats([other], files={partitions[-1]: files[partitions[-1]][-1:]}),
+        )
+    found["whole_column_ms"] = opened.three(
+        lambda table: _rows(table.column_stats([column])[column].num_rows, len(every)),
+        lambda table: table.column_stats([other], files={partitions[-1]: files[partitions[-1]][-1:]}),
+    )
+    return found
+
+
+def _rows(found: int, wanted: int) -> None:
+    if found != wanted:
+        raise RuntimeError(f"{found} rows of statistics were found, not {wanted}")
+
+
+def trade_off(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """The same records in an HFile and in Parquet: made, or asked of one container."""
+    if "container" in asked:
+        return metadata_containers.ask(folder, asked["container"])
+    return metadata_containers.make(folder, Dataset(asked["files"], asked["partitions"]))
+
+
+WORK = {
+    "create": create,
+    "listing": listing,
+    "verbs": verbs,
+    "keys": keys,
+    "groups": groups,
+    "ranges": ranges,
+    "containers": trade_off,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(WORK[sys.argv[1]](Path(sys.argv[2]), json.loads(sys.argv[3]))))

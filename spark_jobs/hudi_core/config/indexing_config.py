@@ -1,0 +1,67 @@
+"""Options of indexing: which indexes are asked for, and how long their build waits for writers. Hudi's own names where Hudi has them."""
+
+from __future__ import annotations
+
+from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, whole_number
+
+COLUMN_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
+    "hoodie.metadata.index.column.stats.enable", False, boolean, "indexing builds the statistics of columns (`column_stats`)"
+)
+BLOOM_FILTERS_ENABLE: ConfigKey[bool] = ConfigKey(
+    "hoodie.metadata.index.bloom.filter.enable", False, boolean, "indexing builds the bloom filters of base files (`bloom_filters`)"
+)
+PARTITION_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
+    "hoodie.metadata.index.partition.stats.enable", False, boolean, "indexing builds the statistics of partitions (`partition_stats`)"
+)
+RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
+    "hoodie.metadata.global.record.level.index.enable",
+    False,
+    boolean,
+    "indexing builds the record index over all partitions (`record_index`)",
+    aliases=("hoodie.metadata.record.index.enable",),
+)
+PARTITIONED_RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
+    "hoodie.metadata.record.level.index.enable",
+    False,
+    boolean,
+    "indexing builds a record index of each data partition (`record_index`; table version 9)",
+)
+INDEX_NAME: ConfigKey[str | None] = ConfigKey(
+    "hoodie.index.name", None, optional_text, "name of a secondary or an expression index, without its prefix; the column's when absent"
+)
+SECONDARY_COLUMN: ConfigKey[str | None] = ConfigKey(
+    "hoodie.metadata.index.secondary.column", None, optional_text, "indexing builds a secondary index on this column (`secondary_index_<name>`)"
+)
+EXPRESSION_COLUMN: ConfigKey[str | None] = ConfigKey(
+    "hoodie.metadata.index.expression.column", None, optional_text, "indexing builds an index on an expression of this column (`expr_index_<name>`)"
+)
+EXPRESSION_OPTIONS: ConfigKey[str | None] = ConfigKey(
+    "hoodie.metadata.index.expression.options",
+    None,
+    optional_text,
+    "the expression and its settings as name=value, parted by commas: expr=from_unixtime,format=yyyy-MM-dd",
+)
+EXPRESSION_TYPE: ConfigKey[str] = ConfigKey(
+    "hoodie.expression.index.type", "COLUMN_STATS", one_of("COLUMN_STATS", "BLOOM_FILTERS", "SECONDARY_INDEX"), "what an expression index holds"
+)
+CATCHUP_MINUTES: ConfigKey[int] = ConfigKey(
+    "airflow_hudi.indexing.catchup_minutes",
+    15,
+    whole_number(0, 10**6),
+    "minutes that a built index waits for the writes that were pending when its build began, before indexing gives up for now",
+)
+
+INDEXING_KEYS: tuple[ConfigKey[object], ...] = (
+    COLUMN_STATS_ENABLE,
+    BLOOM_FILTERS_ENABLE,
+    PARTITION_STATS_ENABLE,
+    RECORD_INDEX_ENABLE,
+    PARTITIONED_RECORD_INDEX_ENABLE,
+    INDEX_NAME,
+    SECONDARY_COLUMN,
+    EXPRESSION_COLUMN,
+    EXPRESSION_OPTIONS,
+    EXPRESSION_TYPE,
+    CATCHUP_MINUTES,
+)
+"""Every option of this module."""

@@ -1,0 +1,191 @@
+"""Partitions of the metadata table that are built while writers go on (HoodieBackedTableMetadataWriter.buildMetadataPartitions).
+
+Under the table lock the file groups are made and the names put into `hoodie.table.metadata.partitions.inflight`: from then on writers tell these
+partitions what they commit, and readers leave them alone. The base files are written without the lock, from the table as it was at that moment.
+Under the lock again the deltacommit completes and the names move to `hoodie.table.metadata.partitions`. Until then nothing of it counts, so an
+attempt that died is begun anew: its file groups go with what writers told them, which the new base files hold.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Final
+
+from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
+from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.metadata_table.create.create import Beginning
+from hudi_core.metadata_table.create.finish import beginning_content, check_written, remove_losers
+from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
+from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.delta_commit import latest_schema
+from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, latest_slices
+from hudi_core.metadata_table.index_definitions import put_index_definitions
+from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.record import block_schema
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import check_file_name
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.instants import InstantClock
+
+log = logging.getLogger(__name__)
+
+SUFFIX: Final = "004"
+"""OperationSuffix.METADATA_INDEXER: with it writers of 0.15 do not take the pending deltacommit for a failed one."""
+_PLAIN: Final = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Partitions that are being built: the instant on the metadata table's timeline, and that timeline's completed instants when it began."""
+
+    instant: str
+    targets: Mapping[str, NewPartition]
+    schema: str
+    told_before: frozenset[str]
+
+
+def is_of_indexing(own_instant: str, data: Timeline) -> bool:
+    """Whether a deltacommit of the metadata table belongs to an indexing action that is pending on the data table's timeline."""
+    pending = data.pending().of_actions(Action.INDEXING)
+    if own_instant in pending.requested_times:
+        return True
+    return bool(len(pending)) and len(own_instant) == _PLAIN + len(SUFFIX) and own_instant.endswith(SUFFIX)
+
+
+def _is_suffixed(own_instant: str) -> bool:
+    suffix = own_instant[_PLAIN:]
+    return len(suffix) == len(SUFFIX) and suffix.isdecimal() and (suffix == SUFFIX or int(suffix) >= FIRST_SUFFIX)
+
+
+class IndexBuild:
+    """Builds partitions for the indexing action `instant` of the data table in `storage`.
+
+    `token` makes the base files' names this attempt's own. `clock` draws completion times. Every method but `fill` is called under the table lock.
+    """
+
+    def __init__(self, storage: Storage, instant: str, token: WriteToken, clock: InstantClock) -> None:
+        self._storage = storage
+        self._instant = instant
+        self._token = token
+        self._clock = clock
+
+    def begin(self, beginnings: Sequence[Beginning], data: Timeline) -> Build:
+        """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first.
+
+        `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no metadata table.
+        """
+        config = self.take_back([item.name for item in beginnings], data)
+        own = OwnTimeline(self._storage, config, self._clock)
+        timeline = own.active.load()
+        text = latest_schema(own.active, timeline)
+        schema, instant = block_schema(text), self._own_instant(own, timeline, data)
+        targets = {
+            item.name: NewPartition(item.name, instant, tuple(item.file_ids), self._token, schema, own.features.metadata_bloom_entries)
+            for item in beginnings
+        }
+        # The folders first: whoever takes this back finds the instant by the names of the files there.
+        for target in targets.values():
+            target.begin(self._storage)
+        own.active.create_requested(instant, Action.DELTA_COMMIT)
+        own.active.to_inflight(instant, Action.DELTA_COMMIT)
+        config = put_index_definitions(self._storage, config, [item.definition for item in beginnings if item.definition is not None])
+        inflight = config.metadata_partitions_inflight.union(targets)
+        update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
+        log.info("the metadata partitions %s are inflight under %s", ", ".join(sorted(targets)), instant)
+        return Build(instant, targets, text, timeline.completed().requested_times)
+
+    def fill(self, build: Build, beginnings: Sequence[Beginning]) -> dict[str, list[NewBaseFile]]:
+        """Writes the base files, without the lock. Errors are those of the beginnings' fill."""
+        written: dict[str, list[NewBaseFile]] = {}
+        for item in beginnings:
+            target = build.targets[item.name]
+            written[item.name] = list(item.fill(target))
+            check_written(target, written[item.name])
+        return written
+
+    def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
+        """Completes the deltacommit and lists the partitions; returns the properties.
+
+        Raises ConflictError when somebody took the deltacommit back, or began slices of the partitions on top of unfinished ones.
+        """
+        config = TableConfig.load(self._storage)
+        own = OwnTimeline(self._storage, config, self._clock)
+        found = own.active.load().find(build.instant, Action.DELTA_COMMIT)
+        gone = sorted(set(build.targets) - config.metadata_partitions_inflight)
+        if found is None or found.state is not State.INFLIGHT or gone:
+            raise ConflictError(
+                f"somebody took back what was built of the metadata partitions {', '.join(sorted(build.targets))}",
+                path=f"{own.active.folder}/{build.instant}.deltacommit.inflight",
+                remedy="run the indexing again",
+            )
+        for name, target in build.targets.items():
+            remove_losers(self._storage, target, written[name])
+        content = beginning_content({name: (target, written[name]) for name, target in build.targets.items()}, build.schema, own)
+        own.active.complete(build.instant, Action.DELTA_COMMIT, content, own.completion_time(build.instant))
+        self._check_slices(build, own)
+        listed, inflight = config.metadata_partitions.union(build.targets), config.metadata_partitions_inflight.difference(build.targets)
+        return update_properties(self._storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
+
+    def take_back(self, names: Collection[str], data: Timeline) -> TableConfig:
+        """Takes away what an attempt left of partitions that are not listed: the names, the files, the deltacommit; returns the properties.
+
+        The names go first: a writer must not find a partition that it is to tell without file groups. Raises MetadataUnavailableError when
+        there is no metadata table.
+        """
+        config = TableConfig.load(self._storage)
+        if FILES_PARTITION not in config.metadata_partitions:
+            raise MetadataUnavailableError("the table has no metadata table that an index could be added to", path=config.path)
+        left = config.metadata_partitions_inflight.intersection(names) - config.metadata_partitions
+        if left:
+            inflight = config.metadata_partitions_inflight - left
+            config = update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
+        own = OwnTimeline(self._storage, config, self._clock)
+        for instant in self._left_behind(own, own.active.load(), names, config.metadata_partitions):
+            log.warning("deltacommit %s of the metadata table was left by an earlier attempt at indexing: taken back", instant)
+            own.active.undo(instant, Action.DELTA_COMMIT)
+        for name in sorted(set(names) - config.metadata_partitions):
+            self._storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
+        return config
+
+    def _left_behind(self, own: OwnTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]) -> list[str]:
+        """The deltacommits of earlier attempts: of the action's own name; with suffixes those that the files of the partitions are named after.
+
+        A completed one that wrote a listed partition, too, stays.
+        """
+        if not own.features.metadata_suffixes:
+            return [self._instant] if timeline.find(self._instant, Action.DELTA_COMMIT) is not None else []
+        parsed = (parse_data_file(info.name) for name in sorted(set(names).difference(listed)) for info in self._storage.list_files(f"{ROOT}/{name}"))
+        times = sorted({item.instant for item in parsed if item is not None and _is_suffixed(item.instant)})
+        found = [(time, timeline.find(time, Action.DELTA_COMMIT)) for time in times]
+        return [time for time, item in found if item is not None and self._may_go(own, item, listed)]
+
+    def _may_go(self, own: OwnTimeline, item: Instant, listed: Collection[str]) -> bool:
+        if not item.is_completed:
+            return True
+        wrote = own.active.read_commit(item).partition_to_write_stats
+        return bool(wrote) and wrote.keys().isdisjoint(listed)
+
+    def _own_instant(self, own: OwnTimeline, timeline: Timeline, data: Timeline) -> str:
+        """The indexing action's own; with suffixes that of the latest completed instant which the index holds (createIndexInitTimestamp)."""
+        if not own.features.metadata_suffixes:
+            return self._instant
+        last = data.last_completed()
+        first = [] if last is None else [f"{last.requested_time}{SUFFIX}"]
+        names = chain(first, [f"{self._instant}{SUFFIX}"], (f"{self._instant}{number:03d}" for number in count(FIRST_SUFFIX)))
+        return next(name for name in names if name not in timeline.requested_times)
+
+    def _check_slices(self, build: Build, own: OwnTimeline) -> None:
+        timeline = own.active.load()
+        for name, target in build.targets.items():
+            begun = {item.file_id: item.base_instant for item in latest_slices(self._storage, timeline, name, layout=own.features.layout)}
+            if any(begun.get(file_id) != target.instant for file_id in target.file_ids):
+                raise ConflictError(
+                    f"the metadata partition `{name}` was compacted while it was built", path=target.folder, remedy="run the indexing again"
+                )

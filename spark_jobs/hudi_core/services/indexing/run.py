@@ -1,0 +1,195 @@
+"""Runs one planned indexing action from `requested` to `completed`.
+
+claim → inflight → begin (lock) → base files → wait for writers → publish and complete (lock) → clean up
+
+An index that is not published counts for nobody, so whoever claims the instant after a crash begins it anew; one that is published is completed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
+from hudi_core.metadata_table.create.create import Beginning
+from hudi_core.metadata_table.create.indexing import Build, IndexBuild
+from hudi_core.metadata_table.create.target import NewBaseFile
+from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.model.engine import Engine
+from hudi_core.model.ids import WriteToken
+from hudi_core.request.model import InstantResult
+from hudi_core.services.context import TableContext
+from hudi_core.services.failed_writes.clean import clean_failed_writes
+from hudi_core.services.indexing.told import untold
+from hudi_core.services.indexing.waiting import pending_writers, wait_for_writers
+from hudi_core.services.metadata.beginnings import Beginnings, Snapshot
+from hudi_core.services.metadata.pending_indexing import read_index_plan
+from hudi_core.timeline.index_plans import IndexedPartition, encode_index_metadata
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 3
+"""Builds of one run; the last is made under the table lock, where nobody can get ahead of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An index built from `snapshot`, not published."""
+
+    snapshot: Snapshot
+    build: Build
+    written: Mapping[str, Sequence[NewBaseFile]]
+
+
+class _Behind(ConflictError):
+    """Commits completed meanwhile that the index was not told of."""
+
+
+class IndexingRun:
+    """One instant's run by one owner. `progress` is called with the partitions done and all partitions."""
+
+    def __init__(self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: Callable[[int, int], None] | None = None) -> None:
+        self._context = context
+        self._active = context.active
+        self._instant = instant
+        self._engine = engine
+        self._owner = owner
+        self._progress = progress
+
+    def run(self) -> InstantResult:
+        """Builds what the plan names and completes the instant, or returns the completed state when it is done already.
+
+        Raises ConfigError, FormatError, UnsupportedError before anything is written; ConflictError while somebody else runs the instant, while
+        a write that began before the index is at work for too long, and where a file of the snapshot was cleaned meanwhile. After any other
+        error, and after a kill, the instant can be run again. Memory: as metadata.beginnings.Beginnings, and the table's listing.
+        """
+        started = time.monotonic()
+        if self._find().is_completed:
+            self._clean_up_completed()
+            return self._result(started, 0, 0)
+        plan = read_index_plan(self._context, self._instant)
+        Beginnings(self._context, self._engine, 0).check([item.name for item in plan])
+        files, size = 0, 0
+        with self._context.claim(self._instant, self._owner) as held:
+            if self._context.completer(held, self._owner).finish_decided(self._instant) is None and not self._find().is_completed:
+                self._active.to_inflight(self._instant, Action.INDEXING)
+                files, size = self._execute(plan, held)
+        forget_claims(self._context.storage, self._instant)
+        return self._result(started, files, size)
+
+    def _execute(self, plan: Sequence[IndexedPartition], held: Claim) -> tuple[int, int]:
+        names = [item.name for item in plan]
+        for attempt in range(1, ATTEMPTS + 1):
+            held.check()
+            left = [name for name in names if name not in TableConfig.load(self._context.storage).metadata_partitions]
+            built = self._build(left, held) if left else None
+            if built is not None:
+                self._wait(built, held)
+            try:
+                return self._complete(plan, built, held, last=attempt == ATTEMPTS)
+            except _Behind as error:
+                log.warning("%s; built anew (attempt %d of %d)", error.message, attempt + 1, ATTEMPTS)
+        raise ConflictError("the index was built, but could not be published", path=self._active.folder, remedy="run the indexing again")
+
+    def _build(self, names: Sequence[str], held: Claim) -> Built:
+        beginnings = self._beginnings(held)
+        rows = beginnings.rows_by_partition(names, Snapshot.of(self._current()))
+        with self._context.lock(self._owner) as lock:
+            held.check()
+            snapshot = Snapshot.of(self._current())
+            begun = [beginnings.beginning(name, snapshot, rows) for name in names]
+            lock.check()
+            build = self._index(held).begin(begun, snapshot.timeline)
+        return Built(snapshot, build, self._fill(build, begun, held))
+
+    def _fill(self, build: Build, begun: Sequence[Beginning], held: Claim) -> Mapping[str, Sequence[NewBaseFile]]:
+        written: dict[str, Sequence[NewBaseFile]] = {}
+        try:
+            for item in begun:
+                written |= self._index(held).fill(build, [item])
+                if self._progress is not None:
+                    self._progress(len(written), len(begun))
+        except StorageNotFoundError as error:
+            raise ConflictError(
+                f"a file was cleaned while the index was built from it: {error.message}", path=error.path, remedy="run the indexing again"
+            ) from error
+        return written
+
+    def _wait(self, built: Built, held: Claim) -> None:
+        awaited = pending_writers(built.snapshot.timeline)
+        if awaited and wait_for_writers(self._context, awaited, held.check):
+            # What died stays pending: rolled back, it cannot complete behind the published index.
+            for result in clean_failed_writes(self._context, self._owner):
+                log.info("the failed write %s was rolled back", result.target)
+
+    def _complete(self, plan: Sequence[IndexedPartition], built: Built | None, held: Claim, *, last: bool) -> tuple[int, int]:
+        counted: list[NewBaseFile] = []
+        up_to = None if built is None else built.snapshot.timeline.commits().last()
+        done = [replace(item, up_to=item.up_to if up_to is None else max(item.up_to, up_to.requested_time), extra={}) for item in plan]
+        content = encode_index_metadata(done, extra=self._context.config.features.index_plan_extra)
+        publish = None if built is None else partial(self._publish, built, held, counted, last=last)
+        self._context.completer(held, self._owner).complete(self._instant, Action.INDEXING, content, publish=publish)
+        log.info("indexing %s completed: %s", self._instant, ", ".join(item.name for item in plan))
+        return len(counted), sum(item.size for item in counted)
+
+    def _publish(self, built: Built, held: Claim, counted: list[NewBaseFile], *, last: bool) -> None:
+        """Under the lock. What completed since the snapshot must have told the index; else it is built anew, at the last attempt here."""
+        current = self._current()
+        behind = untold(current, built.build, built.snapshot.timeline, self._active.load(), OwnTimeline(current.storage, current.config))
+        if behind and not last:
+            raise _Behind(f"{len(behind)} instants completed without telling the index, {behind[0]} first", path=self._active.folder)
+        if behind:
+            built = self._rebuilt(list(built.build.targets), held)
+        self._index(held).publish(built.build, built.written)
+        counted += [item for items in built.written.values() for item in items]
+
+    def _rebuilt(self, names: Sequence[str], held: Claim) -> Built:
+        beginnings, snapshot = self._beginnings(held), Snapshot.of(self._current())
+        rows = beginnings.rows_by_partition(names, snapshot)
+        begun = [beginnings.beginning(name, snapshot, rows) for name in names]
+        build = self._index(held).begin(begun, snapshot.timeline)
+        return Built(snapshot, build, self._fill(build, begun, held))
+
+    def _current(self) -> TableContext:
+        return replace(self._context, config=TableConfig.load(self._context.storage))
+
+    def _beginnings(self, held: Claim) -> Beginnings:
+        return Beginnings(self._current(), self._engine, held.epoch)
+
+    def _index(self, held: Claim) -> IndexBuild:
+        return IndexBuild(self._context.storage, self._instant, WriteToken(0, held.epoch, 0), self._context.clock())
+
+    def _find(self) -> Instant:
+        found = self._active.load().find(self._instant, Action.INDEXING)
+        if found is None:
+            raise ConfigError(
+                f"the timeline holds no indexing at instant {self._instant}",
+                path=self._active.folder,
+                remedy="list the instants with `hudictl timeline --action indexing`",
+            )
+        return found
+
+    def _clean_up_completed(self) -> None:
+        """Removes the claims that a run left which died right after it completed; nothing while it is alive, as it does so itself."""
+        if not self._context.storage.list_files(f"{CLAIMS}/{self._instant}"):
+            return
+        try:
+            held = self._context.claim(self._instant, self._owner)
+        except ConflictError as error:
+            log.info("%s: its owner cleans up", error)
+            return
+        with held, self._context.lock(self._owner):  # taking the lock also breaks the one that the dead run may have left
+            log.info("indexing %s was completed by a run that died right after", self._instant)
+        forget_claims(self._context.storage, self._instant)
+
+    def _result(self, started: float, files: int, size: int) -> InstantResult:
+        seconds = round(time.monotonic() - started, 3)
+        return InstantResult(self._instant, Action.INDEXING, State.COMPLETED.value, files_written=files, bytes_written=size, seconds=seconds)

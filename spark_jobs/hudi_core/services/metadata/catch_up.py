@@ -1,0 +1,262 @@
+"""Brings to the metadata table what it was not told of (left_out), action by action, in the order of their completion, under the table lock.
+
+Each is one deltacommit under the action's own instant, as its writer would have written it, with two differences, since it comes late: files that
+a later clean or rollback has deleted are left out, and so are records that an index has already, because it began after the action. Statistics of
+whole partitions are made of the files as they are now. Killed anywhere it can be run again: a deltacommit that has begun is gone on with.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.metadata_table.changes import FileChanges
+from hudi_core.metadata_table.commit_records import CommitKinds
+from hudi_core.metadata_table.delta_writer import DeltaWriter
+from hudi_core.metadata_table.file_group import FILES_PARTITION
+from hudi_core.metadata_table.files import rollback_records
+from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
+from hudi_core.metadata_table.kinds.kind import DataFileRef, Record
+from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows, tells_of_rows
+from hudi_core.metadata_table.opened import OpenedMetadataTable
+from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.publish import MetadataPublisher
+from hudi_core.metadata_table.record import FileDatum, RecordKind, files_datum
+from hudi_core.metadata_table.staged_logs import forget_staged
+from hudi_core.metadata_table.validity import rolled_back_by
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.stats import WriteStat
+from hudi_core.query.slices_plan import table_schema
+from hudi_core.services.metadata.facts_units import read_facts
+from hudi_core.services.metadata.left_out import CREATE_ANEW, left_out
+from hudi_core.services.metadata.row_changes import RowChanges
+from hudi_core.services.metadata.told import clean_changes, rollback_changes
+from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.restore_plans import decode_restore_plan
+from hudi_core.view.listing import StorageListing
+
+if TYPE_CHECKING:
+    from hudi_core.model.engine import Engine
+    from hudi_core.services.context import TableContext
+
+log = logging.getLogger(__name__)
+
+_OF_FILES: Final = frozenset({int(RecordKind.COLUMN_STATS), int(RecordKind.BLOOM_FILTER)})
+
+
+def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None]) -> tuple[str, ...]:
+    """Applies what was left out; returns the instants in their order.
+
+    The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises, before anything is written,
+    TimelineError for what cannot be told any more (an archived action; a restore that later actions followed; rows whose later changes the
+    indexes of rows know), UnsupportedError for an index that no kind keeps; while it goes on, what reading the files raises.
+    """
+    own = OwnTimeline(context.storage, context.config, context.clock())
+    missing = left_out(context, own)
+    if not missing:
+        return ()
+    catching = _CatchUp(context, engine, epoch, own)
+    catching.check(missing)
+    for item in missing:
+        guard()
+        log.warning("the metadata table was not told of %s %s: it is now", item.action, item.requested_time)
+        catching.tell(item)
+    return tuple(item.requested_time for item in missing)
+
+
+@dataclass(frozen=True)
+class _CatchUp:
+    context: TableContext
+    engine: Engine
+    epoch: int
+    own: OwnTimeline
+
+    def check(self, missing: list[Instant]) -> None:
+        names = {item.requested_time for item in missing}
+        first = missing[0]
+        after = [item for item in self._timeline.completed() if item.completed_at > first.completed_at and item.requested_time not in names]
+        self._check_restores(missing)
+        rows = [item for item in missing if item.action in COMMIT_ACTIONS and self._rows_of(self._commit(item))]
+        later = [item for item in after if rows and item.completed_at > rows[0].completed_at and item.action in COMMIT_ACTIONS]
+        known = next((item for item in later if tells_of_rows(self._commit(item).operation_type)), None)
+        if known is not None:
+            raise TimelineError(
+                f"{', '.join(sorted(self._row_indexes))} know {known.action} {known.requested_time}, but not {rows[0].action} "
+                f"{rows[0].requested_time} before it: which rows they hold wrongly cannot be told",
+                path=self.own.active.folder,
+                remedy="drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them anew",
+            )
+        for operation in {self._commit(item).operation_type or "" for item in missing if item.action in COMMIT_ACTIONS}:
+            self._kinds(operation).wanted()
+
+    def _check_restores(self, missing: list[Instant]) -> None:
+        restores = [item for item in missing if item.action == Action.RESTORE]
+        newest = max((item.requested_time for item in self._timeline.completed()), default="")
+        for item in restores:
+            if item.requested_time != newest or not self._target(item):
+                raise TimelineError(
+                    f"the metadata table was not told of restore {item.requested_time}, and other actions followed it or its plan names no instant",
+                    path=self.own.active.folder,
+                    remedy=CREATE_ANEW,
+                )
+
+    def tell(self, item: Instant) -> None:
+        if item.action in COMMIT_ACTIONS:
+            self._tell_commit(item)
+        elif item.action == Action.CLEAN:
+            changes = clean_changes(self.context.active.read_of(item), path=self.context.active.path_of(item))
+            dropped = frozenset(name for name in changes.dropped_partitions if not self._listing.files(name))
+            self._publisher().publish_deletes(item.requested_time, replace(changes, dropped_partitions=dropped))
+        elif item.action == Action.RESTORE:
+            self._publisher().restore(self._target(item), item.requested_time)
+        else:
+            self._tell_rollback(item)
+
+    def _tell_commit(self, item: Instant) -> None:
+        metadata = self._standing_commit(item)
+        kinds = self._kinds(metadata.operation_type or "")
+        asked = kinds.wanted()
+        written = list(read_facts(self.context, self.engine, self.epoch, self._references(metadata), asked))
+        instant = item.requested_time
+        told = kinds.records(instant, metadata, written, asked, self._listing)
+        records = {name: self._new(name, told[name]) for name in told}
+        forget_staged(self.context.storage, instant)
+        rows = RowChanges(self.context, self._table, self.own, self._listing, self.engine, self.epoch)
+        staged = rows.stage(self._rows_of(metadata), item, metadata)
+        self._writer().write(instant, records, staged)
+        forget_staged(self.context.storage, instant)
+
+    def _tell_rollback(self, item: Instant) -> None:
+        active, instant = self.context.active, item.requested_time
+        details = active.read_of(item)
+        changes = rollback_changes(details, path=active.path_of(item)) if details else FileChanges()
+        there = {name: {info.name for info in self._listing.files(name)} for name in changes.written}
+        written = {name: {file: size for file, size in sizes.items() if file in there[name]} for name, sizes in changes.written.items()}
+        changes = FileChanges({name: sizes for name, sizes in written.items() if sizes}, changes.deleted)
+        failed = self._rolled_back(item)
+        if any(self._timeline.contains(time) for time in failed):
+            # It was run again, and what it wrote then stands: only the log files of the rollback's own commands are news.
+            found = rollback_records(changes.written)
+            self._writer().write(instant, {FILES_PARTITION: [(record.key, files_datum(record)) for record in found]} if found else {})
+            return
+        for time in failed:
+            self._publisher().roll_back(time, instant, changes)
+
+    def _standing_commit(self, item: Instant) -> CommitMetadata:
+        """The commit without the files that are gone by now. Raises CorruptFileError where nothing explains that one is."""
+        metadata, path = self._commit(item), self.context.active.path_of(item)
+        explained = any(
+            other.action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
+            for other in self._timeline.completed()
+            if other.completed_at > item.completed_at
+        )
+        stats: dict[str, tuple[WriteStat, ...]] = {}
+        for partition, found in metadata.partition_to_write_stats.items():
+            there = {info.name for info in self._listing.files(partition)}
+            standing = tuple(_without_gone(stat, there) for stat in found if _name(stat.path) in there)
+            if len(standing) < len(found) and not explained:
+                gone = next(stat.path for stat in found if _name(stat.path) not in there)
+                raise CorruptFileError(f"{path} wrote this file, but it is not there", path=gone, remedy="restore it from a copy")
+            if standing or not found or there:
+                stats[partition] = standing
+        return replace(metadata, partition_to_write_stats=stats)
+
+    def _references(self, metadata: CommitMetadata) -> list[DataFileRef]:
+        found: dict[tuple[str, str], DataFileRef] = {}
+        for partition, stats in metadata.partition_to_write_stats.items():
+            sizes = {info.name: info.size for info in self._listing.files(partition)}
+            for name in (_name(stat.path) for stat in stats):
+                found[partition, name] = DataFileRef(partition, name, sizes[name], isinstance(parse_data_file(name), BaseFileName))
+        return list(found.values())
+
+    def _new(self, name: str, records: Iterable[Record]) -> Iterable[Record]:
+        """Without the records of files that an index has: it began when they were there, and ranges of one file would add up."""
+        if name == FILES_PARTITION:
+            return records
+        kept = list(records)
+        keys = [key for key, datum in kept if _is_of_file(datum)]
+        opened = OpenedMetadataTable(self.context.storage, self.context.config, self._timeline)
+        known = {key for key, is_there in opened.partition(name, _Presence()).lookup(keys).items() if is_there} if keys else set()
+        return [item for item in kept if item[0] not in known]
+
+    def _rows_of(self, metadata: CommitMetadata) -> Collection[str]:
+        return (
+            self._row_indexes if tells_of_rows(metadata.operation_type) and (metadata.partition_to_write_stats or metadata.replaced_file_ids) else ()
+        )
+
+    def _commit(self, item: Instant) -> CommitMetadata:
+        metadata = self.context.active.read_commit(item)
+        metadata.check_paths(source=self.context.active.path_of(item))
+        return metadata
+
+    def _kinds(self, operation: str) -> CommitKinds:
+        context = self.context
+        return CommitKinds(context.storage, context.config, context.options, operation, context.config.metadata_partitions - self._row_indexes)
+
+    def _target(self, restore: Instant) -> str:
+        active = self.context.active
+        return decode_restore_plan(active.read_requested(restore.requested_time, restore.action), path=active.path_of(restore)).target
+
+    def _rolled_back(self, rollback: Instant) -> list[str]:
+        return rolled_back_by(self.context.active, rollback)
+
+    def _publisher(self) -> MetadataPublisher:
+        context = self.context
+        return MetadataPublisher(context.storage, context.config, WriteToken(0, self.epoch, 0), context.clock(), context.options)
+
+    def _writer(self) -> DeltaWriter:
+        return DeltaWriter(self.context.storage, self.own, WriteToken(0, self.epoch, 0))
+
+    @cached_property
+    def _row_indexes(self) -> frozenset[str]:
+        return frozenset(filter(is_index_of_rows, self.context.config.metadata_partitions))
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return self.context.active.load()
+
+    @cached_property
+    def _listing(self) -> StorageListing:
+        return StorageListing(self.context.storage)
+
+    @cached_property
+    def _table(self) -> IndexedTable:
+        context = self.context
+        schema = table_schema(context.reading(), self._timeline)
+        return IndexedTable(context.config, schema, load_index_definitions(context.storage, context.config), context.options)
+
+
+class _Presence:
+    """group_reader.RecordRules that say whether there is a record of a file."""
+
+    keyless = False
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bool:
+        """False for a deletion."""
+        body = datum.get("ColumnStatsMetadata") or datum.get("BloomFilterMetadata") or {}
+        return body.get("isDeleted") is False
+
+    def merge(self, older: bool, newer: bool, *, path: str) -> bool:
+        """The newer one."""
+        return newer
+
+
+def _is_of_file(datum: Mapping[str, Any] | FileDatum | None) -> bool:
+    found = datum.template if isinstance(datum, FileDatum) else datum
+    return found is not None and found.get("type") in _OF_FILES
+
+
+def _without_gone(stat: WriteStat, there: Collection[str]) -> WriteStat:
+    return replace(stat, cdc_stats=tuple(item for item in stat.cdc_stats if _name(item[0]) in there))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

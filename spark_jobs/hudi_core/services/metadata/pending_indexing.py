@@ -1,0 +1,88 @@
+"""Indexing actions that are pending, and how one is given up: with its index, or because nobody will run it (deletePendingIndexingInstant)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.create.indexing import IndexBuild
+from hudi_core.metadata_table.file_group import FILES_PARTITION
+from hudi_core.metadata_table.index_definitions import put_index_definitions
+from hudi_core.model.ids import WriteToken
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.index_plans import IndexedPartition, decode_index_plan
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.claim import forget_claims
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+_DEFINED: Final = ("secondary_index_", "expr_index_")
+
+
+def read_index_plan(context: TableContext, instant: str) -> tuple[IndexedPartition, ...]:
+    """The plan of a requested or inflight indexing action; errors as decode_index_plan, StorageNotFoundError when it is gone."""
+    path = context.active.path(instant, Action.INDEXING, State.REQUESTED)
+    return decode_index_plan(context.storage.read(path), path=path)
+
+
+def pending_builds(context: TableContext, timeline: Timeline) -> dict[str, tuple[IndexedPartition, ...]]:
+    """The pending indexing actions, oldest first, with what they build; nothing of one whose plan is damaged."""
+    found: dict[str, tuple[IndexedPartition, ...]] = {}
+    for item in timeline.pending().of_actions(Action.INDEXING):
+        try:
+            found[item.requested_time] = read_index_plan(context, item.requested_time)
+        except CorruptFileError as error:
+            log.warning("the plan of indexing %s cannot be read: %s", item.requested_time, error)
+            found[item.requested_time] = ()
+    return found
+
+
+def planned_partitions(context: TableContext, timeline: Timeline, instant: str) -> tuple[str, ...]:
+    """What a pending indexing action builds; of one whose plan is damaged, what is inflight and that no other one builds."""
+    builds = pending_builds(context, timeline)
+    mine = tuple(item.name for item in builds.pop(instant, ()))
+    others = {item.name for partitions in builds.values() for item in partitions}
+    return mine or tuple(sorted(TableConfig.load(context.storage).metadata_partitions_inflight - others))
+
+
+def take_back_build(context: TableContext, instant: str, names: Collection[str]) -> None:
+    """Takes away what attempts at a pending indexing action built of partitions that are not listed, and the definitions of such indexes.
+
+    The caller holds the claim of the instant, and the table lock. May be repeated.
+    """
+    config = TableConfig.load(context.storage)
+    if FILES_PARTITION not in config.metadata_partitions:
+        return
+    unlisted = sorted(set(names) - config.metadata_partitions)
+    config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(unlisted, context.active.load())
+    put_index_definitions(context.storage, config, [], [name for name in unlisted if name.startswith(_DEFINED)])
+
+
+def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:
+    """Takes the pending indexing actions off the timeline that build any of the named partitions; returns their instants.
+
+    Raises ConflictError while somebody runs one. Killed anywhere, it can be run again.
+    """
+    given_up = []
+    for instant, partitions in pending_builds(context, context.active.load()).items():
+        planned = [item.name for item in partitions]
+        if set(planned).isdisjoint(names) and FILES_PARTITION not in names:
+            continue
+        with context.claim(instant, owner) as held:
+            completer = context.completer(held, owner)
+            if completer.finish_decided(instant) is None:
+                with context.lock(owner) as lock:
+                    held.check()
+                    take_back_build(context, instant, planned)
+                    lock.check()
+                    for state in (State.INFLIGHT, State.REQUESTED):
+                        context.active.remove(instant, Action.INDEXING, state)
+        forget_claims(context.storage, instant)
+        log.info("indexing %s of %s was given up", instant, ", ".join(planned))
+        given_up.append(instant)
+    return given_up

@@ -1,0 +1,66 @@
+"""The indexing operator on tables of real Hudi; the job's own code runs without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_hudi.operators.indexing import HudiIndexingOperator
+from hudi_core.table import HudiTable
+from hudi_core.timeline.instant import Action
+from tests.golden_data import GoldenCase
+from tests.unit.airflow_hudi.operators.fake_spark import Store, context, requests
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true"}
+
+
+def operator_on(table: Path, **arguments: Any) -> HudiIndexingOperator:
+    return HudiIndexingOperator(**{"task_id": "index", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments})
+
+
+def instants(table: Path, state: str) -> list[str]:
+    found = HudiTable.open(str(table)).timeline().of_actions(Action.INDEXING)
+    return [instant.requested_time for instant in found if instant.state.value == state]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    store = Store()
+    result = operator_on(table, options=BLOOM).execute(context(store))
+    assert (result["action"], result["state"], result["already_completed"], result["reason"]) == ("indexing", "completed", False, None)
+    assert [result["instant"]] == instants(table, "completed")
+    (request,) = requests(submitted)
+    assert (request.verb, request.service, request.schedule, request.instant) == ("run", "indexing", True, None)
+    assert "bloom_filters" in HudiTable.open(str(table)).config.metadata_partitions
+    assert store.values == {}
+    again = operator_on(table, options=BLOOM, nothing_to_do="succeed").execute(context())
+    assert (again["instant"], again["reason"]) == (None, "bloom_filters: built, or planned already")
+
+
+def test_one_task_plans_and_the_next_builds(golden: Golden, submitted: Path) -> None:
+    table = golden("8", "mor_basic").table
+    planned = operator_on(table, mode="schedule", options=BLOOM).execute(context(Store()))
+    assert (planned["state"], instants(table, "requested")) == ("requested", [planned["instant"]])
+    done = operator_on(table, mode="execute", instant=planned["instant"]).execute(context(Store()))
+    assert (done["instant"], done["state"]) == (planned["instant"], "completed")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_hudi_planned_is_built(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "indexing_requested").table
+    (planned,) = instants(table, "requested")
+    result = operator_on(table, mode="execute").execute(context())
+    assert (result["instant"], result["state"]) == (planned, "completed")
+    assert "column_stats" in HudiTable.open(str(table)).config.metadata_partitions
+
+
+def test_an_index_must_be_named(golden: Golden, submitted: Path) -> None:
+    with pytest.raises(AirflowFailException, match="name no index"):
+        operator_on(golden("8", "mor_basic").table).execute(context())

@@ -1,0 +1,71 @@
+"""The metadata table's verbs as an operator, on tables of real Hudi; the job's own code runs without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_hudi.operators.metadata import HudiMetadataOperator
+from hudi_core.metadata_table.record import FileEntry
+from hudi_core.table import HudiTable
+from tests.golden_data import GoldenCase
+from tests.unit.airflow_hudi.operators.fake_spark import context, requests
+from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+
+
+def made(table: Path, **arguments: Any) -> HudiMetadataOperator:
+    return HudiMetadataOperator(task_id="metadata", table=str(table), hudi_conn_id=None, conflict_poll_interval=0.1, **arguments)
+
+
+def listed(table: Path) -> frozenset[str]:
+    return HudiTable.open(str(table)).config.metadata_partitions
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_metadata_table_goes_and_comes(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    before = listed(table)
+    gone = made(table, verb="drop").execute(context())
+    assert (gone["table"], gone["dropped"], gone["partitions"]) == (str(table), sorted(before), [])
+    assert listed(table) == frozenset()
+    come = made(table, verb="create", partitions="files, column_stats").execute(context())
+    assert (come["created"], come["reason"]) == (["column_stats", "files"], None)
+    again = made(table, verb="create", partitions=["column_stats"]).execute(context())
+    assert (again["created"], again["reason"]) == ([], "all of them are there")
+    updated = made(table, options={"hoodie.metadata.compact.max.delta.commits": "1"}).execute(context())
+    assert (updated["applied"], updated["partitions"]) == ([], ["column_stats", "files"])
+    assert made(table, verb="validate").execute(context())["differences"] == []
+    asked = requests(submitted)
+    assert [item.verb for item in asked] == ["metadata_drop", "metadata_create", "metadata_create", "metadata_update", "metadata_validate"]
+    assert [item.partitions for item in asked[:3]] == [(), ("files", "column_stats"), ("column_stats",)]
+
+
+def test_differences_fail_the_task_where_that_was_asked(golden: Golden, submitted: Path) -> None:
+    table = DamagedTable(golden("8", "mor_basic").table)
+    partition = table.metadata.list_partitions()[0]
+    table.list_files(partition, {"x_0-0-0_20240101000000000.parquet": FileEntry(7)})
+    seen = context()
+    with pytest.raises(AirflowFailException, match=r"differences: 1\nfiles .*x_0-0-0"):
+        made(table.path, verb="validate").execute(seen)
+    assert len(seen["ti"].pushed["return_value"]["differences"]) == 1
+    assert len(made(table.path, verb="validate", fail_on_differences=False).execute(context())["differences"]) == 1
+
+
+def test_what_makes_no_sense_is_refused(golden: Golden, submitted: Path) -> None:
+    table = golden("9", "mor_basic").table
+    with pytest.raises(AirflowFailException, match="one of create, update, drop, validate"):
+        made(table, verb="rebuild").execute(context())
+    with pytest.raises(AirflowFailException, match="no partition record_index"):
+        made(table, verb="update", partitions=["record_index"]).execute(context())
+    with pytest.raises(AirflowFailException, match="takes no partitions"):
+        made(table, verb="validate", partitions=["files"]).execute(context())
+    with pytest.raises(AirflowFailException, match="no partition of a metadata table"):
+        made(table, verb="drop", partitions=[".hoodie"]).execute(context())
+    assert listed(table)

@@ -1,0 +1,103 @@
+"""Ranges that were too narrow for rows that are there: NaN, floats that became doubles, moments before 1970, files without rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.metadata_table.compaction.merge_data import merge_data
+from hudi_core.metadata_table.kinds.expressions import function_of
+from hudi_core.metadata_table.kinds.file_facts import Wanted, read_file_facts
+from hudi_core.metadata_table.kinds.kind import ColumnRange, CommitFacts, DataFileRef
+from hudi_core.metadata_table.kinds.partition_stats import PartitionStatsKind
+from hudi_core.metadata_table.kinds.value_types import as_type, merged
+from hudi_core.metadata_table.stat_values import Bound, ValueType, greatest, least
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import BaseFileName
+from hudi_core.storage.local import LocalStorage
+from tests.unit.hudi_core.metadata_table.kinds.test_kinds import Golden, table_of, whole_file
+from tests.unit.hudi_core.metadata_table.test_merge_group import bounds, stats, wrapped
+
+NAN = float("nan")
+TENTH = 0.10000000149011612
+"""0.1 as a float."""
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("nan_first", [True, False])
+def test_nan_is_the_greatest_bound_in_either_order(kind: str, nan_first: bool) -> None:
+    pair = (Bound(kind, NAN), Bound(kind, 1.0)) if nan_first else (Bound(kind, 1.0), Bound(kind, NAN))
+    assert least(*pair) == Bound(kind, 1.0)
+    found = greatest(*pair)
+    assert found is not None
+    assert math.isnan(found.value)
+
+
+@pytest.mark.parametrize("nan_first", [True, False])
+def test_a_compaction_keeps_both_ranges_where_one_is_nan(nan_first: bool) -> None:
+    numbers, nan = stats(1.0, 5.0, "Double"), stats(NAN, NAN, "Double")
+    low, high = bounds(merge_data("k", *((nan, numbers) if nan_first else (numbers, nan)), path="p"))
+    assert low == wrapped("Double", 1.0)
+    assert math.isnan(high[1]["value"])
+
+
+def test_a_float_counts_by_its_text_in_a_column_that_became_a_double() -> None:
+    """Readers show 0.1 of it, which lies below 0.10000000149."""
+    older = ColumnRange("c", Bound("float", TENTH), Bound("float", TENTH), 0, 1, 0, 0, ValueType(5))
+    newer = ColumnRange("c", Bound("double", 0.5), Bound("double", 0.5), 0, 1, 0, 0, ValueType(6))
+    found = merged([older, newer])
+    assert found is not None
+    assert found.least == Bound("double", 0.1)
+    assert as_type(older, pa.float64(), 2).greatest == Bound("double", 0.1)
+    assert bounds(merge_data("k", stats(TENTH, TENTH, "Float"), stats(0.5, 0.5, "Double"), path="p"))[0] == wrapped("Double", 0.1)
+
+
+def test_no_bound_is_cut_to_a_narrower_kind() -> None:
+    assert bounds(merge_data("k", stats(-1.5, 9.5, "Double"), stats(3, 4), path="p")) == (None, None)
+
+
+def test_seconds_before_1970_are_those_of_spark() -> None:
+    """UnixTimestamp divides microseconds as Java does."""
+    for unit, per in (("ms", 1000), ("us", 1_000_000)):
+        kind = pa.timestamp(unit, tz="UTC")
+        function, _ = function_of("unix_timestamp", {}, kind, None)
+        values = pa.array([-per // 2, -per, -per - 1, per + 1, None], pa.int64()).cast(kind)
+        assert function(values).to_pylist() == [0, -1, -1, 1, None]
+
+
+def empty_file(path: Path, schema: pa.Schema) -> DataFileRef:
+    name = str(BaseFileName("0b5ad9f1-6a3c-4f3c-9d0e-3c1b5b6c7d80-0", WriteToken(0, 1, 0), "20240101000000000", "parquet"))
+    (path / "2024-01-01").mkdir()
+    pq.write_table(schema.empty_table(), path / "2024-01-01" / name)
+    return DataFileRef("2024-01-01", name, (path / "2024-01-01" / name).stat().st_size, is_base=True)
+
+
+def test_a_base_file_without_rows_does_not_keep_a_partition_from_its_range(golden: Golden, tmp_path: Path) -> None:
+    """A compaction leaves one where the logs deleted every row of a slice."""
+    table = table_of(golden)
+    wanted = Wanted(table.stored_schema(), tuple(table.indexed_types()), table.version_of("column_stats"))
+    empty = read_file_facts(LocalStorage(str(tmp_path)), empty_file(tmp_path, table.arrow_schema()), wanted)
+    kind = PartitionStatsKind("partition_stats", table)
+    other = whole_file(table, "f", "b", "m")
+
+    def told(*files: Any) -> list[Any]:
+        return list(kind.of_commit(CommitFacts("20240101000000000", "COMPACT", {}, files)))
+
+    assert told(empty, other) == told(other) != []
+    assert told(empty) == []
+
+
+@pytest.mark.parametrize(("operation", "tells"), [("COMPACT", False), ("CLUSTER", False), ("UPSERT", True)])
+def test_rewritten_rows_leave_the_partition_to_an_earlier_write_that_is_pending(golden: Golden, operation: str, tells: bool) -> None:
+    """Its own record, of a log file that merges before this one, would be replaced by a range without its rows."""
+    table = table_of(golden)
+    facts = CommitFacts("20240101000000000", operation, {}, (whole_file(table, "f", "b", "m"),))
+    kind = PartitionStatsKind("partition_stats", table)
+    assert list(kind.of_commit(facts))
+    assert bool(list(kind.of_commit(replace(facts, overtaken=True)))) is tells
