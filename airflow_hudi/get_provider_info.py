@@ -28,6 +28,7 @@ _OPERATORS = [
     "airflow_hudi.operators.clean",
     "airflow_hudi.operators.compaction",
     "airflow_hudi.operators.doctor",
+    "airflow_hudi.operators.indexing",
     "airflow_hudi.operators.metadata",
     "airflow_hudi.operators.restore",
     "airflow_hudi.operators.rollback",

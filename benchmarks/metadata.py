@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -142,7 +143,7 @@ def main() -> None:
     kept = cache() / "metadata"
     kept.mkdir(parents=True, exist_ok=True)
     found = json.loads(chosen.output.read_text()) if chosen.output.is_file() else {}
-    found.update(machine=machine(), aims=AIMS, scale=chosen.scale)
+    found.update(machine=machine(), load_before=[round(load, 1) for load in os.getloadavg()], aims=AIMS, scale=chosen.scale)
     with tempfile.TemporaryDirectory(dir=kept) as scratch:
         run = Run(Path(scratch), with_hudi=not chosen.without_hudi)
         work: dict[str, Callable[[], Any]] = {

@@ -1,6 +1,7 @@
 """One measurement of the metadata benchmark in a process of its own: `python -m benchmarks.metadata_process WORK FOLDER JSON`.
 
-Prints a line of JSON. Times are milliseconds of wall time in this process, unless a name says otherwise; of each question three are told apart:
+Prints a line of JSON. Times are milliseconds in this process, unless a name says otherwise: the median of wall time, and under `cpu` the least of
+processor time, which other work on the machine changes little. Of each question three are told apart:
 `cold`, to a metadata table that was just opened (properties, timeline, listing, trailer and index are read); `open`, when it was asked other things
 before, so that only blocks are read; `cached`, the same question again. The operating system holds the files in all three.
 """
@@ -58,6 +59,26 @@ def milliseconds(work: Callable[[], object]) -> float:
     return (time.perf_counter() - begun) * 1000
 
 
+class Turns:
+    """What a question took each time it was asked, by how it was asked."""
+
+    def __init__(self) -> None:
+        self._wall: dict[str, list[float]] = {}
+        self._cpu: dict[str, list[float]] = {}
+
+    def take(self, name: str, work: Callable[[], object]) -> None:
+        """Asks once."""
+        begun = time.process_time()
+        wall = milliseconds(work)
+        self._cpu.setdefault(name, []).append((time.process_time() - begun) * 1000)
+        self._wall.setdefault(name, []).append(wall)
+
+    def figures(self, per: float = 1) -> dict[str, Any]:
+        """Milliseconds, divided by `per`, rounded for storing."""
+        walls = {name: round(statistics.median(times) / per, 3) for name, times in self._wall.items()}
+        return {**walls, "cpu": {name: round(min(times) / per, 3) for name, times in self._cpu.items()}}
+
+
 def middle(times: Sequence[float]) -> float:
     """The median, rounded for storing."""
     return round(statistics.median(times), 3)
@@ -79,16 +100,16 @@ class Opened:
         """A view over its listing."""
         return FileSystemView(table.listing(), self.timeline)
 
-    def three(self, ask: Callable[[MetadataTable], object], between: Callable[[MetadataTable], object]) -> dict[str, float]:
-        """The medians of a question cold, open and cached; `between` asks for something else, which lies in other blocks."""
-        cold, opened, cached = [], [], []
+    def three(self, ask: Callable[[MetadataTable], object], between: Callable[[MetadataTable], object]) -> dict[str, Any]:
+        """The figures of a question cold, open and cached; `between` asks for something else, which lies in other blocks."""
+        turns = Turns()
         for _ in range(TURNS):
             table = self.table()
-            cold.append(milliseconds(partial(ask, table)))
+            turns.take("cold", partial(ask, table))
             between(table)
-            opened.append(milliseconds(partial(ask, table)))
-            cached.append(milliseconds(partial(ask, table)))
-        return {"cold": middle(cold), "open": middle(opened), "cached": middle(cached)}
+            turns.take("open", partial(ask, table))
+            turns.take("cached", partial(ask, table))
+        return turns.figures()
 
 
 def create(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
@@ -137,15 +158,15 @@ def verbs(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     name = names[len(names) // 2]
     found: dict[str, Any] = {}
     for verb, ask in VERBS.items():
-        cold, warm, cached = [], [], []
+        turns = Turns()
         for _ in range(TURNS):
             table = opened.table()
-            cold.append(milliseconds(lambda table=table, ask=ask: ask(opened.view(table), name)))  # type: ignore[misc]
+            turns.take("cold", lambda table=table, ask=ask: ask(opened.view(table), name))  # type: ignore[misc]
             table.list_files(names[0])
             view = opened.view(table)
-            warm.append(milliseconds(lambda view=view, ask=ask: ask(view, name)))  # type: ignore[misc]
-            cached.append(milliseconds(lambda view=view, ask=ask: ask(view, name)))  # type: ignore[misc]
-        found[verb] = {"cold": middle(cold), "open": middle(warm), "cached": middle(cached)}
+            turns.take("open", lambda view=view, ask=ask: ask(view, name))  # type: ignore[misc]
+            turns.take("cached", lambda view=view, ask=ask: ask(view, name))  # type: ignore[misc]
+        found[verb] = turns.figures()
     return found
 
 
@@ -155,11 +176,15 @@ def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     opened = Opened(folder)
     sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
     stored = bytes_of(opened.storage, RECORD_INDEX)
-    cold = [milliseconds(partial(opened.table().record_locations, sample[:1])) for _ in range(TURNS)]
+    single = Turns()
+    for _ in range(TURNS):
+        single.take("cold", partial(opened.table().record_locations, sample[:1]))
     table = opened.table()
     table.record_locations(sample[:1])
-    singles = [milliseconds(partial(table.record_locations, [key])) for key in sample[:SINGLES]]
-    again = [milliseconds(partial(table.record_locations, [sample[SINGLES - 1]])) for _ in range(TURNS)]
+    for key in sample[:SINGLES]:
+        single.take("open", partial(table.record_locations, [key]))
+    for _ in range(TURNS):
+        single.take("cached", partial(table.record_locations, [sample[SINGLES - 1]]))
     batched: dict[str, Any] = {}
     for count in BATCHES:
         batch = sample[:count]
@@ -168,22 +193,20 @@ def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     return {
         "entries": entries,
         "bytes_per_mapping": round(stored["bytes"] / entries, 2),
-        "single_us": {"cold": round(middle(cold) * 1000), "open": round(middle(singles) * 1000), "cached": round(middle(again) * 1000)},
+        "single_us": single.figures(1 / 1000),
         "batched_us_per_key": batched,
     }
 
 
-def _batch(opened: Opened, table: MetadataTable, batch: list[str]) -> dict[str, float]:
+def _batch(opened: Opened, table: MetadataTable, batch: list[str]) -> dict[str, Any]:
     """Microseconds per key. There is no cached: one block is kept, and a batch needs many."""
     if len(table.record_locations(batch)) != len(batch):
         raise RuntimeError("a key of the record index was not found")
-    cold, warm, cpu = [], [], []
+    turns = Turns()
     for _ in range(TURNS):
-        cold.append(milliseconds(partial(opened.table().record_locations, batch)))
-        begun = time.process_time()
-        warm.append(milliseconds(partial(table.record_locations, batch)))
-        cpu.append((time.process_time() - begun) * 1000)
-    return {name: round(middle(times) * 1000 / len(batch), 2) for name, times in (("cold", cold), ("open", warm), ("open_cpu", cpu))}
+        turns.take("cold", partial(opened.table().record_locations, batch))
+        turns.take("open", partial(table.record_locations, batch))
+    return turns.figures(len(batch) / 1000)
 
 
 def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
@@ -201,10 +224,12 @@ def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
         batch = sample[:asked_for]
         if len(batch) < asked_for:
             continue
-        whole = [milliseconds(partial(opened.table().record_locations, batch)) for _ in range(3)]
-        by_group = _by_group(batch, count)
-        widest = [max(milliseconds(partial(opened.table().record_locations, part)) for part in by_group) for _ in range(3)]
-        found[str(asked_for)] = {"one_process_ms": middle(whole), "widest_group_ms": middle(widest), "keys_of_the_widest": max(map(len, by_group))}
+        whole, by_group = Turns(), _by_group(batch, count)
+        widest = []
+        for _ in range(3):
+            whole.take("one_process_ms", partial(opened.table().record_locations, batch))
+            widest.append(max(milliseconds(partial(opened.table().record_locations, part)) for part in by_group))
+        found[str(asked_for)] = {**whole.figures(), "widest_group_ms": middle(widest), "keys_of_the_widest": max(map(len, by_group))}
     return {**found, "open_for_one_key_ms": middle(one)}
 
 

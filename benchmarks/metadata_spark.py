@@ -1,8 +1,8 @@
 """Real Hudi 0.15.0 answers from a metadata table that we made: `python -m benchmarks.metadata_spark WORK FOLDER JSON`. Prints a line of JSON.
 
 Its own Java classes are called through Spark's gateway, without a Spark job, and what they return stays in the JVM; a call of the gateway takes
-0.3 ms or so, which the times hold. The words cold, open and cached are those of benchmarks.metadata_process; the first turns, in which Java
-compiles, are not counted.
+0.3 ms or so, which the times hold. The words cold, open, cached and cpu are those of benchmarks.metadata_process; processor time is that of the
+Java thread that answers. The first turns, in which Java compiles, are not counted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class RealHudi:
         self._conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self._session._jsc.hadoopConfiguration())
         self._storage = hudi.storage.HoodieStorageUtils.getStorage(self._base, self._conf)
         self._context = hudi.common.engine.HoodieLocalEngineContext(self._conf)
+        self._threads: Any = self.jvm.java.lang.management.ManagementFactory.getThreadMXBean()
         self._config = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
 
     def table(self) -> Any:
@@ -58,29 +60,49 @@ class RealHudi:
         """How many a stream of the JVM gives, each of them made."""
         return int(stream.collect(self.jvm.java.util.stream.Collectors.toList()).size())
 
+    def cpu_ms(self) -> float:
+        """The processor time of the thread that answers this process so far, in milliseconds."""
+        return float(self._threads.getCurrentThreadCpuTime()) / 1e6
+
     def close(self) -> None:
         """Ends the JVM."""
         self._session.stop()
 
 
-def _ms(work: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
-    work()
-    return (time.perf_counter() - begun) * 1000
+class _Turns:
+    """What a question took each time, by how it was asked, but for the first WARM_UP times."""
+
+    def __init__(self, hudi: RealHudi) -> None:
+        self._hudi = hudi
+        self._taken: dict[str, list[tuple[float, float]]] = {}
+
+    def take(self, name: str, work: Callable[[], Any]) -> Any:
+        cpu, begun = self._hudi.cpu_ms(), time.perf_counter()
+        answer = work()
+        wall = (time.perf_counter() - begun) * 1000
+        self._taken.setdefault(name, []).append((wall, self._hudi.cpu_ms() - cpu))
+        return answer
+
+    def figures(self, per: float = 1) -> dict[str, Any]:
+        counted = {name: times[WARM_UP:] for name, times in self._taken.items()}
+        walls = {name: round(statistics.median(wall for wall, _ in times) / per, 3) for name, times in counted.items()}
+        return {**walls, "cpu": {name: round(min(cpu for _, cpu in times) / per, 3) for name, times in counted.items()}}
 
 
-def _three(hudi: RealHudi, ask: Callable[[Any], Any], between: Callable[[Any], Any]) -> dict[str, float]:
-    taken: list[tuple[float, float, float]] = []
+def _opened(table: Any, ask: Callable[[Any], Any]) -> Any:
+    ask(table)
+    return table
+
+
+def _three(hudi: RealHudi, ask: Callable[[Any], Any], between: Callable[[Any], Any], per: float = 1) -> dict[str, Any]:
+    turns = _Turns(hudi)
     for _ in range(WARM_UP + TURNS):
-        begun = time.perf_counter()
-        table = hudi.table()
-        ask(table)
-        cold = (time.perf_counter() - begun) * 1000
+        table = turns.take("cold", lambda: _opened(hudi.table(), ask))
         between(table)
-        taken.append((cold, _ms(lambda table=table: ask(table)), _ms(lambda table=table: ask(table))))  # type: ignore[misc]
+        turns.take("open", lambda table=table: ask(table))  # type: ignore[misc]
+        turns.take("cached", lambda table=table: ask(table))  # type: ignore[misc]
         table.close()
-    middle = [round(statistics.median(times), 3) for times in zip(*taken[WARM_UP:], strict=True)]
-    return dict(zip(("cold", "open", "cached"), middle, strict=True))
+    return turns.figures(per)
 
 
 def _same(found: int, wanted: int) -> None:
@@ -111,16 +133,19 @@ def verbs(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     name = names[len(names) // 2]
     found: dict[str, Any] = {}
     for verb in VERBS:
-        cold, cached = [], []
+        turns = _Turns(hudi)
         for _ in range(WARM_UP + TURNS):
-            begun = time.perf_counter()
-            view = hudi.view()
-            hudi.listed(getattr(view, verb)(name))
-            cold.append((time.perf_counter() - begun) * 1000)
-            cached.append(_ms(lambda view=view, verb=verb: hudi.listed(getattr(view, verb)(name))))  # type: ignore[misc]
+            view = turns.take("cold", lambda verb=verb: _asked_view(hudi, verb, name))  # type: ignore[misc]
+            turns.take("cached", lambda view=view, verb=verb: hudi.listed(getattr(view, verb)(name)))  # type: ignore[misc]
             view.close()
-        found[verb] = {key: round(statistics.median(times[WARM_UP:]), 3) for key, times in (("cold", cold), ("cached", cached))}
+        found[verb] = turns.figures()
     return found
+
+
+def _asked_view(hudi: RealHudi, verb: str, partition: str) -> Any:
+    view = hudi.view()
+    hudi.listed(getattr(view, verb)(partition))
+    return view
 
 
 def keys(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
@@ -128,14 +153,16 @@ def keys(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     entries = asked["entries"]
     sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
     table = hudi.table()
-    singles = [hudi.texts([key]) for key in sample[: SINGLES + WARM_UP]]
-    one = [_ms(lambda key=key: table.readRecordIndex(key)) for key in singles][WARM_UP:]  # type: ignore[misc]
-    found: dict[str, Any] = {"single_us": {"open": round(statistics.median(one) * 1000)}, "batched_us_per_key": {}}
+    single = _Turns(hudi)
+    for key in sample[: SINGLES + WARM_UP]:
+        text = hudi.texts([key])
+        single.take("open", lambda text=text: table.readRecordIndex(text))  # type: ignore[misc]
+    found: dict[str, Any] = {"single_us": single.figures(1 / 1000), "batched_us_per_key": {}}
     for count in (number for number in BATCHES if number <= len(sample)):
         batch = hudi.texts(sample[:count])
         _same(table.readRecordIndex(batch).size(), count)
-        taken = _three(hudi, lambda table, batch=batch: table.readRecordIndex(batch), lambda table: None)  # type: ignore[misc]
-        found["batched_us_per_key"][str(count)] = {name: round(taken[name] * 1000 / count, 2) for name in ("cold", "open")}
+        taken = _three(hudi, lambda table, batch=batch: table.readRecordIndex(batch), lambda table: None, count / 1000)  # type: ignore[misc]
+        found["batched_us_per_key"][str(count)] = taken
     return found
 
 
@@ -153,10 +180,12 @@ def ranges(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     for count in (10, min(asked["wide"], every.size())):
         some = every.subList(0, count)
         _same(hudi.table().getColumnStats(some, column).size(), count)
-        found[f"{count}_rows_ms"] = _three(
-            hudi, lambda table, some=some: table.getColumnStats(some, column), lambda table: table.getAllPartitionPaths()
-        )  # type: ignore[misc]
+        found[f"{count}_rows_ms"] = _three(hudi, partial(_statistics, some, column), lambda table: table.getAllPartitionPaths())
     return found
+
+
+def _statistics(files: Any, column: str, table: Any) -> Any:
+    return table.getColumnStats(files, column)
 
 
 WORK = {"listing": listing, "verbs": verbs, "keys": keys, "ranges": ranges}

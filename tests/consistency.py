@@ -38,6 +38,15 @@ def has_metadata_table(table: Path) -> bool:
     return "files" in TableConfig.load(LocalStorage(table)).metadata_partitions
 
 
+def assert_metadata_true(table: Path) -> None:
+    """Holds when a service is over: `metadata validate` finds nothing, and left out no file. A table without a metadata table passes."""
+    if not has_metadata_table(table):
+        return
+    report = HudiTable.open(str(table)).validate_metadata()
+    assert report.is_clean, (report.counts, report.differences[:5])
+    assert not any(item.kind == "files" for item in report.not_checked), report.not_checked
+
+
 def pending_instants(table: Path) -> Pending:
     """(timeline folder, instant) of everything pending on the data and the metadata timeline."""
     storage = LocalStorage(table)
@@ -67,6 +76,7 @@ def assert_compacted(table: Path, instant: str, rows: pa.Table, pending: Pending
     assert _leftovers(table, instant) == []
     if has_metadata_table(table):
         _assert_metadata(storage, config, timeline, instant)
+        assert_metadata_true(table)
 
 
 def _assert_files(storage: LocalStorage, active: ActiveTimeline, done: Instant) -> None:

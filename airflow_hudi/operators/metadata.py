@@ -27,24 +27,34 @@ class HudiMetadataOperator(BaseHudiReportOperator):
     :param verb: `create`, `update`, `drop` or `validate` (templated)
     :param partitions: partitions of the metadata table, as a list or separated by commas: those to create or drop; with `update` those that
         must be there. Without any, `create` begins `files`, and `drop` takes the whole metadata table away (templated)
+    :param columns: columns of `column_stats`, as a list or separated by commas, nested ones with dots: `create` adds them and `drop` takes them
+        out, without building the index anew; the writers' option `hoodie.metadata.index.column.stats.column.list` has to agree (templated)
     :param fail_on_differences: whether `validate` fails the task, without retries, when anything differs
     """
 
-    template_fields: Sequence[str] = ("verb", "partitions", *BaseHudiOperator.template_fields)
+    template_fields: Sequence[str] = ("verb", "partitions", "columns", *BaseHudiOperator.template_fields)
 
-    def __init__(self, *, verb: str = "update", partitions: Sequence[str] | str = (), fail_on_differences: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        verb: str = "update",
+        partitions: Sequence[str] | str = (),
+        columns: Sequence[str] | str = (),
+        fail_on_differences: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.verb = verb
         self.partitions = partitions
+        self.columns = columns
         self.fail_on_differences = fail_on_differences
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Does the verb; see the class."""
         if self.verb not in VERBS:
             raise ConfigError(f"verb is {self.verb!r}", remedy=f"one of {', '.join(VERBS)}")
-        named = self.partitions.split(",") if isinstance(self.partitions, str) else self.partitions
-        partitions = tuple(name.strip() for name in named if name.strip())
-        document = {"table": reader.storage.uri, **self.report(reader, context, f"metadata_{self.verb}", partitions=partitions)}
+        asked = {"partitions": _names(self.partitions), "columns": _names(self.columns)}
+        document = {"table": reader.storage.uri, **self.report(reader, context, f"metadata_{self.verb}", **asked)}
         if self.verb == "validate":
             self._judge(context, document)
         else:
@@ -62,6 +72,12 @@ class HudiMetadataOperator(BaseHudiReportOperator):
         if count and self.fail_on_differences:
             more = [f"and {count - len(lines)} more"] if count > len(lines) else []
             self.fail(context, document, "\n".join([f"{document['table']}: differences: {count}", *lines, *more]))
+
+
+def _names(given: Sequence[str] | str) -> tuple[str, ...]:
+    """The names in a list, or in a text that separates them by commas."""
+    items = given.split(",") if isinstance(given, str) else given
+    return tuple(name.strip() for name in items if name.strip())
 
 
 def _told(item: dict[str, Any]) -> str:

@@ -22,6 +22,9 @@ from hudi_core.services.local_engine import LocalEngine
 F = TypeVar("F", bound=Callable[..., Any])
 
 _partition = click.option("--partition", "partition", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable.")
+_column = click.option(
+    "--column", "column", multiple=True, metavar="NAME", help="A column of column_stats, nested ones with dots; repeatable. Without a rebuild."
+)
 _SHOWN: Final = 100
 """Differences of each kind that people are shown; --json has up to 1000."""
 
@@ -51,14 +54,16 @@ def validate(output: Output, table: str, storage_option: tuple[str, ...], storag
 
 @metadata.command()
 @common
+@_partition
 @click.pass_obj
-def perf(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None) -> None:
+def perf(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, partition: tuple[str, ...]) -> None:
     """Time what the metadata table is asked for, beside the storage answering the same.
 
-    All partitions, all files, the files of a partition, and point lookups of the indexes that the table has. Nothing is written.
+    All partitions, all files, the files of a partition, and questions to the indexes that the table has, or to those of --partition alone.
+    Nothing is written.
     """
     opened = open_table(table, storage_option, storage_options_file)
-    document = opened.metadata_timings().to_dict()
+    document = opened.metadata_timings(partition).to_dict()
     output.result(document)
     if not output.json_mode:
         output.people.print(timing_table(opened.config.name, document))
@@ -80,14 +85,18 @@ def _engines(command: F) -> F:
 @metadata.command()
 @common
 @_partition
+@_column
 @_engines
 @click.pass_obj
-def create(output: Output, /, table: str, partition: tuple[str, ...], **where: Any) -> None:
+def create(output: Output, /, table: str, **where: Any) -> None:
     """Begin the metadata table, and indexes in it, without any write of data.
 
     It begins with `files`, where there is none. Secondary and expression indexes must be defined in the table. What is there is left as it is.
+
+    --column adds columns to column_stats, and partition_stats, that are there: files are read without the table lock, and writers go on. Name
+    them in the option hoodie.metadata.index.column.stats.column.list of all writers, too: a writer without them takes them out again.
     """
-    _perform(output, "metadata_create", table, partition, where)
+    _perform(output, "metadata_create", table, where)
 
 
 @metadata.command()
@@ -95,34 +104,39 @@ def create(output: Output, /, table: str, partition: tuple[str, ...], **where: A
 @_partition
 @_engines
 @click.pass_obj
-def update(output: Output, /, table: str, partition: tuple[str, ...], **where: Any) -> None:
+def update(output: Output, /, table: str, **where: Any) -> None:
     """Apply what the metadata table was not told of, and run its own services.
 
     Commits, cleans, rollbacks and restores that some writer left out are applied in their order; then failed deltacommits are rolled back, and the
     metadata table is cleaned, compacted and archived as the options say. It is updated as a whole; --partition makes sure that an index is there.
     """
-    _perform(output, "metadata_update", table, partition, where)
+    _perform(output, "metadata_update", table, where)
 
 
 @metadata.command()
 @common
 @_partition
+@_column
 @click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
 @click.pass_obj
-def drop(output: Output, /, table: str, partition: tuple[str, ...], **where: Any) -> None:
-    """Take indexes away, or the whole metadata table.
+def drop(output: Output, /, table: str, **where: Any) -> None:
+    """Take indexes away, columns of column_stats, or the whole metadata table.
 
-    Without --partition, or with `files`, all of it goes, and readers list the storage from then on.
+    Without --partition and --column, or with `files`, all of it goes, and readers list the storage from then on.
+
+    --column takes columns out of the definition of column_stats and partition_stats, which stay. Take them out of the option
+    hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them brings them back.
     """
-    _perform(output, "metadata_drop", table, partition, where)
+    _perform(output, "metadata_drop", table, where)
 
 
-def _perform(output: Output, verb: str, table: str, partitions: tuple[str, ...], where: Json) -> None:
+def _perform(output: Output, verb: str, table: str, where: Json) -> None:
     storage_option, storage_options_file = where["storage_option"], where["storage_options_file"]
     request = RunRequest(
         table=table,
         verb=verb,
-        partitions=partitions,
+        partitions=where["partition"],
+        columns=where.get("column", ()),
         owner=f"hudictl of {getuser()}",
         options=parse_pairs(where["option"], option="--option"),
         storage_options=parse_pairs(storage_option, option="--storage-option"),
@@ -144,6 +158,8 @@ def _perform(output: Output, verb: str, table: str, partitions: tuple[str, ...],
 def _told(verb: str, document: Json) -> Iterator[str]:
     if verb == "metadata_update":
         yield f"applied: {', '.join(document['applied']) or 'nothing was left out'}"
+        if document["rebuilt"]:
+            yield f"built anew: {escape(', '.join(document['rebuilt']))}"
         yield f"rolled back: {', '.join(document['rolled_back']) or 'nothing had failed'}"
         compacted, cleaned = document["compacted"], document["cleaned"]
         yield f"compacted into {compacted['files']} files, {cleaned['files']} files cleaned, {document['archived']} instants archived"
@@ -151,7 +167,9 @@ def _told(verb: str, document: Json) -> Iterator[str]:
         yield f"nothing to do: {document['reason']}"
     else:
         done = "created" if verb == "metadata_create" else "dropped"
-        yield f"{done}: [bold]{escape(', '.join(document[done]))}[/]"
+        for what, names in ((done, document[done]), (f"columns {done}", document["columns"])):
+            if names:
+                yield f"{what}: [bold]{escape(', '.join(names))}[/]"
     yield f"the metadata table has: {escape(', '.join(document['partitions'])) or 'nothing; there is none'}"
 
 

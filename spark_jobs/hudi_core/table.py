@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -165,9 +165,12 @@ class HudiTable:
         """Compares the metadata table with the data files and rows; nothing is written. See services.metadata.validate.run."""
         return validate(self._context, self._data)
 
-    def metadata_timings(self) -> Timings:
-        """How long the metadata table takes to answer, beside the storage; nothing is written. See services.metadata.perf."""
-        return measure(self._context, self._data)
+    def metadata_timings(self, kinds: Collection[str] = ()) -> Timings:
+        """How long the metadata table, or some of its partitions, takes to answer, beside the storage; nothing is written.
+
+        See services.metadata.perf.
+        """
+        return measure(self._context, self._data, kinds)
 
     def pending(self, service: str) -> list[str]:
         """The requested times of the instants that `run` of the service would find, oldest first. Raises UnsupportedError for a service."""

@@ -157,3 +157,19 @@ def test_a_metadata_table_is_updated_and_validated(golden: Golden, airflow_envir
     assert (updated["applied"], updated["partitions"]) == ([], ["column_stats", "files"])
     assert updated["compacted"]["files"] >= 2
     assert (validated["differences"], validated["kinds"]) == ([], ["column_stats", "files"])
+
+
+def test_indexes_are_built_and_validated(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    table = golden("8", "mor_basic").table
+    environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.write.lock.wait_time_ms": "30000"}'}
+    conf = {"column_stats": False, "bloom_filters": True, "record_index": True, "secondary_column": "name", "index_name": "by_name"}
+
+    (built, again), output = run_dag(environment, "hudi_indexing", [conf, {}])
+
+    assert built["state"] == "success", output[-8000:]
+    done, validated = built["xcom"]["build"], built["xcom"]["validate"]
+    assert (done["action"], done["state"], done["already_completed"]) == ("indexing", "completed", False)
+    assert {"bloom_filters", "record_index", "secondary_index_by_name"} <= HudiTable.open(str(table)).config.metadata_partitions
+    assert validated["differences"] == []
+    assert {"bloom_filters", "record_index", "secondary_index_by_name"} <= set(validated["kinds"])
+    assert again["tasks"] == {"build": "skipped", "validate": "skipped"}

@@ -9,6 +9,7 @@ import pytest
 from hudi_core.request.model import RunRequest
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
+from tests.consistency import assert_metadata_true
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
@@ -42,4 +43,5 @@ def test_the_same_files_as_on_the_local_disk(folder: str, lost_answers: int, ser
     expected = sorted(path.relative_to(case.table).as_posix() for path in (case.table / below).rglob("*") if path.is_file() and path.suffix != ".crc")
     assert keys(server, key, below) == expected
     assert set(local) <= set(history_of(case.table))
+    assert_metadata_true(case.table)
     assert table.run(RunRequest(table=uri, service="archive"), LocalEngine(2)).instants == ()

@@ -40,6 +40,7 @@ def test_a_clean_of_real_hudi_is_run(name: str, folder: str, lost_answers: int, 
     assert [item for item in keys(server, key) if not item.startswith(".hoodie/")] == data_files(case.after())
     for metadata in ("on", "off") if has_metadata_table(case.table) else ("off",):
         assert_same_rows(rows(table, metadata), read_parquet(case.expected / "after_snapshot.parquet"))  # type: ignore[arg-type]
+        assert metadata == "off" or table.validate_metadata().differences == ()
     left = [item for item in keys(server, key, ".hoodie/") if item.startswith((".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"))]
     assert left == []
 

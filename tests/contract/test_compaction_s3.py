@@ -39,6 +39,7 @@ def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case
     assert server.conditional_puts - before > 5
     for metadata in ("on", "off"):
         assert_same_rows(rows(table, metadata), read_parquet(found.expected / "after_snapshot.parquet"))
+    assert table.validate_metadata().differences == ()
     assert table.run(RunRequest(table=uri, instant=done.instant), LocalEngine(2)).instants[0].files_written == 0
     left = [".hoodie/.temp/", ".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"]
     assert [keys(server, f"{version}-{case}-{lost_answers}", below) for below in left] == [[], [], [], []]

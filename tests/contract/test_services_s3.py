@@ -23,7 +23,7 @@ from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.transaction.locks.storage_lease import StorageLease
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_compacted, has_metadata_table, pending_instants, read_rows
+from tests.consistency import assert_compacted, assert_metadata_true, has_metadata_table, pending_instants, read_rows
 from tests.contract.killed_hudictl import changes_of, run_killed
 from tests.contract.racing_servers import CHOICE, RacingServer, racing_server
 from tests.contract.s3_server import Server, download, keys, s3_server, upload
@@ -176,6 +176,7 @@ class Twins:
         """The table on the server is that on the disk, for whoever reads it there, too."""
         target = self.scratch / "downloaded"
         assert state_of(download(self.server, self.key, target), self.known) == state_of(self.local, self.known)
+        assert_metadata_true(target)
         for metadata in ("on", "off") if has_metadata_table(self.local) else ("off",):
             assert_same_rows(self.rows(metadata), read_rows(self.local, metadata), ignore=UNSTABLE)
 

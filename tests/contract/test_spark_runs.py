@@ -18,6 +18,7 @@ from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.request.java import spark_environment
 from hudi_core.request.model import RESULTS, RunRequest
 from hudi_core.table import HudiTable
+from tests.consistency import assert_metadata_true
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows, read_parquet
 
@@ -27,11 +28,12 @@ TIMEOUT = 300
 
 
 def assert_compacted(case: GoldenCase) -> None:
-    """The rows are those of the table that real Hudi compacted."""
+    """The rows are those of the table that real Hudi compacted, and the metadata table is true."""
     table = HudiTable.open(str(case.table))
     for query in ("snapshot", "read_optimized"):
         result = table.read(query)  # type: ignore[arg-type]
         assert_same_rows(pa.Table.from_batches(result.batches, result.schema), read_parquet(case.expected / f"after_{query}.parquet"))
+    assert_metadata_true(case.table)
 
 
 def test_hudictl_starts_spark_and_keeps_stdout_for_its_document(golden: Golden, tmp_path: Path) -> None:
@@ -114,6 +116,7 @@ def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Pa
     assert (result["action"], result["state"], result["files_deleted"] > 0) == ("clean", "completed", True)
     after = HudiTable.open(str(table)).read()
     assert_same_rows(pa.Table.from_batches(after.batches, after.schema), rows)
+    assert_metadata_true(table)
 
 
 def test_a_verb_is_a_job_too_and_may_leave_its_result_as_a_file(golden: Golden, tmp_path: Path) -> None:

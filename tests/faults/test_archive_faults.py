@@ -29,7 +29,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.transaction.owner import Owner
-from tests.consistency import pending_instants, read_rows
+from tests.consistency import assert_metadata_true, pending_instants, read_rows
 from tests.golden_data import open_case
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.history.test_golden_writers import records
@@ -104,6 +104,7 @@ def assert_archived(path: Path, golden: Golden) -> None:
     assert not set(active_of(path)) & set(history_of(path))
     assert max(archived_records(path).values()) == 1
     assert sum(action in COMMIT_ACTIONS for _, action in active_of(path)) <= 3
+    assert_metadata_true(path)
     names = (file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
     assert [name for name in names if name.startswith((".hoodie/.airflow_hudi/claims", ".hoodie/lock")) or ".tmp" in name] == []
 

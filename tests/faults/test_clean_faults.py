@@ -22,7 +22,7 @@ from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.consistency import has_metadata_table, pending_instants, read_rows
+from tests.consistency import assert_metadata_true, has_metadata_table, pending_instants, read_rows
 from tests.golden_data import open_case
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.services.clean.golden_cleans import before_clean, cleans, context_of, data_files, run_clean
@@ -85,6 +85,7 @@ def assert_cleaned(path: Path, golden: Golden) -> None:
     assert pending_instants(path) == set()
     if has_metadata_table(path):
         assert listed(path) == listed(golden.after)
+    assert_metadata_true(path)
     assert leftovers(path) == []
 
 

@@ -26,6 +26,7 @@ from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Operatio
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from tests.consistency import assert_metadata_true
 from tests.faults.service_acts import (
     Act,
     archive_act,
@@ -141,6 +142,7 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         perform(end, act, Owner.current("the tests"), plan, service.options)
     assert unseen(source, end, touched, plan) == set()
     assert_settled(end, rows)
+    assert_metadata_true(end)
     return Subject(service, source, act, rows, outcome(end), end, plan.mutations(), known_times(source))
 
 

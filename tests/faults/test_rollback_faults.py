@@ -27,7 +27,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
-from tests.consistency import has_metadata_table, read_rows
+from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import open_case
 from tests.rows import assert_same_rows, rows_of
 from tests.unit.hudi_core.services.after import METADATA, data_files, decoded, known_times, leftovers, listed, open_context, shown
@@ -164,6 +164,7 @@ def assert_ends_alike(path: Path, subject: Subject, owner: Owner) -> None:
     for name, value in subject.end.items():
         assert found[name] == value, name
     assert_settled(path)
+    assert_metadata_true(path)
 
 
 THINNED = 10

@@ -44,6 +44,13 @@ EXPRESSION_OPTIONS: ConfigKey[str | None] = ConfigKey(
 EXPRESSION_TYPE: ConfigKey[str] = ConfigKey(
     "hoodie.expression.index.type", "COLUMN_STATS", one_of("COLUMN_STATS", "BLOOM_FILTERS", "SECONDARY_INDEX"), "what an expression index holds"
 )
+FILE_GROUPS: ConfigKey[int | None] = ConfigKey(
+    "airflow_hudi.indexing.file_groups",
+    None,
+    whole_number(1, 10_000),
+    "file groups that the named indexes of rows (`record_index`, `secondary_index_*`) are to have, a partitioned record index in each data "
+    "partition; one that is there with another number is resized",
+)
 CATCHUP_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.indexing.catchup_minutes",
     15,
@@ -62,6 +69,7 @@ INDEXING_KEYS: tuple[ConfigKey[object], ...] = (
     EXPRESSION_COLUMN,
     EXPRESSION_OPTIONS,
     EXPRESSION_TYPE,
+    FILE_GROUPS,
     CATCHUP_MINUTES,
 )
 """Every option of this module."""

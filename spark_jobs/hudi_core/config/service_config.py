@@ -11,6 +11,7 @@ from hudi_core.config.doctor_config import DOCTOR_KEYS
 from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, real_number, text, whole_number
 from hudi_core.config.lock_config import LOCK_KEYS
+from hudi_core.config.metadata_config import METADATA_KEYS
 from hudi_core.config.read_config import READ_KEYS
 from hudi_core.config.rollback_config import ROLLBACK_KEYS
 from hudi_core.config.transaction_config import TRANSACTION_KEYS
@@ -97,6 +98,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     *ROLLBACK_KEYS,
     *DOCTOR_KEYS,
     *INDEXING_KEYS,
+    *METADATA_KEYS,
 )
 """Every option that this release reads, for `hudictl` and the user guide."""
 

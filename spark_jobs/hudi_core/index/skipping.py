@@ -8,7 +8,7 @@ alone. What is not known stays, and rows are checked again when they are read.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -162,9 +162,8 @@ class SkippingPlan:
     def _by_column_stats(self, slices: Slices) -> Mask | None:
         if self._metadata is None or COLUMN_STATS not in self._metadata.kinds:
             return None
-        definition = self._metadata.index_definitions().get(COLUMN_STATS)
         names = {".".join(column.path): (column, kind) for column, kind in self._columns.items()}
-        asked = [name for name in names if definition is None or name in definition.source_fields]
+        asked = self._indexed(names)
         if not asked:
             return None
         files: dict[str, list[str]] = defaultdict(list)
@@ -239,13 +238,18 @@ class SkippingPlan:
         if self._metadata is None or not self._columns:
             return ranges
         names = {".".join(column.path): column for column in self._columns}
-        for name, table in self._metadata.partition_stats(list(names)).items():
+        for name, table in self._metadata.partition_stats(self._indexed(names)).items():
             rows = {partition: row for row, partition in enumerate(table.column("partition").to_pylist())}
             at = pa.array([rows.get(partition) for partition in partitions], pa.int64())
             lower, upper = (indexed_in_order_of(table.column(end).combine_chunks(), self._columns[names[name]]) for end in ("min", "max"))
             if lower is not None and upper is not None:
                 ranges[names[name]] = ColumnRange(lower, upper).take(at)
         return ranges
+
+    def _indexed(self, names: Iterable[str]) -> list[str]:
+        """Those of the columns that the statistics are defined to have: what is stored of others, as of a column that was dropped, may be old."""
+        definition = None if self._metadata is None else self._metadata.index_definitions().get(COLUMN_STATS)
+        return [name for name in names if definition is None or name in definition.source_fields]
 
     def _partition_values(self, partitions: Sequence[str]) -> dict[Operand, ColumnRange]:
         """What the paths tell, each of them looked at once."""

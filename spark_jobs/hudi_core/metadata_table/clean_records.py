@@ -61,7 +61,7 @@ class Indexed:
             raise UnsupportedError(
                 f"the metadata partition `{partition}` holds records that this release cannot keep true",
                 path=f".hoodie/metadata/{partition}",
-                remedy="drop that index with Hudi's own tools, or delete the metadata table: Hudi's next write builds it anew",
+                remedy=f"drop it with `hudictl metadata drop TABLE --partition {partition}`, or the metadata table: Hudi's next write builds it anew",
             )
         return found
 
@@ -90,11 +90,6 @@ def clean_records(instant: str, changes: FileChanges, kinds: Collection[str], in
             found[name] = _filters(instant, changes)
     found[FILES_PARTITION] = ((record.key, files_datum(record)) for record in deletion_records(changes.deleted, changes.dropped_partitions))
     return found
-
-
-def statistics_deletions(changes: FileChanges, indexed: Indexed) -> Iterator[Record]:
-    """The deletions of `column_stats` alone: what a restore tells it (HoodieBackedTableMetadataWriter.convertToColumnStatsRecord)."""
-    return _statistics(changes, indexed.columns_of(COLUMN_STATS), indexed.version_of(COLUMN_STATS))
 
 
 def _statistics(changes: FileChanges, columns: Sequence[str], version: int) -> Iterator[Record]:

@@ -16,7 +16,8 @@ from hudi_core.metadata_table.record import RecordKind
 from hudi_core.metadata_table.stat_values import Bound, decode_bound, greatest, least, natural_type, to_arrow
 from hudi_core.model.partition import NON_PARTITIONED
 
-_KINDS = frozenset({RecordKind.COLUMN_STATS, RecordKind.PARTITION_STATS})
+STATISTICS_KINDS = frozenset({RecordKind.COLUMN_STATS, RecordKind.PARTITION_STATS})
+"""The types of records that hold statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class ColumnStatsRules:
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> ColumnStats:
         """The statistics of a datum; raises CorruptFileError naming `path`."""
         body = datum.get("ColumnStatsMetadata")
-        if datum.get("type") not in _KINDS or not isinstance(body, dict):
+        if datum.get("type") not in STATISTICS_KINDS or not isinstance(body, dict):
             raise CorruptFileError(f"metadata record {key!r} is of type {datum.get('type')!r}, not column statistics", path=path)
         name, column = body.get("fileName"), body.get("columnName")
         nulls, values, deleted = body.get("nullCount"), body.get("valueCount"), body.get("isDeleted")

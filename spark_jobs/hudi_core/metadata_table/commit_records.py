@@ -9,13 +9,14 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
+from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.kinds.file_facts import Wanted, wanted_by
 from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
 from hudi_core.metadata_table.kinds.kind import CommitFacts, FileFacts, Kind, Record
 from hudi_core.metadata_table.kinds.registry import kinds_of
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.standing import StandingFacts, StandingFiles
+from hudi_core.metadata_table.standing import StandingFacts, StandingFiles, ToldRanges
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
@@ -23,6 +24,7 @@ from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.view.listing import FileListing
 
+PARTITION_STATS: Final = "partition_stats"
 SECONDARY_PREFIX: Final = "secondary_index_"
 
 
@@ -52,27 +54,46 @@ class CommitKinds:
         """What must be learnt of each file that a commit writes."""
         return wanted_by(self._table, self._kinds.values())
 
+    def of_files(self) -> frozenset[str]:
+        """The kinds that say something of each file by itself, for which there is something to prepare (metadata_table.prepare)."""
+        return frozenset(name for name in self._kinds if name not in (FILES_PARTITION, PARTITION_STATS))
+
     def records(
-        self, instant: str, metadata: CommitMetadata, written: Iterable[FileFacts], asked: Wanted, listing: FileListing | None = None
+        self,
+        instant: str,
+        metadata: CommitMetadata,
+        written: Iterable[FileFacts],
+        asked: Wanted,
+        listing: FileListing | None = None,
+        *,
+        by_partition: bool = False,
     ) -> dict[str, Iterable[Record]]:
         """The records of a pending commit by metadata partition; `written` are the facts of its base and log files, as `asked` for.
 
-        Made when they are iterated. Of a commit that has completed, `listing` gives the files that there are. The caller holds the table lock.
-        Raises ConflictError when the kinds want more by now: without it a
-        partition's range would leave the new files out.
+        `by_partition` is as in CommitFacts: the records of single files are left out. Made when they are iterated. Of a commit that has
+        completed, `listing` gives the files that there are. The caller holds the table lock. Raises ConflictError when the kinds want more by
+        now: without it a partition's range would leave the new files out.
         """
         wanted = self.wanted()
         if not _covers(asked, wanted):
             raise ConflictError("an index of the table was changed while this ran", path=self._config.path, remedy="run it again")
-        stats, replaced, told = metadata.partition_to_write_stats, metadata.replaced_file_ids or {}, tuple(written)
-        facts = CommitFacts(instant, metadata.operation_type, stats, told, replaced)
-        standing = StandingFiles(self._storage, self._config, instant, metadata, listing) if any(map(_needs_standing, self._kinds.values())) else None
-        return {
-            name: kind.of_commit(
-                facts if standing is None or not _needs_standing(kind) else replace(facts, standing=StandingFacts(standing, kind, wanted))
-            )
-            for name, kind in self._kinds.items()
-        }
+        facts = CommitFacts(
+            instant,
+            metadata.operation_type,
+            metadata.partition_to_write_stats,
+            tuple(written),
+            metadata.replaced_file_ids or {},
+            by_partition=by_partition,
+        )
+        kinds = self._kinds
+        files = StandingFiles(self._storage, self._config, instant, metadata, listing) if any(map(_needs_standing, kinds.values())) else None
+
+        def facts_for(kind: Kind) -> CommitFacts:
+            if files is None or not _needs_standing(kind):
+                return facts
+            return replace(facts, standing=StandingFacts(files, kind, wanted), told=ToldRanges(files, kind, wanted))
+
+        return {name: kind.of_commit(facts_for(kind)) for name, kind in kinds.items()}
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:

@@ -3,7 +3,7 @@
 What is written is decided by the records alone, so whoever comes again with the same records, after a crash at any point, goes on from what is
 there: a file group that has a block of the instant has it whole, as a log file appears at once or not at all. Where another attempt at the
 instant has other records, as its files have names of their own, `write_alone` refuses what it finds. Memory: the records of all partitions
-as encoded cells, and one log file.
+as encoded cells, and one log file, of staged blocks some group_content.LOG_BYTES.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ file beside its successor's, as the name is taken. Else a log file's version is 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one file group gets: records, and keys that are deleted, or blocks that are `staged`.
+    """What one file group gets: records, and keys that are deleted, in one log file, and one for each of the blocks that are `staged`.
 
     `written` are log files with blocks of the instant, of an earlier attempt.
     """
@@ -64,13 +64,13 @@ class _Part:
     place: LatestSlice
     cells: Cells
     deleted: list[str]
-    written: tuple[FileInfo, ...]
-    staged: StagedLog | None = None
+    staged: list[StagedLog]
+    written: tuple[FileInfo, ...] = ()
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """Records, and deletions."""
-        return (len(self.cells), len(self.deleted)) if self.staged is None else (self.staged.records, self.staged.deletions)
+    def records(self) -> int:
+        """How many there are."""
+        return len(self.cells) + sum(item.records for item in self.staged)
 
 
 class DeltaWriter:
@@ -84,15 +84,16 @@ class DeltaWriter:
     def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
         """Writes and completes deltacommit `instant` with `records` by metadata partition; it may be empty. Done already: nothing happens.
 
-        `staged` are finished blocks of other partitions. The caller holds the table lock. No two records of a partition share a key.
-        Raises StorageNotFoundError for a partition without file groups, before anything is written.
+        `staged` are finished blocks; told twice they must say the same, as those of an attempt that died may stay beside ours. The caller holds
+        the table lock. No two records of a partition share a key. Raises StorageNotFoundError for a partition without file groups, before anything
+        is written, and ConflictError for staged blocks that are not as they were written.
         """
         timeline = self._own.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is None or not found.is_completed:
             self._write(instant, records, timeline, found, self._token, staged=staged or {})
 
-    def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]]) -> None:
+    def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
         """As `write`, where nothing of `instant` may stand in the metadata table but this: it is rolled back there before it is run again.
 
         A block counts for readers as soon as its instant completes on the data timeline, whoever wrote it. Raises ConflictError when another
@@ -107,7 +108,7 @@ class DeltaWriter:
         if rollback is not None:
             raise ConflictError(f"rollback {rollback} of this instant is unfinished on the metadata table", path=ROOT, remedy=_RETRY)
         token = _ONE_FOR_ALL if self._own.features.log_name_has_own_instant else self._token
-        self._write(instant, records, timeline, None, token, alone=True)
+        self._write(instant, records, timeline, None, token, alone=True, staged=staged or {})
 
     def _write(
         self,
@@ -128,7 +129,7 @@ class DeltaWriter:
         if alone:
             self._refuse_written(parts)
         if found is None or found.state is State.REQUESTED:
-            profile = _by_partition((part.place.partition, (profile_stat(part.place, part.counts[0], own_instant=own_instant),)) for part in parts)
+            profile = _by_partition((part.place.partition, (profile_stat(part.place, part.records, own_instant=own_instant),)) for part in parts)
             begin = write_delta_commit_start if found is None else write_delta_commit_inflight
             begin(active, instant, profile, json=json)
         stats = _by_partition((part.place.partition, self._write_part(part, instant, encoder.schema, token)) for part in parts)
@@ -142,28 +143,25 @@ class DeltaWriter:
         features = self._own.features
         pending = {} if features.log_name_has_own_instant else pending_bases(self._own.active, timeline)
         parts = []
-        for partition, (cells, deleted) in changes.items():
-            if not cells and not deleted:
+        for partition in dict.fromkeys((*changes, *staged)):
+            cells, deleted = changes.get(partition, ([], []))
+            if not cells and not deleted and not staged.get(partition):
                 continue
             places = latest_slices(self._storage, timeline, partition, layout=features.layout, pending=pending)
-            by_group: dict[int, tuple[Cells, list[str]]] = {}
+            by_group: dict[int, _Part] = {}
             part_of = self._hashed_part(partition)
             for index, cell in zip(_groups([part_of(key.decode("utf-8")) for key, _ in cells], places), cells, strict=True):
-                by_group.setdefault(index, ([], []))[0].append(cell)
+                _part(by_group, places, index).cells.append(cell)
             for index, key in zip(_groups([part_of(key) for key in deleted], places), deleted, strict=True):
-                by_group.setdefault(index, ([], []))[1].append(key)
+                _part(by_group, places, index).deleted.append(key)
+            numbers = {place.file_id: index for index, place in enumerate(places)}
+            for item in staged.get(partition, ()):
+                if item.file_id not in numbers:
+                    raise ConflictError(f"the file group {item.file_id} of the index {partition} is gone", path=f"{ROOT}/{partition}", remedy=_RETRY)
+                _part(by_group, places, numbers[item.file_id]).staged.append(item)
             named = list(self._named_after(instant, partition)) if resumed and features.log_name_has_own_instant else []
-            for index in sorted(by_group):
-                written = self._written(places[index], instant, named) if resumed else ()
-                parts.append(_Part(places[index], *by_group[index], written))
-        for partition, logs in staged.items():
-            of_group = {item.file_id: item for item in latest_slices(self._storage, timeline, partition, layout=features.layout, pending=pending)}
-            named = list(self._named_after(instant, partition)) if resumed and features.log_name_has_own_instant else []
-            for log in logs:
-                if log.file_id not in of_group:
-                    raise ConflictError(f"the file group {log.file_id} of the index {partition} is gone", path=f"{ROOT}/{partition}", remedy=_RETRY)
-                place = of_group[log.file_id]
-                parts.append(_Part(place, [], [], self._written(place, instant, named) if resumed else (), log))
+            for _, part in sorted(by_group.items()):
+                parts.append(replace(part, written=self._written(part.place, instant, named)) if resumed else part)
         return parts
 
     def _hashed_part(self, partition: str) -> Callable[[str], str]:
@@ -212,30 +210,54 @@ class DeltaWriter:
                 yield from place.logs
 
     def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> tuple[WriteStat, ...]:
+        """Of records an earlier attempt's log file has all; of staged blocks it may have some, which stay and say what ours say."""
         own_instant = self._own.features.log_name_has_own_instant
-        logs = [(parse_log_file(info.name), info.size) for info in part.written] or [self._create(part, instant, schema, token)]
-        records, deletions = part.counts
-        stats = (log_stat(part.place, name, records, size, own_instant=own_instant) for name, size in logs)
-        return tuple(replace(stat, num_deletes=deletions) for stat in stats)
+        known = {info.path for info in part.place.logs}
+        place = replace(part.place, logs=(*part.place.logs, *(info for info in part.written if info.path not in known)))
+        stats = [self._stat(place, parse_log_file(info.name), info.size, len(part.cells), len(part.deleted)) for info in part.written]
+        for block, records, deletions in self._blocks(part, instant, schema):
+            name = place.next_log(token, instant if own_instant else None)
+            path = metadata_path(name, place.partition)
+            self._put(path, block)
+            stats.append(self._stat(place, name, len(block), records, deletions))
+            place = replace(place, logs=(*place.logs, FileInfo(path, len(block), 0.0)))
+        return tuple(stats)
 
-    def _create(self, part: _Part, instant: str, schema: str, token: WriteToken) -> tuple[LogFileName, int]:
-        features = self._own.features
+    def _stat(self, place: LatestSlice, name: LogFileName, size: int, records: int, deletions: int) -> WriteStat:
+        return replace(log_stat(place, name, records, size, own_instant=self._own.features.log_name_has_own_instant), num_deletes=deletions)
+
+    def _blocks(self, part: _Part, instant: str, schema: str) -> Iterator[tuple[bytes, int, int]]:
+        """The contents of the log files that are to be written, each with its records and deletions."""
+        if (part.cells or part.deleted) and not part.written:
+            yield self._encode(part, instant, schema), len(part.cells), len(part.deleted)
+        for item in part.staged:
+            block = self._storage.read(item.path)
+            if len(block) != item.size:
+                raise ConflictError(f"{item.size} bytes were staged for the index {part.place.partition}", path=item.path, remedy=_RETRY)
+            yield block, item.records, item.deletions
+
+    def _encode(self, part: _Part, instant: str, schema: str) -> bytes:
+        hudi_1 = self._own.features.hudi_1_log_headers
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-        block = b"" if part.staged is None else self._storage.read(part.staged.path)
+        block = b""
         if part.cells:
             content = write_hfile(part.cells, schema=schema, codec="GZ")
-            block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=features.hudi_1_log_headers)
+            block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=hudi_1)
         if part.deleted:
             entries = (DeleteRecord(key, part.place.partition, _ALWAYS_WINS) for key in part.deleted)
-            block += encode_block(BlockType.DELETE, headers, encode_delete_block(entries), hudi_1_headers=features.hudi_1_log_headers)
-        name = part.place.next_log(token, instant if features.log_name_has_own_instant else None)
-        path = metadata_path(name, part.place.partition)
+            block += encode_block(BlockType.DELETE, headers, encode_delete_block(entries), hudi_1_headers=hudi_1)
+        return block
+
+    def _put(self, path: str, block: bytes) -> None:
         try:
             self._storage.create_exclusive(path, block)
         except StorageExistsError as error:
             if self._storage.read(path) != block:
                 raise ConflictError("another attempt's block is in the metadata table", path=path, remedy=_RETRY) from error
-        return name, len(block)
+
+
+def _part(by_group: dict[int, _Part], places: Sequence[LatestSlice], index: int) -> _Part:
+    return by_group.setdefault(index, _Part(places[index], [], [], []))
 
 
 def _encoded(encoder: RecordEncoder, records: Iterable[Record]) -> tuple[Cells, list[str]]:

@@ -7,6 +7,7 @@ From then on readers list the storage, and Hudi's next write builds anew what it
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, PROPERTIES, TableConfig
@@ -15,6 +16,9 @@ from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 
 _PROPERTIES = f"{ROOT}/{PROPERTIES}"
+_MADE_OF: Final = {"column_stats": frozenset({"partition_stats"})}
+"""What cannot be kept without a partition: Hudi makes ranges of whole partitions from those of the files, and takes both away by one switch
+(HoodieTable.isMetadataIndexDisabled)."""
 
 
 def drop_metadata_table(storage: Storage) -> TableConfig:
@@ -50,9 +54,13 @@ def _delete_folders(storage: Storage) -> None:
 
 
 def drop_partitions(storage: Storage, config: TableConfig, partitions: Collection[str]) -> TableConfig:
-    """Deletes some indexes, with `files` the whole metadata table; as drop_metadata_table. `config` is as loaded under the lock."""
+    """Deletes some indexes and those made of them (with_dependents), with `files` the whole metadata table; as drop_metadata_table.
+
+    `config` is as loaded under the lock.
+    """
     if FILES_PARTITION in partitions:
         return drop_metadata_table(storage)
+    partitions = with_dependents(partitions)
     if not partitions:
         return config
     listed, inflight = config.metadata_partitions.difference(partitions), config.metadata_partitions_inflight.difference(partitions)
@@ -60,3 +68,8 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Collectio
     for name in sorted(partitions):
         storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
     return changed
+
+
+def with_dependents(partitions: Collection[str]) -> frozenset[str]:
+    """The named partitions, and those that go with them: `partition_stats` with `column_stats`."""
+    return frozenset(partitions).union(*(_MADE_OF.get(name, ()) for name in partitions))

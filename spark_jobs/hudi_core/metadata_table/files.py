@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.metadata_table.files_cells import LEAST_BYTES, files_record_of_cell
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_record
 from hudi_core.model.partition import NON_PARTITIONED, join
 from hudi_core.model.stats import WriteStat
@@ -106,6 +107,10 @@ class FilesRules:
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> FilesRecord:
         """See record.files_record."""
         return files_record(key, datum, path=path)
+
+    def decode_cell(self, schema: str, key: bytes, value: bytes) -> FilesRecord | None:
+        """See files_cells."""
+        return files_record_of_cell(schema, key, value) if len(value) >= LEAST_BYTES else None
 
     def merge(self, older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
         """See merge."""

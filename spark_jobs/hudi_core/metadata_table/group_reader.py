@@ -6,9 +6,9 @@ record is merged with what the older ones gave, and a delete drops that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -48,6 +48,15 @@ class RecordRules(Protocol[T]):
         ...
 
 
+@runtime_checkable
+class CellRules(Protocol[T]):
+    """RecordRules that decode some cells faster than by their data."""
+
+    def decode_cell(self, schema: str, key: bytes, value: bytes) -> T | None:
+        """The record of a cell whose value `schema` encodes; None where `decode` has to read it, or to refuse it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Records:
     """The HFile of a base file or of a log block, whose values are encoded by `schema`. Keys of a base file are unique."""
@@ -68,7 +77,39 @@ class Deletes:
 
 
 Source = Records | Deletes
-_Cells = Callable[[Records], Iterable[tuple[bytes, bytes]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Generic[T]):
+    """What a question finds: `merged` are the records that log files speak of, `cells` those of the base file alone, as `base` encodes them.
+
+    `base` is None, and there are no cells, where the file group has no base file.
+    """
+
+    merged: dict[bytes, T]
+    base: Records | None
+    cells: Iterable[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of each source: the cells of an HFile, in order, and the keys of a delete block."""
+
+    cells: Callable[[Records], Iterable[tuple[bytes, bytes]]]
+    dropped: Callable[[Deletes], Iterable[bytes]]
+
+    @staticmethod
+    def of_keys(keys: Sequence[bytes]) -> _Question:
+        wanted = frozenset(keys)
+        return _Question(lambda records: records.hfile.lookup_many(keys, unique=records.unique), lambda deletes: deletes.keys & wanted)
+
+    @staticmethod
+    def of_prefixes(prefixes: Sequence[bytes]) -> _Question:
+        starts = tuple(prefixes)
+        return _Question(
+            lambda records: records.hfile.prefix_items(starts),
+            lambda deletes: frozenset(key for key in deletes.keys if key.startswith(starts)),
+        )
 
 
 class GroupReader(Generic[T]):
@@ -99,41 +140,56 @@ class GroupReader(Generic[T]):
 
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:
         """The records of those of `keys` that are there. Keys must be sorted and distinct."""
-        wanted = frozenset(keys)
-        return self._merged(lambda records: records.hfile.lookup_many(keys, unique=records.unique), lambda deletes: deletes.keys & wanted)
+        return self._merged(_Question.of_keys(keys))
 
     def with_prefixes(self, prefixes: Sequence[bytes]) -> dict[bytes, T]:
         """The records whose keys start with one of `prefixes`, which must be sorted."""
-        starts = tuple(prefixes)
-        return self._merged(
-            lambda records: records.hfile.prefix_items(starts),
-            lambda deletes: frozenset(key for key in deletes.keys if key.startswith(starts)),
-        )
+        return self._merged(_Question.of_prefixes(prefixes))
 
     def all(self) -> dict[bytes, T]:
         """Every record."""
-        return self._merged(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
+        return self._merged(_Question(lambda records: records.hfile.items(), lambda deletes: deletes.keys))
 
-    def _merged(self, cells: _Cells, dropped: Callable[[Deletes], Iterable[bytes]]) -> dict[bytes, T]:
+    def split(self, keys: Sequence[bytes]) -> Split[T]:
+        """What lookup gives, with the records of the base file that nothing is merged with left encoded."""
+        return self._split(_Question.of_keys(keys))
+
+    def split_prefixes(self, prefixes: Sequence[bytes]) -> Split[T]:
+        """What with_prefixes gives, as split."""
+        return self._split(_Question.of_prefixes(prefixes))
+
+    def _split(self, question: _Question) -> Split[T]:
         try:
-            return self._merge(cells, dropped)
+            first, *later = self._sources() or [None]
+            if not isinstance(first, Records) or not first.unique:
+                return Split(self._merge(question), None, ())
+            spoken_of: set[bytes] = set()
+            for source in later:
+                spoken_of.update(question.dropped(source) if isinstance(source, Deletes) else (key for key, _ in question.cells(source)))
+            merged = self.lookup(sorted(spoken_of)) if spoken_of else {}
+            return Split(merged, first, _left_alone(question.cells(first), spoken_of))
         except CorruptFileError as error:
-            # Of a user table's log file one would roll back the instant that wrote it; the metadata table has a simpler cure.
-            raise CorruptFileError(error.message, path=error.path, remedy=DAMAGED) from error
+            raise damaged(error) from error
 
-    def _merge(self, cells: _Cells, dropped: Callable[[Deletes], Iterable[bytes]]) -> dict[bytes, T]:
+    def _merged(self, question: _Question) -> dict[bytes, T]:
+        try:
+            return self._merge(question)
+        except CorruptFileError as error:
+            raise damaged(error) from error
+
+    def _merge(self, question: _Question) -> dict[bytes, T]:
         merged: dict[bytes, T] = {}
         rules = self._rules
         for source in self._sources():
             if isinstance(source, Deletes):
-                for key in dropped(source):
+                for key in question.dropped(source):
                     merged.pop(key, None)
                 continue
             decode = self._decoder(source)
             if source.unique and not merged:  # nothing to merge with
-                merged = {key: decode(key, value) for key, value in cells(source)}
+                merged = {key: decode(key, value) for key, value in question.cells(source)}
                 continue
-            for key, value in cells(source):
+            for key, value in question.cells(source):
                 record = decode(key, value)
                 older = merged.get(key)
                 merged[key] = record if older is None else rules.merge(older, record, path=source.path)
@@ -147,6 +203,14 @@ class GroupReader(Generic[T]):
             name, datum = source.codec.decode(key, value)
             return rules.decode(name, datum, path=source.path)
 
+        if isinstance(rules, CellRules):
+            fast = rules.decode_cell
+
+            def by_cell(key: bytes, value: bytes) -> T:
+                record: T | None = fast(source.schema, key, value)
+                return decode(key, value) if record is None else record
+
+            return by_cell
         if not rules.keyless:
             return decode
         known: dict[bytes, T] = {}
@@ -165,6 +229,18 @@ class GroupReader(Generic[T]):
         if self._opened is None:
             self._opened = open_sources(self._storage, self._slice, self._blocks)
         return self._opened
+
+
+def _left_alone(cells: Iterable[tuple[bytes, bytes]], spoken_of: Collection[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    try:
+        yield from (cell for cell in cells if cell[0] not in spoken_of)
+    except CorruptFileError as error:
+        raise damaged(error) from error
+
+
+def damaged(error: CorruptFileError) -> CorruptFileError:
+    """Of a user table's log file one would roll back the instant that wrote it; the metadata table has a simpler cure."""
+    return CorruptFileError(error.message, path=error.path, remedy=DAMAGED)
 
 
 def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:

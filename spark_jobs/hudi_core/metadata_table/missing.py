@@ -7,20 +7,23 @@ tables is none. Hudi itself does not look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.slices import MergedSlice
 from hudi_core.metadata_table.validity import SOLO_COMMIT
-from hudi_core.model.names import parse_base_file, parse_data_file
+from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.query import Timeline
 
 DAMAGED: Final = "restore the file from a copy, or read the table without its metadata table; drop that and let Hudi's writer rebuild it"
+
+_EMPTY_LOG: Final = 128
+"""Bytes: a file group begins with a log file of 80; one that says anything has a schema of thousands."""
 
 StatsOf = Callable[[Instant], Iterable[WriteStat]]
 """The write stats of a commit of the metadata table. Raises StorageNotFoundError for one that was archived meanwhile."""
@@ -35,7 +38,7 @@ def refuse_missing(folder: str, files: Sequence[FileInfo], slices: Sequence[Merg
     """
     present = {info.name for info in files}
     instants = {parsed.instant for parsed in map(parse_data_file, present) if parsed is not None}
-    starts = _starts(slices, timeline, instants)
+    starts = _starts(slices, timeline, _makers(files))
     for commit in _suspects(slices, timeline, instants, min(starts.values(), default="")):
         try:
             stats = list(stats_of(commit))
@@ -51,16 +54,25 @@ def refuse_missing(folder: str, files: Sequence[FileInfo], slices: Sequence[Merg
                 )
 
 
-def _starts(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str]) -> dict[str, str]:
+def _makers(files: Sequence[FileInfo]) -> frozenset[str]:
+    """The instants that base files and the first, empty log files of file groups are of: among them those under which the partition was made."""
+    parsed = ((name, info.size) for info in files if (name := parse_data_file(info.name)) is not None)
+    made = (name for name, size in parsed if isinstance(name, BaseFileName) or size <= _EMPTY_LOG or name.instant.startswith(SOLO_COMMIT))
+    return frozenset(name.instant for name in made)
+
+
+def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Collection[str]) -> dict[str, str]:
     """By file group, the completion time from which on a commit's files belong to what is read of it.
 
     That is the instant of the base file, as a compaction merges what completed before it was requested. A group that was made with its
-    partition starts when that was done; of several times that a partition was made, the latest counts.
+    partition starts when that was done; of several times that a partition was made, the latest counts. An index that an indexing action made
+    anew, resized or because somebody did not tell it, lost the log files of before; those that were told while it was built are not asked for.
     """
-    made = [item.completed_at for item in timeline.commits() if item.requested_time.startswith(SOLO_COMMIT) and item.requested_time in instants]
-    first = max(made, default="")
+    made = {item.requested_time: item.completed_at for item in timeline.commits() if item.action == Action.DELTA_COMMIT}
+    made = {instant: done for instant, done in made.items() if instant in makers}
+    first = max(made.values(), default="")
     bases = {item.file_id: _base_instant(item) for item in slices}
-    return {file_id: first if base.startswith(SOLO_COMMIT) or not base else base for file_id, base in bases.items()}
+    return {file_id: first if base in made or base.startswith(SOLO_COMMIT) or not base else base for file_id, base in bases.items()}
 
 
 def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str], since: str) -> Iterator[Instant]:

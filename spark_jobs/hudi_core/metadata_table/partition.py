@@ -13,7 +13,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.group_reader import GroupReader
 
 T = TypeVar("T")
-K = TypeVar("K")
+A = TypeVar("A")
 _KEPT = 16 << 20
 """Compressed bytes of a partition's file groups up to which they stay open between questions; larger partitions are opened group by group.
 
@@ -75,18 +75,25 @@ class MetadataPartition(Generic[T]):
         for records in self._asked(_with_prefixes, ((group, part) for group, part in asked if part)):
             yield from self._as_text(records)
 
+    def of_keys(self, keys: Iterable[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
+        """What `question` makes of each file group that may hold some of `keys`, and of these, in the groups' order."""
+        wanted = list(dict.fromkeys(keys))
+        return self._asked(question, self._by_group(wanted, [self._hashed(key) for key in wanted]))
+
+    def of_all_groups(self, asked: list[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
+        """What `question` makes of each file group and of `asked`, in the groups' order."""
+        return self._asked(question, ((group, asked) for group in self.groups))
+
     def all(self) -> Iterator[tuple[str, T]]:
         """Every key and record, group by group: memory holds one file group's records."""
         for group in self.groups:
             yield from self._as_text(group.all())
             self._done(group)
 
-    def _asked(
-        self, question: Callable[[GroupReader[T], list[str]], Mapping[K, T]], asked: Iterable[tuple[GroupReader[T], list[str]]]
-    ) -> Iterator[Mapping[K, T]]:
+    def _asked(self, question: Callable[[GroupReader[T], list[str]], A], asked: Iterable[tuple[GroupReader[T], list[str]]]) -> Iterator[A]:
         """The groups' answers in their order, up to _AT_ONCE of them under way; no thread stays behind."""
 
-        def answer(item: tuple[GroupReader[T], list[str]]) -> Mapping[K, T]:
+        def answer(item: tuple[GroupReader[T], list[str]]) -> A:
             records = question(*item)
             self._done(item[0])
             return records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -12,18 +12,22 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.clean_records import COLUMN_STATS, Indexed, clean_records
 from hudi_core.metadata_table.commit_records import CommitKinds
+from hudi_core.metadata_table.delta_commit import latest_schema
 from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.drop import drop_metadata_table, drop_partitions
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, latest_slices
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.kinds.file_facts import Wanted
-from hudi_core.metadata_table.kinds.kind import FileFacts
+from hudi_core.metadata_table.kinds.kind import DataFileRef, FileFacts
 from hudi_core.metadata_table.opened import OpenedMetadataTable
 from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.prepare import Prepared, Workers, prepare_files
+from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.restore import MetadataRestore
 from hudi_core.metadata_table.restore_reach import reach_of
 from hudi_core.metadata_table.rollback import MetadataRollback
 from hudi_core.metadata_table.rollback_deletion import DeletingRollback
+from hudi_core.metadata_table.staged_logs import forget_staged
 from hudi_core.metadata_table.traces import Traces
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.meta_fields import META_FIELDS
@@ -48,7 +52,8 @@ class MetadataPublisher:
 
     Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of statistics or filters
     (clean_records.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it wrote, each file's bloom filter as text (430 KB
-    with Hudi's defaults), and the ranges of one partition's files (standing.StandingFiles).
+    with Hudi's defaults), and the ranges of one partition's files (standing.StandingFiles). Of a prepared commit 600 for each column of each
+    data partition, and one staged log file at a time (group_content.LOG_BYTES), however many rows and files it wrote.
     """
 
     def __init__(
@@ -114,6 +119,31 @@ class MetadataPublisher:
         records = self._kinds(metadata.operation_type or "").records(instant, metadata, written, asked)
         DeltaWriter(self._storage, self._own, self._token).write_alone(instant, records)
 
+    def prepare_commit(self, instant: str, operation: str, files: Sequence[DataFileRef], asked: Wanted, workers: Workers) -> Prepared:
+        """Lets executors stage the records of `files`, the base and log files of a commit, for publish_prepared. The lock is not held.
+
+        They lie in the instant's own folder, which the caller deletes when the instant is over, and before it tries again
+        (staged_logs.forget_staged). `asked` is what commit_wants gave. Errors as prepare.prepare_files and commit_wants.
+        """
+        timeline, layout = self._own.active.load(), self._own.features.layout
+        names = self._kinds(operation).of_files()
+        groups = {name: [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)] for name in names}
+        schema = block_schema(latest_schema(self._own.active, timeline))
+        return prepare_files(workers, instant, files, asked, groups, schema, hudi_1=self._own.features.hudi_1_log_headers)
+
+    def publish_prepared(self, instant: str, metadata: CommitMetadata, prepared: Prepared, asked: Wanted) -> None:
+        """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the ranges of partitions are made.
+
+        Also raises ConflictError where an index was begun anew since, so that its keys are in other file groups.
+        """
+        timeline, layout = self._own.active.load(), self._own.features.layout
+        for name, file_ids in prepared.groups.items():
+            if [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)] != list(file_ids):
+                raise ConflictError(f"the index {name} was begun anew while this ran", path=f"{ROOT}/{name}", remedy="run it again")
+        kinds = self._kinds(metadata.operation_type or "")
+        records = kinds.records(instant, metadata, prepared.wholes, asked, by_partition=True)
+        DeltaWriter(self._storage, self._own, self._token).write_alone(instant, records, prepared.staged)
+
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
 
@@ -130,9 +160,11 @@ class MetadataPublisher:
         """Takes instant `failed` out of every kind, as part of the data table's rollback `rollback`.
 
         `changes.written` are, in version 6, the log files in the rollback's metadata: those of its command blocks, and those of the failed
-        commit; `changes.deleted` what it deleted. Later versions need neither. Raises as check_roll_back, before anything is written.
+        commit; `changes.deleted` what it deleted. Later versions need neither. What was staged for the instant goes as well. Raises as
+        check_roll_back, before anything is written.
         """
         self._rollback.run(failed, rollback, changes)
+        forget_staged(self._storage, failed)
 
     def traces(self, instant: str) -> Traces:
         """What the metadata table holds of an instant: true while there is something that a rollback must take out."""

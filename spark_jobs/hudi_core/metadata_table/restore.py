@@ -14,7 +14,7 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, TimelineError
-from hudi_core.metadata_table.clean_records import COLUMN_STATS, Indexed, Record, statistics_deletions
+from hudi_core.metadata_table.clean_records import Indexed, Record, clean_records
 from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.file_group import FILES_PARTITION, LatestSlice, blocks_by_instant
 from hudi_core.metadata_table.files import sync_records
@@ -194,8 +194,9 @@ class MetadataRestore:
         changes = sync_changes(self._storage, self._config, data, restore)
         files = sync_records(changes.written, changes.deleted, changes.dropped_partitions)
         told: dict[str, Iterable[Record]] = {FILES_PARTITION: [(record.key, files_datum(record)) for record in files]} if files else {}
-        if changes.deleted and COLUMN_STATS in self._config.metadata_partitions:
-            told[COLUMN_STATS] = statistics_deletions(changes, indexed)
+        if changes.deleted:
+            # Real Hudi tells column_stats alone; filters and expression indexes then keep the files that the cleans took.
+            told = {**clean_records(instant, changes, self._config.metadata_partitions, indexed), **told}
         DeltaWriter(self._storage, self._own, self._token).write(instant, told)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, partition_folders
 from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.told_alone import STATISTICS, columns_came_with
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.base import Storage
@@ -25,7 +26,8 @@ class Reach:
     """What a restore of the data table to an instant means for the metadata table.
 
     `reason`: why it cannot go back there and must be dropped; None when it can. `late` are partitions that were built after that instant, or
-    are being built: what they hold of that time is not known, so they must be dropped (Hudi keeps them, and they then hide rows).
+    are being built, or got columns since: what they hold of that time is not known, so they must be dropped (Hudi keeps them, and they then
+    hide rows).
     """
 
     reason: str | None
@@ -45,6 +47,8 @@ def reach_of(storage: Storage, config: TableConfig, own: OwnTimeline, target: st
     if until is None:
         return Reach(f"its timeline does not say when {target} completed")
     late = {name for name in partition_folders(storage) if not _holds(storage, own, timeline, name, target, until)}
+    if columns_came_with(own, instants_after(own, timeline, target, until)):
+        late |= STATISTICS
     if FILES_PARTITION in late:
         return Reach(f"it was built after {target}, or what it held then was cleaned")
     listed = config.metadata_partitions | config.metadata_partitions_inflight

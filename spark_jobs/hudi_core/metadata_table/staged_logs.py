@@ -5,12 +5,12 @@ A writer copies them under the table lock into log files of the slices as they a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.kinds.group_content import log_content
+from hudi_core.metadata_table.kinds.group_content import LogContent, log_contents
 from hudi_core.metadata_table.kinds.row_units import rows_from_json
 from hudi_core.storage.data_registry import open_data_storage
 
@@ -26,7 +26,10 @@ STAGING: Final = ".hoodie/.airflow_hudi/metadata"
 
 @dataclass(frozen=True, slots=True)
 class StagedLog:
-    """The blocks of one file group: where they lie in the table's storage, how many records and deletions they hold, and their bytes."""
+    """A log file's blocks for a file group: where they lie in the table's storage, how many records and deletions they hold, and their bytes.
+
+    A file group may get several: each is of some group_content.LOG_BYTES.
+    """
 
     file_id: str
     path: str
@@ -50,25 +53,52 @@ def staging_folder(instant: str, epoch: int) -> str:
 
 
 def write_log_shard(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
-    """Stages the blocks of one file group; with `unit` given, model.engine.Consume. Returns `{"log": StagedLog as JSON}`, None without rows.
+    """Stages the blocks of one file group; with `unit` given, model.engine.Consume. Returns `{"logs": [StagedLog as JSON]}`.
 
     `unit` is `{"uri", "storage_options", "index": IndexRows as JSON, "file_ids", "instant", "schema", "hudi_1_headers", "folder"}`.
-    Memory: that of group_content.log_content.
+    Memory: that of group_content.log_contents.
     """
     try:
         storage, rows = open_data_storage(unit["uri"], unit["storage_options"]), rows_from_json(unit["index"])
-        file_id, folder, instant = str(unit["file_ids"][shard]), str(unit["folder"]), str(unit["instant"])
-        schema, hudi_1 = str(unit["schema"]), bool(unit["hudi_1_headers"])
+        place = StagingPlace(rows.partition, str(unit["file_ids"][shard]), str(unit["folder"]))
+        instant, schema, hudi_1 = str(unit["instant"]), str(unit["schema"]), bool(unit["hudi_1_headers"])
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    content = log_content(rows, batches, instant, schema, hudi_1_headers=hudi_1)
-    if not content.data:
-        return {"log": None}
-    path = f"{folder}/{rows.partition}_{file_id}_{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
-    storage.write(path, content.data)
-    return {"log": StagedLog(file_id, path, content.records, content.deletions, len(content.data)).to_json()}
+    contents = log_contents(rows.partition, batches, instant, schema, conflict=rows.conflict, hudi_1_headers=hudi_1)
+    return {"logs": [item.to_json() for item in place.stage(storage, contents, attempt)]}
 
 
-def forget_staged(storage: Storage, instant: str) -> None:
-    """Deletes what all attempts at an instant staged."""
-    storage.delete_folder(f"{STAGING}/{instant}")
+@dataclass(frozen=True, slots=True)
+class StagingPlace:
+    """Where the blocks of one file group of a metadata partition are staged: in `folder` (staging_folder)."""
+
+    partition: str
+    file_id: str
+    folder: str
+
+    def stage(self, storage: Storage, contents: Iterable[LogContent], attempt: TaskAttempt) -> Iterator[StagedLog]:
+        """Writes log files' contents under names of this attempt."""
+        for number, content in enumerate(contents):
+            token = f"{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
+            path = f"{self.folder}/{self.partition}_{self.file_id}_{number}_{token}"
+            storage.write(path, content.data)
+            yield StagedLog(self.file_id, path, content.records, content.deletions, len(content.data))
+
+
+def staged_instants(storage: Storage) -> frozenset[str]:
+    """The instants of which something is staged."""
+    return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(STAGING))
+
+
+def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -> None:
+    """Deletes what attempts at an instant staged: all of them, or those `up_to` an epoch, so that one thought dead leaves its successor's alone.
+
+    Whoever asks for all holds the table lock, or the instant is completed.
+    """
+    if up_to is None:
+        storage.delete_folder(f"{STAGING}/{instant}")
+        return
+    for folder in storage.list_folders(f"{STAGING}/{instant}"):
+        epoch = folder.rpartition("/")[2]
+        if not epoch.isdecimal() or int(epoch) <= up_to:
+            storage.delete_folder(folder)

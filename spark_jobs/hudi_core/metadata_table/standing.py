@@ -12,7 +12,8 @@ from functools import cached_property
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
 from hudi_core.metadata_table.kinds.file_facts import Wanted, read_file_facts
-from hudi_core.metadata_table.kinds.kind import DataFileRef, FileFacts, Kind
+from hudi_core.metadata_table.kinds.kind import ColumnRange, DataFileRef, FileFacts, Kind
+from hudi_core.metadata_table.kinds.stat_records import whole_key
 from hudi_core.metadata_table.kinds.stored_ranges import StoredRange, StoredRangeRules, standing_expressions, standing_facts
 from hudi_core.metadata_table.opened import OpenedMetadataTable
 from hudi_core.metadata_table.partition import MetadataPartition
@@ -117,6 +118,37 @@ class StandingFacts(Mapping[str, tuple[FileFacts, ...]]):
     def _index(self) -> MetadataPartition[StoredRange]:
         name = COLUMN_STATS if self._expression is None else self._expression.partition
         return self._files.opened.partition(name, StoredRangeRules())
+
+
+class ToldRanges(Mapping[str, Mapping[str, ColumnRange]]):
+    """CommitFacts.told of one kind: what its index holds of whole partitions, those that StandingFiles is about.
+
+    Looked up when a partition is asked for, and not kept.
+    """
+
+    def __init__(self, files: StandingFiles, kind: Kind, wanted: Wanted) -> None:
+        """`wanted` is what the table's kinds want of a file."""
+        self._files = files
+        self._name = kind.partition
+        expression = kind.needs.expression
+        self._columns = wanted.columns if expression is None else (expression.column,)
+        self._of_expression = expression is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._files.partitions))
+
+    def __len__(self) -> int:
+        return len(self._files.partitions)
+
+    def __getitem__(self, partition: str) -> Mapping[str, ColumnRange]:
+        if partition not in self._files.partitions:
+            raise KeyError(partition)
+        keys = {whole_key(column, partition, of_expression=self._of_expression): column for column in self._columns}
+        return {keys[key]: stored.range for key, stored in self._index.lookup(keys).items() if not stored.is_deleted}
+
+    @cached_property
+    def _index(self) -> MetadataPartition[StoredRange]:
+        return self._files.opened.partition(self._name, StoredRangeRules())
 
 
 def _is_base(stat: WriteStat) -> bool:

@@ -57,6 +57,8 @@ _V2_KINDS: Final = (
     "timestamp_nanos",
 )
 """By ValueType's ordinal; 0 is version 1, 9 is fixed, 11 is uuid, 18 to 20 are local timestamps."""
+WRAPPERS: Final = tuple(_V1_KINDS)
+"""The records that a bound is wrapped in, but for arrays, which have no order."""
 _V1_WRAPPERS: Final = {kind: wrapper for wrapper, kind in _V1_KINDS.items() if wrapper != "LocalDateWrapper"}
 _V2_WRAPPERS: Final = {
     "boolean": "BooleanWrapper",
@@ -161,9 +163,16 @@ def _unscaled(value: Decimal, scale: int, *, whole: bool) -> bytes:
 
 
 def _unwrapped(wrapped: Any, path: str) -> tuple[str, Any]:
-    if isinstance(wrapped, tuple) and len(wrapped) == 2 and isinstance(wrapped[1], dict) and "value" in wrapped[1]:
-        return str(wrapped[0]).rsplit(".", 1)[-1], wrapped[1]["value"]
+    if isinstance(wrapped, tuple) and len(wrapped) == 2 and isinstance(wrapped[1], dict):
+        name = str(wrapped[0]).rsplit(".", 1)[-1]
+        if name == "ArrayWrapper" or "value" in wrapped[1]:
+            return name, wrapped[1].get("value")
     raise CorruptFileError(f"column statistics hold a bound of the form {type(wrapped).__name__}", path=path)
+
+
+def bound_kind(wrapper: str, ordinal: int) -> str:
+    """The kind of a bound in one of WRAPPERS, by the number of its value type (-1: version 1, which has none). Raises CorruptFileError."""
+    return _kind(wrapper, None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}, "column statistics")[0]
 
 
 def _kind(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:

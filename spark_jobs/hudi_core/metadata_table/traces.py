@@ -10,7 +10,10 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.query import Timeline
 
-_REBUILD = "drop the metadata table and let Hudi's writer rebuild it, then roll the instant back again"
+_REBUILD = (
+    "drop it with `hudictl metadata drop TABLE`, roll the instant back again, then begin it anew: `hudictl metadata create TABLE --partition …`, "
+    "or let Hudi's next write do so"
+)
 
 
 @dataclass(frozen=True, slots=True)

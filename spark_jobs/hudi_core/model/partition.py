@@ -14,6 +14,7 @@ NON_PARTITIONED = "."
 _REMEDY = "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 _UNSAFE = re.compile(r"[\x00-\x1f\\\x7f]")
+_UNSAFE_BYTES = bytes([*range(0x20), 0x5C, 0x7F])
 
 
 def check_relative_path(path: str, *, source: str) -> str:
@@ -53,7 +54,7 @@ def check_file_names(names: Collection[str], *, source: str) -> None:
     # A slash that is not between two names makes the count wrong, or leaves an empty segment.
     text = "/".join(names)
     framed = f"/{text}/"
-    plain = framed.isprintable() and "\\" not in framed and text.count("/") == len(names) - 1
+    plain = _is_safe(framed) and text.count("/") == len(names) - 1
     if names and not (plain and "//" not in framed and "/./" not in framed and "/../" not in framed):
         for name in names:
             check_file_name(name, source=source)
@@ -62,10 +63,16 @@ def check_file_names(names: Collection[str], *, source: str) -> None:
 def check_partitions(paths: Collection[str], *, source: str) -> None:
     """As check_partition for each of many, whose text is looked through at once: 0.2 µs a path."""
     framed = "/" + "/".join(paths) + "/"
-    plain = framed.isprintable() and not any(part in framed for part in ("\\", "//", "/./", "/../", ":/", "/.hoodie/"))
+    plain = _is_safe(framed) and not any(part in framed for part in ("//", "/./", "/../", ":/", "/.hoodie/"))
     if not plain:
         for path in paths:
             check_partition(path, source=source)
+
+
+def _is_safe(text: str) -> bool:
+    """Whether _UNSAFE finds nothing, in a fifth of the time. Bytes of longer characters are 0x80 and above."""
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data.translate(None, _UNSAFE_BYTES)) == len(data)
 
 
 def join(partition: str, name: str) -> str:

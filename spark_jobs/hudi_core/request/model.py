@@ -51,12 +51,14 @@ PROBE_RESULTS = ".airflow_hudi_probe/results"
 """The same where there need not be a table."""
 _NEED_INSTANT = frozenset({"restore", "savepoint_delete", "takeover", "unschedule"})
 _OF_PARTITIONS = frozenset({"metadata_create", "metadata_drop", "metadata_update"})
+_OF_COLUMNS = frozenset({"metadata_create", "metadata_drop"})
 _NEVER_DRY = {
     "run": "schedule with dry_run instead",
     "probe_store": "it races on files of its own, and removes them",
     **dict.fromkeys(_OF_PARTITIONS, "metadata_validate says what an update would find"),
 }
 METADATA_MODES = frozenset({"auto", "on", "off"})
+_COLUMN_STATS = "column_stats"
 _WRITERS = 16
 _ROUNDS = 60
 
@@ -110,6 +112,8 @@ class RunRequest:
     """With `probe_store`: races of each kind."""
     partitions: tuple[str, ...] = ()
     """With `metadata_create`, `metadata_update` and `metadata_drop`: partitions of the metadata table, such as `column_stats`."""
+    columns: tuple[str, ...] = ()
+    """With `metadata_create` and `metadata_drop`: columns whose statistics are added to `column_stats`, or taken out of it, by dotted name."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a combination that means nothing."""
@@ -134,6 +138,7 @@ class RunRequest:
         if _RESULT_NAME.fullmatch(self.result_name) is None:
             raise ConfigError(f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _")
         _check_partitions(self.verb, self.partitions)
+        _check_columns(self.verb, self.partitions, self.columns)
         if self.max_minutes is not None and self.max_minutes < 1:
             raise ConfigError(f"{_WHAT}: max_minutes must be 1 or more")
         refuse_secrets(self.options, where="options")
@@ -187,6 +192,7 @@ class RunRequest:
             writers=number(value, "writers", what=_WHAT) if "writers" in value else _WRITERS,
             rounds=number(value, "rounds", what=_WHAT) if "rounds" in value else _ROUNDS,
             partitions=texts(value, "partitions", what=_WHAT),
+            columns=texts(value, "columns", what=_WHAT),
         )
 
 
@@ -289,6 +295,17 @@ def _check_partitions(verb: str, names: tuple[str, ...]) -> None:
     wrong = next((name for name in names if _PARTITION.fullmatch(name) is None), None)
     if wrong is not None:
         raise ConfigError(f"{wrong!r} is no partition of a metadata table", remedy="name one such as files, column_stats or record_index")
+
+
+def _check_columns(verb: str, partitions: tuple[str, ...], names: tuple[str, ...]) -> None:
+    if not names:
+        return
+    if verb not in _OF_COLUMNS:
+        raise ConfigError(f"{_WHAT}: {verb} takes no columns", remedy=f"they are for {', '.join(sorted(_OF_COLUMNS))}")
+    if any(not name.strip() for name in names):
+        raise ConfigError(f"{_WHAT}: a column has no name", remedy="name columns of the table, nested ones with dots")
+    if verb == "metadata_drop" and set(partitions) - {_COLUMN_STATS}:
+        raise ConfigError(f"{_WHAT}: columns are dropped from {_COLUMN_STATS}, not with {', '.join(partitions)}", remedy="drop one after the other")
 
 
 def _check_version(value: Mapping[str, Any], what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.table_config import TableConfig
@@ -43,6 +43,10 @@ class TableContext:
     def has_metadata_table(self) -> bool:
         """Whether readers may list this table by its metadata table, so that every commit must go there first."""
         return FILES_PARTITION in self.config.metadata_partitions
+
+    def reloaded(self) -> TableContext:
+        """The same table with its properties as they are now: indexes may have come and gone since it was opened."""
+        return replace(self, config=TableConfig.load(self.storage))
 
     def new_instant(self, timeline: Timeline) -> str:
         """An instant newer than everything on `timeline`, in the table's zone. The caller holds the table lock."""

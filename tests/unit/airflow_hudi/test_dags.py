@@ -29,6 +29,7 @@ UPSTREAM = {
     "hudi_clean": {"wait_for_clean": [], "clean": ["wait_for_clean"]},
     "hudi_table_maintenance": {"roll_back_failed_writes": [], "clean": ["roll_back_failed_writes"], "archive": ["clean"]},
     "hudi_doctor": {"doctor": [], "probe_wanted": [], "probe_store": ["probe_wanted"]},
+    "hudi_indexing": {"build": [], "validate": ["build"]},
     "hudi_metadata": {"update": [], "validate": ["update"]},
     "hudi_repair": {
         "choose": [],

@@ -91,6 +91,10 @@ def test_the_document_of_perf_and_its_table(golden: Golden) -> None:
     assert all(item["cold_ms"] >= 0 for item in done.document["timings"])
     people = hudictl("metadata", "perf", table)
     assert people.code == 0
+    some = hudictl("metadata", "perf", table, "--partition", "column_stats", "--json").document["timings"]
+    assert 0 < len(some) < len(done.document["timings"])
+    lacking = hudictl("metadata", "perf", table, "--partition", "no_such", "--json")
+    assert (lacking.code, bool(lacking.error["remedy"])) == (2, True)
     for text in ("15 files in 3 partitions", "all partitions", "record keys, at once", "without"):
         assert text in people.out
 
@@ -101,7 +105,12 @@ def test_a_metadata_table_is_dropped_created_and_updated(golden: Golden, version
     gone = hudictl("metadata", "drop", table, "--json")
     assert (gone.code, gone.document["partitions"], gone.document["reason"]) == (0, [], None)
     assert "files" in gone.document["dropped"]
-    assert hudictl("metadata", "drop", table, "--json").document == {"dropped": [], "partitions": [], "reason": "none of them was there"}
+    assert hudictl("metadata", "drop", table, "--json").document == {
+        "dropped": [],
+        "partitions": [],
+        "columns": [],
+        "reason": "none of them was there",
+    }
     lacking = hudictl("metadata", "update", table, "--json")
     assert (lacking.code, "no metadata table" in lacking.error["message"]) == (2, True)
     come = hudictl("metadata", "create", table, "--partition", "column_stats", "--partition", "bloom_filters", "--json")
@@ -116,6 +125,45 @@ def test_a_metadata_table_is_dropped_created_and_updated(golden: Golden, version
     part = hudictl("metadata", "drop", table, "--partition", "bloom_filters")
     assert (part.code, part.out.splitlines()[0]) == (0, "dropped: bloom_filters")
     assert hudictl("metadata", "validate", table, "--json").code == 0
+
+
+def test_columns_are_added_and_dropped(golden: Golden) -> None:
+    table = golden("8", "mor_basic").table
+    parts = hudictl("metadata", "create", table, "--json").document["partitions"]
+    gone = hudictl("metadata", "drop", table, "--column", "amount", "--column", "note", "--json")
+    assert (gone.code, gone.document) == (0, {"dropped": [], "partitions": parts, "columns": ["amount", "note"], "reason": None})
+    again = hudictl("metadata", "drop", table, "--partition", "column_stats", "--column", "note", "--json")
+    assert again.document == {"dropped": [], "partitions": parts, "columns": [], "reason": "none of them was there"}
+    come = hudictl("metadata", "create", table, "--column", "note", "--json")
+    assert (come.code, come.document) == (0, {"created": [], "partitions": parts, "columns": ["note"], "reason": None})
+    people = hudictl("metadata", "create", table, "--column", "note", "--column", "amount")
+    assert people.out.splitlines() == ["columns created: amount", f"the metadata table has: {', '.join(parts)}"]
+    assert hudictl("metadata", "validate", table, "--json").code == 0
+    assert hudictl("metadata", "drop", table, "--json").code == 0
+    for column, more in (("no_such", []), ("note", ["--option", "hoodie.metadata.index.column.stats.column.list=id"])):
+        assert hudictl("metadata", "create", table, "--column", column, *more, "--json").code == 2
+    begun = hudictl("metadata", "create", table, "--column", "note", "--json").document
+    assert (begun["created"], begun["columns"]) == (["column_stats", "files"], ["note"])
+    assert hudictl("metadata", "validate", table, "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("create", "--column", "no_such"),
+        ("create", "--column", "note", "--option", "hoodie.metadata.index.column.stats.column.list=id"),
+        ("drop", "--column", "_hoodie_record_key"),
+        ("drop", "--column", "note", "--partition", "record_index"),
+        ("drop", "--column", " "),
+    ],
+)
+def test_wrong_columns_are_bad_input(golden: Golden, arguments: tuple[str, ...]) -> None:
+    table = golden("8", "mor_basic").table
+    before = everything(table)
+    verb, *more = arguments
+    done = hudictl("metadata", verb, table, *more, "--json")
+    assert (done.code, bool(done.error["remedy"])) == (2, True)
+    assert everything(table) == before
 
 
 def test_wrong_partitions_are_bad_input(golden: Golden) -> None:

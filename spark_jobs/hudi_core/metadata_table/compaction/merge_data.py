@@ -5,6 +5,7 @@ What readers make of two records, as data of the newer one's form: lists of file
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,6 +22,13 @@ _SUMS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _RULES: Final = ColumnStatsRules()
 _WIDER: Final[Mapping[str, tuple[str, ...]]] = {"int": ("long", "float", "double"), "long": ("float", "double"), "float": ("double",)}
 """What a column of a kind may have been widened to. The other way a bound would be cut, and the range too narrow."""
+_NUMBERS: Final = frozenset({"int", "long", "float", "double"})
+_ENDS: Final[Mapping[str, tuple[float, float]]] = {
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "float": (-math.inf, math.nan),
+}
+"""The least and the greatest value of a kind; NaN is the greatest there is."""
 
 Data = Mapping[str, Any]
 
@@ -42,14 +50,19 @@ def _merged_statistics(key: str, older: Data, newer: Data, path: str) -> Data:
         return newer
     before, after = older[_BODY], newer[_BODY]
     same_form = before.get("valueType") == after.get("valueType")
-    least = _bound(merged.least, (first.least, before.get("minValue")), (second.least, after.get("minValue")), same_form=same_form)
-    greatest = _bound(merged.greatest, (first.greatest, before.get("maxValue")), (second.greatest, after.get("maxValue")), same_form=same_form)
+    low, high = ((before.get(end), after.get(end)) for end in ("minValue", "maxValue"))
+    least = _bound(merged.least, (first.least, low[0]), (second.least, low[1]), same_form=same_form, upper=False)
+    greatest = _bound(merged.greatest, (first.greatest, high[0]), (second.greatest, high[1]), same_form=same_form, upper=True)
     sums = {name: (before.get(name) or 0) + (after.get(name) or 0) for name in _SUMS}
     return {**newer, _BODY: {**after, **sums, "minValue": least, "maxValue": greatest}}
 
 
-def _bound(merged: Bound | None, older: tuple[Bound | None, Any], newer: tuple[Bound | None, Any], *, same_form: bool) -> Any:
-    """The stored form of a merged bound: that of the record it comes from. None, nothing is known, where the newer one cannot hold it."""
+def _bound(merged: Bound | None, older: tuple[Bound | None, Any], newer: tuple[Bound | None, Any], *, same_form: bool, upper: bool) -> Any:
+    """The stored form of a merged bound: that of the record it comes from.
+
+    Where the newer one's type cannot hold it, the end of that type: readers of 0.15 take no bound for one that no row meets. None, nothing is
+    known, where the types have no order in common.
+    """
     if merged is None:
         return None
     if merged is newer[0]:
@@ -57,7 +70,10 @@ def _bound(merged: Bound | None, older: tuple[Bound | None, Any], newer: tuple[B
     bound, wrapped = older
     if same_form and (newer[1] is None or wrapped[0] == newer[1][0]):
         return wrapped
-    if newer[0] is None or bound is None or newer[0].kind not in _WIDER.get(bound.kind, ()):
+    if newer[0] is None or bound is None:
         return None
+    if newer[0].kind not in _WIDER.get(bound.kind, ()):
+        ends = _ENDS.get(newer[0].kind) if bound.kind in _NUMBERS else None
+        return None if ends is None else (newer[1][0], {"value": ends[upper]})
     is_float = (bound.kind, newer[0].kind) == ("float", "double")
     return newer[1][0], {"value": widened_float(bound.value) if is_float else type(newer[0].value)(bound.value)}

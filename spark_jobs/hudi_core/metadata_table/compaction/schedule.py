@@ -14,7 +14,7 @@ from typing import Final
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import TimelineError
 from hudi_core.metadata_table.file_group import LatestSlice
-from hudi_core.model.names import parse_log_file
+from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import DIGITS, format_instant
 from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
@@ -116,8 +116,7 @@ def compaction_plan(places: Iterable[LatestSlice], own: Timeline, before: str | 
 
 
 def _operation(place: LatestSlice, before: str | None, completions: dict[str, str]) -> Iterable[CompactionOperation]:
-    # An instant that is not on the timeline is archived, and so completed before.
-    logs = [info for info in place.logs if before is None or completions.get(parse_log_file(info.name).instant, "") < before]
+    logs = [info for info in place.logs if before is None or _is_planned(parse_log_file(info.name).instant, place, before, completions)]
     if not logs:
         return ()
     log_bytes = sum(info.size for info in logs)
@@ -134,3 +133,12 @@ def _operation(place: LatestSlice, before: str | None, completions: dict[str, st
     base_file = None if place.base_file is None else place.base_file.name
     names = tuple(info.name for info in logs)
     return (CompactionOperation(place.partition, place.file_id, place.base_instant, base_file, names, metrics),)
+
+
+def _is_planned(instant: str, place: LatestSlice, before: str, completions: dict[str, str]) -> bool:
+    """An instant that is not on the timeline is archived, and so completed before. One that is older than the base file was merged into it, or
+    nobody reads it: Hudi may clean its log file while a plan waits, and a plan that names a file which is gone could not be run.
+    """
+    if instant not in completions and place.base_file is not None and instant < parse_base_file(place.base_file.name).instant:
+        return False
+    return completions.get(instant, "") < before

@@ -31,7 +31,7 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.instants import InstantClock
 from hudi_core.view.listing import FileListing, StorageListing
@@ -68,7 +68,11 @@ class MetadataCreation:
         self._own_instant = own_instant
 
     def check(self) -> None:
-        """Raises ConflictError where real Hudi begins none: in version 6, while an action of the data table is pending."""
+        """Raises ConflictError while an indexing action builds partitions, and where real Hudi begins none: in version 6, while an action is pending.
+
+        Real Hudi begins a partition beside its own indexer. Here it waits: whoever begins one takes back what dead attempts began, and what
+        begins the table anew takes all folders away, under an indexer that works without the lock.
+        """
         self._check_rest(*self._data())
 
     def begin_table(self, listing: FileListing | None = None) -> TableConfig:
@@ -143,6 +147,13 @@ class MetadataCreation:
         return config, ActiveTimeline(self._storage, config).load()
 
     def _check_rest(self, config: TableConfig, data: Timeline) -> None:
+        building = next((item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT), None)
+        if building is not None:
+            raise ConflictError(
+                f"indexing {building.requested_time} is building partitions of the metadata table",
+                path=config.path,
+                remedy="run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; then run this again",
+            )
         pending = sorted(pending_instants(data, self._own_instant))
         if pending and config.features.metadata_needs_rest:
             raise ConflictError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.create.create import Beginning
+from hudi_core.metadata_table.create.shard_file import write_shard, written_files
 from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.kinds.group_content import base_cells
@@ -15,7 +16,6 @@ from hudi_core.metadata_table.kinds.row_kinds import Counts, index_rows, row_fil
 from hudi_core.metadata_table.kinds.row_units import index_unit, produce_index_rows, rows_from_json
 from hudi_core.metadata_table.kinds.slice_change import SliceChange
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
-from hudi_core.model.ids import WriteToken
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def beginning_of_rows(
         units = [index_unit(uri, options, spec, rows, SliceChange(None, item)) for item in slices]
         shard = {"uri": uri, "storage_options": options, "index": rows.to_json(), "target": target.to_json()}
         found = engine.exchange(produce_index_rows, units, partial(write_base_shard, shard), shards=rows.shards, run_epoch=run_epoch)
-        return [NewBaseFile.from_json(item["file"]) for item in found if item["file"] is not None]
+        return written_files(found)
 
     definition = record_index_definition(table.config.features, partitioned=None not in counts) if name == RECORD_INDEX else None
     return Beginning(name, row_file_ids(name, counts), fill, definition)
@@ -76,15 +76,4 @@ def write_base_shard(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], 
         target = NewPartition.from_json(unit["target"])
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    cells = (batch for batch in base_cells(rows, batches) if batch.num_rows)
-    first = next(cells, None)
-    if first is None:
-        return {"file": None}
-    token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
-    name = target.base_name(shard, token)
-    with target.base_file(storage, shard, token) as file:
-        file.add_batch(first.column(0), first.column(1))
-        for batch in cells:
-            file.add_batch(batch.column(0), batch.column(1))
-        size = file.close()
-    return {"file": NewBaseFile(name.file_id, str(name), file.count, size).to_json()}
+    return write_shard(storage, target, shard, base_cells(rows, batches), attempt)

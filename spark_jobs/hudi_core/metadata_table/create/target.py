@@ -101,9 +101,8 @@ class NewPartition:
         storage.delete_folder(self.folder)
         content = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth=1\n"
         storage.create_exclusive(join(self.folder, PARTITION_METADATA), content.encode("ascii"))
-        block = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: self.instant}, _EMPTY_DELETES)
         for file_id in self.file_ids:
-            storage.create_exclusive(metadata_path(LogFileName(file_id, self.instant, 1, _NO_TOKEN), self.name), block)
+            begin_group(storage, self.name, file_id, self.instant)
 
     def write(self, storage: Storage, records: Iterable[Record], hashed: HashedPart = str) -> list[NewBaseFile]:
         """Writes records from this process, those of each group sorted, a base file for each group that has some.
@@ -126,6 +125,12 @@ class NewPartition:
                 file.add(key, value)
             size = file.close()
         return NewBaseFile(name.file_id, str(name), file.count, size)
+
+
+def begin_group(storage: Storage, partition: str, file_id: str, instant: str) -> None:
+    """Creates a file group without records: its first log file."""
+    block = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, _EMPTY_DELETES)
+    storage.create_exclusive(metadata_path(LogFileName(file_id, instant, 1, _NO_TOKEN), partition), block)
 
 
 Fill = Callable[[NewPartition], Sequence[NewBaseFile]]

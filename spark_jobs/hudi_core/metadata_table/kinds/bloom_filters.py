@@ -33,11 +33,11 @@ class BloomFiltersKind:
 
     def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
         """The filters of the base files written."""
-        return _records(facts.instant, facts.written)
+        return iter(()) if facts.by_partition else file_filters(facts.instant, facts.written)
 
     def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
         """Those of all base files."""
-        return _records(instant, files)
+        return file_filters(instant, files)
 
     def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
         """As GROUPS says, or four."""
@@ -54,5 +54,6 @@ def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
     return bloom_filter_key(file.partition, file.name), {"type": int(RecordKind.BLOOM_FILTER), "BloomFilterMetadata": body}
 
 
-def _records(instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+def file_filters(instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    """The records of base files that have a filter."""
     return (filter_record(instant, facts.file, facts.bloom) for facts in files if facts.bloom is not None and facts.file.is_base)

@@ -23,11 +23,11 @@ class ColumnStatsKind:
 
     def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
         """The ranges of every file written, whatever the operation."""
-        return _records(facts.written)
+        return iter(()) if facts.by_partition else file_ranges(facts.written)
 
     def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
         """Those of every file."""
-        return _records(files)
+        return file_ranges(files)
 
     def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
         """As GROUPS says, or two."""
@@ -38,7 +38,8 @@ class ColumnStatsKind:
         return numbered_file_ids("col-stats-", count)
 
 
-def _records(files: Iterable[FileFacts]) -> Iterator[Record]:
+def file_ranges(files: Iterable[FileFacts]) -> Iterator[Record]:
+    """The records of files: nothing of a column that a log file of partial rows says nothing of."""
     for facts in files:
         for found in facts.ranges:
             record = None if facts.partial and not found.value_count else file_record(facts.file, found)

@@ -5,7 +5,6 @@ Rules of SparkMetadataWriterUtils.getExprIndexRecords and HoodieTableMetadataUti
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -27,11 +26,12 @@ from hudi_core.metadata_table.kinds.kind import (
     positive_setting,
 )
 from hudi_core.metadata_table.kinds.stat_records import file_record, partition_record
-from hudi_core.metadata_table.kinds.value_types import merged
+from hudi_core.metadata_table.kinds.value_types import contains, merged
 
 GROUPS: Final = "hoodie.metadata.index.expression.file.group.count"
 _DEFAULT_GROUPS: Final = 2
-_TYPES: Final = ("column_stats", "bloom_filters")
+_RANGES: Final = "column_stats"
+_TYPES: Final = (_RANGES, "bloom_filters")
 _ENTRIES: Final = "hoodie.index.bloom.num_entries"
 _RATE: Final = "hoodie.index.bloom.fpp"
 _MOST: Final = "hoodie.bloom.index.filter.dynamic.max.entries"
@@ -47,18 +47,26 @@ class ExpressionIndexKind:
         """Raises UnsupportedError for an index without a definition, and for one whose values are not computed exactly here."""
         self.partition = partition
         self._expression = expression_of(partition, table)
-        self.needs = Needs(expression=self._expression, standing=self._expression.kind == "column_stats")
+        self.needs = Needs(expression=self._expression, standing=self._expression.kind == _RANGES)
 
     def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
-        """What every file written says of the expression; of ranges, also those of the partitions, made anew."""
-        yield from self._records(facts.instant, facts.written)
-        if facts.leaves_partitions:
+        """What every file written says of the expression; of ranges, also those of the partitions, made anew.
+
+        Of CommitFacts.rewrites the partitions' ranges are only widened, as in partition_stats.
+        """
+        if not facts.by_partition:
+            yield from file_records(self._expression, facts.instant, facts.written)
+        if self._expression.kind != _RANGES:
             return
-        by_partition: dict[str, list[FileFacts]] = defaultdict(list)
-        for item in facts.written:
-            by_partition[item.file.partition].append(item)
-        for name in sorted(by_partition):
-            yield from self._whole(name, [*by_partition[name], *facts.standing.get(name, ())])
+        for name, files in facts.written_in().items():
+            if not facts.rewrites:
+                yield from self._whole(name, [*files, *facts.standing.get(name, ())])
+                continue
+            found, stands = self._range(name, files), facts.told.get(name, {}).get(self._expression.column)
+            if found is not None and stands is None:
+                yield from self._whole(name, [*files, *facts.standing.get(name, ())], widens=True)
+            elif found is not None and stands is not None and not contains(stands, found):
+                yield self._record(name, found, widens=True)
 
     def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
         """That of every file in the latest slices. Memory: the facts of one partition where `files` come partition by partition."""
@@ -68,7 +76,7 @@ class ExpressionIndexKind:
                 yield from self._whole(held[0].file.partition, held)
                 held = []
             held.append(facts)
-            yield from self._records(instant, [facts])
+            yield from file_records(self._expression, instant, [facts])
         if held:
             yield from self._whole(held[0].file.partition, held)
 
@@ -80,31 +88,43 @@ class ExpressionIndexKind:
         """See Kind: underscores of the folder's name become hyphens."""
         return numbered_file_ids(self.partition.replace("_", "-") + "-", count)
 
-    def _records(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
-        for facts in files:
-            found = facts.expressions.get(self.partition)
-            if isinstance(found, ColumnRange):
-                record = file_record(facts.file, found) if _has_rows(found) else None
-                if record is not None:
-                    yield record
-            elif isinstance(found, FilterText) and facts.file.is_base:
-                yield filter_record(instant, facts.file, found)
+    def _whole(self, name: str, files: Iterable[FileFacts], *, widens: bool = False) -> Iterator[Record]:
+        found = self._range(name, files) if self._expression.kind == _RANGES else None
+        if found is not None:
+            yield self._record(name, found, widens=widens)
 
-    def _whole(self, name: str, files: Iterable[FileFacts]) -> Iterator[Record]:
-        if self._expression.kind != "column_stats":
-            return
+    def _range(self, name: str, files: Iterable[FileFacts]) -> ColumnRange | None:
+        """None where no file has a row."""
         ranges = [facts.expressions.get(self.partition) for facts in files]
         known = [item for item in ranges if isinstance(item, ColumnRange)]
+        if len(known) < len(ranges):
+            raise self._untold(name)
         # Files without rows have no record of their own, so Hudi does not count their bytes either.
-        whole = merged(item for item in known if _has_rows(item))
-        if whole is None and len(known) == len(ranges):
-            return
-        record = partition_record(name, whole, of_expression=True) if whole is not None and len(known) == len(ranges) else None
+        return merged(item for item in known if _has_rows(item))
+
+    def _record(self, name: str, found: ColumnRange, *, widens: bool) -> Record:
+        record = partition_record(name, found, of_expression=True, widens=widens)
         if record is None:
-            raise UnsupportedError(
-                f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told", remedy="drop that index"
-            )
-        yield record
+            raise self._untold(name)
+        return record
+
+    def _untold(self, name: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told",
+            remedy=f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`",
+        )
+
+
+def file_records(expression: Expression, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    """What files say of an expression, one record each; nothing of files without rows, and no filters of log files."""
+    for facts in files:
+        found = facts.expressions.get(expression.partition)
+        if isinstance(found, ColumnRange):
+            record = file_record(facts.file, found) if _has_rows(found) else None
+            if record is not None:
+                yield record
+        elif isinstance(found, FilterText) and facts.file.is_base:
+            yield filter_record(instant, facts.file, found)
 
 
 def _has_rows(found: ColumnRange) -> bool:
@@ -156,5 +176,5 @@ def _refused(partition: str, reason: str) -> UnsupportedError:
     return UnsupportedError(
         f"the expression index `{partition}` cannot be kept true: {reason}",
         path=f".hoodie/metadata/{partition}",
-        remedy="drop that index with Hudi's own tools",
+        remedy=f"drop it with `hudictl metadata drop TABLE --partition {partition}`",
     )

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.kinds.date_patterns import DatePattern
+from hudi_core.metadata_table.kinds.new_letters import NEW_CAPITALS, NEW_SMALL
 
 SESSION_ZONE: Final = "spark.sql.session.timeZone"
 """The option that names the zone in which Spark's sessions, which ask the index, tell the time."""
@@ -22,7 +23,7 @@ _DAY_SECONDS: Final = 86400
 _DEFAULT_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
 
 Function = Callable[[pa.Array], pa.Array]
-_REMEDY: Final = "drop that index with Hudi's own tools, or let Hudi's writer keep it"
+_REMEDY: Final = "drop that index with `hudictl metadata drop TABLE --partition expr_index_…`, or let Hudi's writer keep it"
 
 
 def function_of(name: str, options: Mapping[str, str], kind: pa.DataType, zone: str | None) -> tuple[Function, pa.DataType]:
@@ -100,19 +101,24 @@ def _identity(call: _Call) -> Function:
 
 def _lower(call: _Call) -> Function:
     call.require(call.is_text)
-    return lambda values: _cased(values, pc.ascii_lower, str.lower)
+    return lambda values: _cased(call, values, pc.ascii_lower, str.lower, NEW_CAPITALS)
 
 
 def _upper(call: _Call) -> Function:
     call.require(call.is_text)
-    return lambda values: _cased(values, pc.ascii_upper, str.upper)
+    return lambda values: _cased(call, values, pc.ascii_upper, str.upper, NEW_SMALL)
 
 
-def _cased(values: pa.Array, plain: Function, full: Callable[[str], str]) -> pa.Array:
-    """Java maps by the full rules (`ß` to `SS`, final sigma), Arrow by the simple ones, so text beyond ASCII goes one by one (0.5 µs each)."""
+def _cased(call: _Call, values: pa.Array, plain: Function, full: Callable[[str], str], new: str) -> pa.Array:
+    """Java maps by the full rules (`ß` to `SS`, final sigma), Arrow by the simple ones, so text beyond ASCII goes one by one (0.5 µs each).
+
+    Raises UnsupportedError for letters of `new`, a class of a regular expression, whose other case is not known to every JVM that Spark runs on.
+    """
     ascii_only = pc.string_is_ascii(values)
     if len(values) == values.null_count or pc.all(ascii_only).as_py():
         return plain(values)
+    if pc.any(pc.match_substring_regex(values, new)).as_py():
+        raise _refused(call.name, "a value has letters whose other case depends on the JVM's release of Unicode")
     others = pc.invert(ascii_only)
     changed = pa.array([full(text) for text in values.filter(pc.fill_null(others, False)).to_pylist()], pa.string())
     return pc.replace_with_mask(plain(values), pc.fill_null(others, False), changed)

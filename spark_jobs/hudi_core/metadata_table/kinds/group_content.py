@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,12 +14,14 @@ from hudi_core.codec.hfile.writer import HFileWriter
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.delete_encode import encode_natural_deletes
 from hudi_core.codec.log.encode import encode_block
-from hudi_core.errors import ExecutionError
+from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.kinds.distinct_rows import distinct_rows, is_gone
 from hudi_core.metadata_table.kinds.row_units import IndexRows
 
-BLOCK_BYTES = 64 << 20
-"""Compressed bytes after which a log file's next HFile block begins. Java holds a block in one array."""
+LOG_BYTES = 32 << 20
+"""Bytes after which a file group's next log file begins: of compressed records and of keys that are deleted. Whoever copies one holds it."""
+
+Conflict = Callable[[bytes], HudiError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,38 +44,56 @@ def base_cells(rows: IndexRows, batches: Iterator[pa.RecordBatch]) -> Iterator[p
         yield batch
 
 
-def log_content(rows: IndexRows, batches: Iterator[pa.RecordBatch], instant: str, schema: str, *, hudi_1_headers: bool) -> LogContent:
-    """A shard's log file under `instant`: HFile blocks of the records, then a DELETE block of the keys that are deleted (facts 8.4).
+def log_contents(
+    partition: str, batches: Iterator[pa.RecordBatch], instant: str, schema: str, *, conflict: Conflict, hudi_1_headers: bool, limit: int = LOG_BYTES
+) -> Iterator[LogContent]:
+    """A shard's log files under `instant`: each an HFile block of records and a DELETE block of keys that are deleted (facts 8.4), as far as it has.
 
-    Empty bytes where there is nothing to say. `schema` is that of the values; `hudi_1_headers` as encode_block. Memory: the content, one
-    block, and the keys that are deleted.
+    None where there is nothing to say. `schema` is that of the values; `hudi_1_headers` as encode_block; `conflict` as distinct_rows. Memory:
+    some three times `limit`, and a batch.
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-    out = io.BytesIO()
-    deleted: list[pa.Array] = []
-    records = 0
+    filling = _Filling(partition, headers, hudi_1_headers)
+    for batch in distinct_rows(batches, conflict=conflict):
+        filling.add(batch)
+        if filling.size >= limit:
+            yield filling.close()
+            filling = _Filling(partition, headers, hudi_1_headers)
+    if filling.size:
+        yield filling.close()
 
-    def close(block: io.BytesIO, writer: HFileWriter) -> None:
-        writer.finish(schema, {}, {})
-        out.write(encode_block(BlockType.HFILE_DATA, headers, block.getvalue(), hudi_1_headers=hudi_1_headers))
 
-    block = io.BytesIO()
-    writer = HFileWriter(block)
-    for batch in distinct_rows(batches, conflict=rows.conflict):
+class _Filling:
+    """The log file that is being filled."""
+
+    def __init__(self, partition: str, headers: Mapping[HeaderKey, str], hudi_1_headers: bool) -> None:
+        self._partition = partition
+        self._headers = headers
+        self._hudi_1 = hudi_1_headers
+        self._block = io.BytesIO()
+        self._writer = HFileWriter(self._block)
+        self._deleted: list[pa.Array] = []
+        self._deleted_bytes = 0
+
+    @property
+    def size(self) -> int:
+        """More than 0 as soon as it holds something."""
+        return self._writer.size + self._writer.count + self._deleted_bytes
+
+    def add(self, batch: pa.RecordBatch) -> None:
         gone = is_gone(batch)
         if gone.true_count:
-            deleted.append(batch.column(0).filter(gone))
+            self._deleted.append(batch.column(0).filter(gone))
+            self._deleted_bytes += self._deleted[-1].nbytes
             batch = batch.filter(pc.invert(gone))
-        add_cells(writer, batch.column(0), batch.column(1))
-        if writer.size >= BLOCK_BYTES:
-            records += writer.count
-            close(block, writer)
-            block = io.BytesIO()
-            writer = HFileWriter(block)
-    records += writer.count
-    if writer.count:
-        close(block, writer)
-    if deleted:
-        content = encode_natural_deletes(pa.concat_arrays(deleted), rows.partition)
-        out.write(encode_block(BlockType.DELETE, headers, content, hudi_1_headers=hudi_1_headers))
-    return LogContent(out.getvalue(), records, sum(map(len, deleted)))
+        add_cells(self._writer, batch.column(0), batch.column(1))
+
+    def close(self) -> LogContent:
+        data, count = b"", self._writer.count
+        if count:
+            self._writer.finish(self._headers[HeaderKey.SCHEMA], {}, {})
+            data = encode_block(BlockType.HFILE_DATA, self._headers, self._block.getvalue(), hudi_1_headers=self._hudi_1)
+        if self._deleted:
+            content = encode_natural_deletes(pa.concat_arrays(self._deleted), self._partition)
+            data += encode_block(BlockType.DELETE, self._headers, content, hudi_1_headers=self._hudi_1)
+        return LogContent(data, count, sum(map(len, self._deleted)))

@@ -99,6 +99,11 @@ class FileFacts:
     expressions: Mapping[str, ColumnRange | FilterText] = field(default_factory=dict)
     partial: bool = False
 
+    @property
+    def bounds_rows(self) -> bool:
+        """Whether it has a part in the range of its partition: a base file without rows (a compaction of deletes leaves one) has no ranges."""
+        return bool(self.ranges) or self.rows > 0 or not self.file.is_base
+
     def to_json(self) -> Json:
         """As it crosses the engine."""
         return {
@@ -180,8 +185,9 @@ class CommitFacts:
     of replaced groups and of older slices are not among them. Kinds whose `needs.standing` is set ask for these, and want the ranges of them
     or what they say of the expression: stored_ranges tells them as the index holds them.
 
-    `overtaken`: a write that was requested earlier is still pending. Log files of the metadata table merge in the order of requests, so that what
-    it will tell of a partition as a whole would be replaced by what this one tells.
+    `told` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column: what operations that only
+    write rows anew (`rewrites`) go by. `by_partition`: the records of single files are made elsewhere (prepare), and `written` holds one entry
+    for all files of a partition (file_records.together), for the kinds that say something of whole partitions.
     """
 
     instant: str
@@ -190,14 +196,24 @@ class CommitFacts:
     written: tuple[FileFacts, ...]
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     standing: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
-    overtaken: bool = False
+    told: Mapping[str, Mapping[str, ColumnRange]] = field(default_factory=dict)
+    by_partition: bool = False
 
     @property
-    def leaves_partitions(self) -> bool:
-        """Whether the ranges of whole partitions are left as they are: they hold where rows are only written anew, and a narrower one would hide
-        the rows of the write that this one overtook.
+    def rewrites(self) -> bool:
+        """Whether rows are only written anew: the ranges of whole partitions then hold as they are, and are never narrowed.
+
+        Log files of the metadata table merge in the order in which their instants were requested. A range that replaced the older record would
+        also replace that of a write which was requested earlier and is still pending, and hide its rows once it completes.
         """
-        return self.overtaken and self.operation in _REWRITES
+        return self.operation in _REWRITES
+
+    def written_in(self) -> dict[str, list[FileFacts]]:
+        """What was written, by partition path, sorted."""
+        found: dict[str, list[FileFacts]] = {}
+        for item in self.written:
+            found.setdefault(item.file.partition, []).append(item)
+        return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ from hudi_core.metadata_table.kinds.kind import (
     positive_setting,
 )
 from hudi_core.metadata_table.kinds.stat_records import partition_deletion, partition_record
-from hudi_core.metadata_table.kinds.value_types import as_type, merged
+from hudi_core.metadata_table.kinds.value_types import as_type, contains, merged
 
 GROUPS: Final = "hoodie.metadata.index.partition.stats.file.group.count"
 _DEFAULT_GROUPS: Final = 1
+_REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"
 _DELETES_PARTITIONS: Final = "DELETE_PARTITION"
 
 
@@ -37,23 +38,24 @@ class PartitionStatsKind:
     def __init__(self, partition: str, table: IndexedTable) -> None:
         """Raises UnsupportedError for a table without partitions, of which Hudi makes none."""
         if not table.is_partitioned:
-            raise UnsupportedError("statistics of partitions for a table without partitions", remedy="drop that index with Hudi's own tools")
+            raise UnsupportedError("statistics of partitions for a table without partitions", remedy=_REMEDY)
         self.partition = partition
         self._version = table.version_of(partition)
         self._columns = table.indexed_types()
 
     def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
-        """The ranges of the partitions written to, made anew; deletions for those that the commit emptied. Nothing of CommitFacts.leaves_partitions.
+        """The ranges of the partitions written to, made anew; deletions for those that the commit emptied.
 
-        Raises UnsupportedError when the range of a partition cannot be told: an older record would stand, and hide rows.
+        Of CommitFacts.rewrites only what widens the older records. Raises UnsupportedError when the range of a partition cannot be told: an older
+        record would stand, and hide rows.
         """
-        if facts.leaves_partitions:
+        by_partition = facts.written_in()
+        if facts.rewrites:
+            for name, files in by_partition.items():
+                yield from self._widened(name, files, facts)
             return
-        by_partition: dict[str, list[FileFacts]] = defaultdict(list)
-        for item in facts.written:
-            by_partition[item.file.partition].append(item)
-        for name in sorted(by_partition):
-            yield from self._ranges(name, [*by_partition[name], *facts.standing.get(name, ())])
+        for name, files in by_partition.items():
+            yield from self._records(name, self._ranges(name, [*files, *facts.standing.get(name, ())]))
         for name in sorted(facts.replaced):
             if name not in by_partition:
                 yield from self._emptied(name, facts)
@@ -63,11 +65,11 @@ class PartitionStatsKind:
         held: list[FileFacts] = []
         for facts in files:
             if held and facts.file.partition != held[0].file.partition:
-                yield from self._ranges(held[0].file.partition, held)
+                yield from self._of_partition(held)
                 held = []
             held.append(facts)
         if held:
-            yield from self._ranges(held[0].file.partition, held)
+            yield from self._of_partition(held)
 
     def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
         """As GROUPS says, or one."""
@@ -77,6 +79,21 @@ class PartitionStatsKind:
         """See Kind."""
         return numbered_file_ids("partition-stats-", count)
 
+    def _of_partition(self, files: list[FileFacts]) -> Iterator[Record]:
+        name = files[0].file.partition
+        return self._records(name, self._ranges(name, files))
+
+    def _widened(self, name: str, files: list[FileFacts], facts: CommitFacts) -> Iterator[Record]:
+        """What rows that were written anew say beyond the record that stands: values that the log files lacked and the schema's defaults fill in.
+
+        A column without a record gets one: real Hudi takes a partition without for one without rows (PartitionStatsIndexSupport).
+        """
+        stands, found = facts.told.get(name, {}), self._ranges(name, files)
+        wider = {column: item for column, item in found.items() if column in stands and not contains(stands[column], item)}
+        untold = [column for column in found if column not in stands]
+        whole = self._ranges(name, [*files, *facts.standing.get(name, ())]) if untold else {}
+        return self._records(name, wider | {column: whole[column] for column in untold}, widens=True)
+
     def _emptied(self, name: str, facts: CommitFacts) -> Iterator[Record]:
         """A partition whose groups were replaced and that nothing was written to: what is left stands, if anything is.
 
@@ -84,28 +101,37 @@ class PartitionStatsKind:
         """
         left = facts.standing.get(name)
         if left:
-            yield from self._ranges(name, left)
+            yield from self._records(name, self._ranges(name, left))
         if left or (left is None and facts.operation != _DELETES_PARTITIONS):
             return
         for column in self._columns:
             yield partition_deletion(name, column, self._version)
 
-    def _ranges(self, name: str, files: Iterable[FileFacts]) -> Iterator[Record]:
-        # A base file without rows (a compaction of deletes leaves one) has no ranges, and bounds nothing.
-        files = [facts for facts in files if facts.ranges or facts.rows or not facts.file.is_base]
-        if not files:
-            return
+    def _ranges(self, name: str, files: Iterable[FileFacts]) -> dict[str, ColumnRange]:
+        """By column, of the types that columns have now; empty where no file has a row."""
+        files = [facts for facts in files if facts.bounds_rows]
         by_column: dict[str, list[ColumnRange]] = defaultdict(list)
         for facts in files:
-            for found in facts.ranges:
-                by_column[found.column].append(found)
-        for column, kind in self._columns.items():
+            for item in facts.ranges:
+                by_column[item.column].append(item)
+        found: dict[str, ColumnRange] = {}
+        for column, kind in self._columns.items() if files else ():
             ranges = by_column[column]
             whole = merged(ranges) if len(ranges) == len(files) else None
-            record = None if whole is None else partition_record(name, as_type(whole, kind, self._version))
+            if whole is None:
+                raise self._untold(name, column)
+            found[column] = as_type(whole, kind, self._version)
+        return found
+
+    def _records(self, name: str, ranges: Mapping[str, ColumnRange], *, widens: bool = False) -> Iterator[Record]:
+        for column, found in ranges.items():
+            record = partition_record(name, found, widens=widens)
             if record is None:
-                raise UnsupportedError(
-                    f"the range of the column {column!r} in the partition {name!r} cannot be told",
-                    remedy="drop the index partition_stats; Hudi's next write builds it anew",
-                )
+                raise self._untold(name, column)
             yield record
+
+    def _untold(self, name: str, column: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"the range of the column {column!r} in the partition {name!r} cannot be told",
+            remedy=_REMEDY,
+        )

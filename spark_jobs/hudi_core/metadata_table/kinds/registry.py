@@ -44,7 +44,7 @@ def kind_of(name: str, table: IndexedTable) -> Kind:
         raise UnsupportedError(
             f"the metadata partition `{name}` holds records that this release cannot keep true",
             path=f".hoodie/metadata/{name}",
-            remedy="drop that index with Hudi's own tools, or delete the metadata table: Hudi's next write builds it anew",
+            remedy=f"drop it with `hudictl metadata drop TABLE --partition {name}`, or the metadata table: Hudi's next write builds it anew",
         )
     return make(name, table)
 

@@ -20,16 +20,16 @@ def file_record(file: DataFileRef, found: ColumnRange) -> Record | None:
     return None if body is None else (column_stats_key(found.column, file.partition, file.name), _datum(RecordKind.COLUMN_STATS, body))
 
 
-def partition_record(partition: str, found: ColumnRange, *, of_expression: bool = False) -> Record | None:
-    """The record of a whole partition's range, which replaces the older one; None as file_record.
+def partition_record(partition: str, found: ColumnRange, *, of_expression: bool = False, widens: bool = False) -> Record | None:
+    """The record of a whole partition's range, which replaces the older one, or `widens` it; None as file_record.
 
     `of_expression`: it stands among an expression index's own records.
     """
     body = None if is_unknown(found) else _body(partition, found)
     if body is None:
         return None
-    body["isTightBound"] = True
-    return _partition_key(found.column, partition, of_expression), _datum(RecordKind.PARTITION_STATS, body)
+    body["isTightBound"] = not widens
+    return whole_key(found.column, partition, of_expression=of_expression), _datum(RecordKind.PARTITION_STATS, body)
 
 
 def partition_deletion(partition: str, column: str, version: int) -> Record:
@@ -37,10 +37,11 @@ def partition_deletion(partition: str, column: str, version: int) -> Record:
     found = ColumnRange(column, None, None, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, empty_type(version))
     body = _body("", found) or {}
     body.update(isDeleted=True, isTightBound=True)
-    return _partition_key(column, partition, False), _datum(RecordKind.PARTITION_STATS, body)
+    return whole_key(column, partition), _datum(RecordKind.PARTITION_STATS, body)
 
 
-def _partition_key(column: str, partition: str, of_expression: bool) -> str:
+def whole_key(column: str, partition: str, *, of_expression: bool = False) -> str:
+    """The key of a whole partition's range in `partition_stats`, or in an expression index."""
     if of_expression:
         return column_id(column) + partition_id(PARTITION_STATISTICS) + partition_id(partition)
     return partition_stats_key(column, partition)

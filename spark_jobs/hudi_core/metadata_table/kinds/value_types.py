@@ -91,6 +91,18 @@ def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
     return found
 
 
+def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
+    """Whether a filter that keeps no row of `wide` keeps none of `narrow` either: of bounds that do not compare it is not known, so no."""
+    if narrow.null_count and not wide.null_count:
+        return False
+    if narrow.least is None or narrow.greatest is None:
+        return not is_unknown(narrow) or is_unknown(wide)
+    if wide.least is None or wide.greatest is None:
+        return is_unknown(wide)
+    both = merged((narrow, wide))
+    return both is not None and (both.least, both.greatest) == (wide.least, wide.greatest)
+
+
 def as_type(found: ColumnRange, kind: pa.DataType, version: int) -> ColumnRange:
     """The range as one of a column that has the Arrow type `kind` now; bounds of another kind that do not widen to it become unknown."""
     name, value_type = kind_and_type(kind, version)

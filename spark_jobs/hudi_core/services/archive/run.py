@@ -14,6 +14,7 @@ from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.markers import TEMP_FOLDER
 from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.archiving import ArchivedInstant
+from hudi_core.metadata_table.staged_logs import forget_staged, staged_instants
 from hudi_core.request.model import InstantResult, RunResult
 from hudi_core.services.archive.facts import find, read_facts
 from hudi_core.services.archive.rules import ArchivePlan, Findings, plan_archival
@@ -105,6 +106,7 @@ class ArchiveRun:
         lock.check()
         if results:
             self._remove_claims(_lost(claimed, context.active.load()))
+            self._remove_staged()
             writer.finish()
         log.info("%d instants archived; %s", len(results), plan.reason)
         return RunResult(tuple(results), None if results else plan.reason)
@@ -114,6 +116,15 @@ class ArchiveRun:
         for item in taken:
             if item.instant.requested_time in leftovers:
                 self._context.storage.delete_folder(f"{TEMP_FOLDER}/{item.instant.requested_time}")
+
+    def _remove_staged(self) -> None:
+        """What attempts staged for the metadata table at instants that are pending no more: nobody comes back for it.
+
+        Under the lock: what is staged for a completed instant is staged under it as well (services.metadata.catch_up).
+        """
+        pending = self._context.active.load().pending().requested_times
+        for instant in staged_instants(self._context.storage) - pending:
+            forget_staged(self._context.storage, instant)
 
     def _remove_claims(self, instants: Iterable[str]) -> None:
         """Claims and the heartbeat of an instant that is over: somebody else completed it, or took it off the timeline."""

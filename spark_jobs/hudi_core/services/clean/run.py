@@ -15,7 +15,6 @@ from functools import partial
 from hudi_core.config.clean_config import CleanConfig
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.publish import MetadataPublisher
 from hudi_core.model.engine import Engine
 from hudi_core.request.model import InstantResult
 from hudi_core.services.clean.drop import drop_partitions
@@ -111,21 +110,24 @@ class CleanRun:
         units = clean_units(plan, uri=context.uri, storage_options=context.storage_options, parallelism=self._config.parallelism)
         deleted = prove(plan, self._engine.run(delete_files, units, run_epoch=held.epoch, progress=self._progress))
         gone = self._drop_partitions(plan, held)
-        publisher = context.metadata_publisher(held.epoch)
         changes = FileChanges(
             deleted={partition: frozenset(names) for partition, names in plan.files.items()}, dropped_partitions=gone & plan.files.keys()
         )
         content = encode_clean_metadata(self._metadata(plan, gone, int((time.monotonic() - started) * 1000)))
-        publish = partial(self._publish, publisher, changes, gone)
+        publish = partial(self._publish, held.epoch, changes, gone)
         context.completer(held, self._owner).complete(self._instant, Action.CLEAN, content, publish=publish)
         log.info("clean %s completed: %d files deleted now, %d planned", self._instant, deleted, plan.file_count)
         return deleted
 
-    def _publish(self, publisher: MetadataPublisher | None, changes: FileChanges, gone: frozenset[str]) -> None:
-        """Under the lock. A partition that a writer has made again since it was dropped must not go from the metadata table."""
+    def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str]) -> None:
+        """Under the lock. A partition that a writer has made again since it was dropped must not go from the metadata table.
+
+        The indexes that are there now are told: one that began while the files went may have them still.
+        """
         for partition in sorted(gone):
             if self._context.storage.list_names(partition):
                 raise ConflictError(f"partition {partition} is in use again since it was dropped", path=partition, remedy="run the clean again")
+        publisher = self._context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
             publisher.publish_deletes(self._instant, changes)
 

@@ -20,8 +20,10 @@ from hudi_core.filegroup.markers import delete_markers, list_markers
 from hudi_core.filegroup.policy import MergePolicy
 from hudi_core.metadata_table.kinds.file_facts import Wanted
 from hudi_core.metadata_table.kinds.kind import FileFacts
+from hudi_core.metadata_table.prepare import DRIVER_FILES, Prepared, Workers
 from hudi_core.metadata_table.publish import MetadataPublisher
 from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.staged_logs import forget_staged
 from hudi_core.model.engine import Engine
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_base_file
@@ -30,7 +32,7 @@ from hudi_core.request.model import InstantResult
 from hudi_core.services.compaction.checks import check_files, check_logs, check_metadata, check_operations, check_schema_evolution, check_table
 from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata, encode_metadata
 from hudi_core.services.compaction.execute import compact_operation
-from hudi_core.services.compaction.units import build_units, prove
+from hudi_core.services.compaction.units import base_file_ref, build_units, prove
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.attempt import AttemptRollback
@@ -177,19 +179,23 @@ class CompactionRun:
     def _attempt(self, work: Work, held: Claim) -> list[WriteStat]:
         AttemptRollback(self._context, self._instant, Action.COMPACTION, work.partitions, held).run()
         held.check()
+        forget_staged(self._storage, self._instant, up_to=held.epoch)
         check_early(self._context, self._active.load(), self._instant, work.file_groups)
         self._active.to_inflight(self._instant, Action.COMPACTION)
         timeline = self._active.load()
         schema = self._schema(timeline)
         publisher = self._context.metadata_publisher(held.epoch)
         wanted = None if publisher is None else publisher.commit_wants(Operation.COMPACT)
-        units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline, wanted)
+        # Of many files the driver is told nothing but their names: executors make their records, before the lock is taken.
+        prepares = wanted is not None and len(work.plan.operations) > DRIVER_FILES
+        told = None if prepares else wanted
+        units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline, told)
         try:
             results = self._engine.run(compact_operation, units, run_epoch=held.epoch, progress=self._progress)
         except FormatError:
             self._take_back(work, held)
             raise
-        proven = prove(work.plan, results, self._instant, with_facts=wanted is not None)
+        proven = prove(work.plan, results, self._instant, with_facts=told is not None)
         stats = proven.stats
         held.check()
         winners = {stat.path: stat.file_size_in_bytes for stat in stats}
@@ -199,19 +205,29 @@ class CompactionRun:
         metadata = compaction_metadata(stats, schema, carried, self._owner)
         began = began_at(timeline, self._instant)
         conflicts = conflict_checks(self._context, self._instant, Action.COMPACTION, Operation.COMPACT, work.file_groups, began)
-        publish = partial(self._publish, publisher, metadata, proven.facts, wanted)
+        prepared = None
+        if publisher is not None and wanted is not None and prepares:
+            workers = Workers(self._engine, held.epoch, self._context.uri, self._context.storage_options)
+            prepared = publisher.prepare_commit(self._instant, Operation.COMPACT, list(map(base_file_ref, stats)), wanted, workers)
+        publish = partial(self._publish, publisher, metadata, proven.facts if prepared is None else prepared, wanted)
         content = encode_metadata(metadata, self._context.config.features)
         self._completer(held).complete(self._instant, Action.COMPACTION, content, publish=publish, preconditions=(not_rolled_back, *conflicts))
         log.info("compaction %s completed: %d files", self._instant, len(stats))
         self._clean_up(self._touched(work.partitions), winners)
         return stats
 
-    def _publish(self, publisher: MetadataPublisher | None, metadata: CommitMetadata, facts: Sequence[FileFacts], wanted: Wanted | None) -> None:
+    def _publish(
+        self, publisher: MetadataPublisher | None, metadata: CommitMetadata, facts: Sequence[FileFacts] | Prepared, wanted: Wanted | None
+    ) -> None:
         """Under the lock. An index that was made or dropped meanwhile was not asked what it must know of the files."""
         listed, config = TableConfig.load(self._storage), self._context.config
         if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (config.metadata_partitions, config.metadata_partitions_inflight):
             raise ConflictError("the table's metadata table got or lost an index while this ran", path=listed.path, remedy="run it again")
-        if publisher is not None and wanted is not None:
+        if publisher is None or wanted is None:
+            return
+        if isinstance(facts, Prepared):
+            publisher.publish_prepared(self._instant, metadata, facts, wanted)
+        else:
             publisher.publish_commit(self._instant, metadata, facts, wanted)
 
     def _take_back(self, work: Work, held: Claim) -> None:
@@ -244,6 +260,7 @@ class CompactionRun:
     def _clean_up(self, partitions: frozenset[str], winners: dict[str, int]) -> None:
         """Losers first: the markers are what tells the next run that there may be some."""
         remove_losers(self._storage, self._instant, partitions, winners)
+        forget_staged(self._storage, self._instant)
         delete_markers(self._storage, self._instant)
 
     def _touched(self, partitions: frozenset[str]) -> frozenset[str]:

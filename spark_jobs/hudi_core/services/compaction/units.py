@@ -85,13 +85,18 @@ def prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, with_f
     return proven
 
 
+def base_file_ref(stat: WriteStat) -> DataFileRef:
+    """The base file that a write stat is of."""
+    return DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
+
+
 def _facts_of(stat: WriteStat, result: Json) -> FileFacts:
     source = f"result of {join(stat.partition_path, stat.file_id)}"
     raw = result.get("facts")
     if not isinstance(raw, dict):
         raise ExecutionError("the result says nothing of the file for the metadata table", path=source, remedy=_REMEDY)
     facts = FileFacts.from_json(raw)
-    expected = DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
+    expected = base_file_ref(stat)
     if facts.file != expected:
         raise ExecutionError(f"the engine wrote {expected}, and read {facts.file}", path=source, remedy=_REMEDY)
     return facts

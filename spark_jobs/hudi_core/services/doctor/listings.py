@@ -8,12 +8,12 @@ from typing import Final, Generic, TypeVar
 
 from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.metadata_table.reader import MetadataTable
-from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.facts import ListingFacts, WrongSize
-from hudi_core.storage.base import FileInfo
+from hudi_core.services.listed_sizes import is_wrong_size
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.view.listing import walk_partitions
@@ -92,18 +92,6 @@ def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, in
         for name in sorted(metadata.list_files(partition)):
             found.missing.add(join(partition, name))
     return found
-
-
-def is_wrong_size(listed: int, info: FileInfo, written: Mapping[str, int] | None) -> bool:
-    """Whether a listed size that is not the file's hides anything that was committed, or promises what is not there.
-
-    A log file of version 6 (`written` is not None) may be longer than listed: with what a write that is pending or was rolled back appended.
-    Hudi lists a log file that it rolled back by its markers with 1 byte, a stub (MarkerBasedRollbackStrategy). Only what completed commits and
-    rollbacks of the timeline wrote has to be in the listed size.
-    """
-    if written is None or listed > info.size or not isinstance(parse_data_file(info.name), LogFileName):
-        return True
-    return listed < min(info.size, written.get(info.path, 0))
 
 
 def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:

@@ -1,6 +1,7 @@
 """Runs one planned indexing action from `requested` to `completed`.
 
-claim → inflight → begin (lock) → base files → wait for writers → publish and complete (lock) → clean up
+claim → inflight → [delist what is resized (lock) → wait for writers] → begin (lock) → base files → wait for writers → publish and complete
+(lock) → clean up
 
 An index that is not published counts for nobody, so whoever claims the instant after a crash begins it anew; one that is published is completed.
 """
@@ -25,7 +26,8 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.failed_writes.clean import clean_failed_writes
-from hudi_core.services.indexing.told import untold
+from hudi_core.services.indexing.resize import delist, may_be_in_use, misfits, planned_counts, remove_leftovers, settings_for
+from hudi_core.services.indexing.told import Witnesses, untold
 from hudi_core.services.indexing.waiting import pending_writers, wait_for_writers
 from hudi_core.services.metadata.beginnings import Beginnings, Snapshot
 from hudi_core.services.metadata.pending_indexing import read_index_plan
@@ -49,6 +51,18 @@ class Built:
     written: Mapping[str, Sequence[NewBaseFile]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan, and the file groups that it or the options ask for by index."""
+
+    partitions: Sequence[IndexedPartition]
+    counts: Mapping[str, int]
+
+    @property
+    def names(self) -> list[str]:
+        return [item.name for item in self.partitions]
+
+
 class _Behind(ConflictError):
     """Commits completed meanwhile that the index was not told of."""
 
@@ -63,6 +77,7 @@ class IndexingRun:
         self._engine = engine
         self._owner = owner
         self._progress = progress
+        self._witnesses: Witnesses | None = None
 
     def run(self) -> InstantResult:
         """Builds what the plan names and completes the instant, or returns the completed state when it is done already.
@@ -76,21 +91,24 @@ class IndexingRun:
             self._clean_up_completed()
             return self._result(started, 0, 0)
         plan = read_index_plan(self._context, self._instant)
-        Beginnings(self._context, self._engine, 0).check([item.name for item in plan])
+        planned = _Planned(plan, planned_counts(plan, self._context.options, path=self._active.folder))
+        Beginnings(self._context, self._engine, 0).check(planned.names)
         files, size = 0, 0
         with self._context.claim(self._instant, self._owner) as held:
             if self._context.completer(held, self._owner).finish_decided(self._instant) is None and not self._find().is_completed:
                 self._active.to_inflight(self._instant, Action.INDEXING)
-                files, size = self._execute(plan, held)
+                files, size = self._execute(planned, held)
         forget_claims(self._context.storage, self._instant)
         return self._result(started, files, size)
 
-    def _execute(self, plan: Sequence[IndexedPartition], held: Claim) -> tuple[int, int]:
-        names = [item.name for item in plan]
+    def _execute(self, plan: _Planned, held: Claim) -> tuple[int, int]:
+        self._delist_misfits(plan, held)
         for attempt in range(1, ATTEMPTS + 1):
             held.check()
-            left = [name for name in names if name not in TableConfig.load(self._context.storage).metadata_partitions]
-            built = self._build(left, held) if left else None
+            config = TableConfig.load(self._context.storage)
+            left = [name for name in plan.names if name not in config.metadata_partitions]
+            self._wait_for_users(left, config, held)
+            built = self._build(left, plan.counts, held) if left else None
             if built is not None:
                 self._wait(built, held)
             try:
@@ -99,16 +117,41 @@ class IndexingRun:
                 log.warning("%s; built anew (attempt %d of %d)", error.message, attempt + 1, ATTEMPTS)
         raise ConflictError("the index was built, but could not be published", path=self._active.folder, remedy="run the indexing again")
 
-    def _build(self, names: Sequence[str], held: Claim) -> Built:
-        beginnings = self._beginnings(held)
-        rows = beginnings.rows_by_partition(names, Snapshot.of(self._current()))
+    def _delist_misfits(self, plan: _Planned, held: Claim) -> None:
+        """What is listed with another number of file groups than the plan asks for goes off the list; what somebody else built loses our files."""
+        if TableConfig.load(self._context.storage).metadata_partitions.isdisjoint(plan.names):
+            return
+        with self._context.lock(self._owner) as lock:
+            held.check()
+            remove_leftovers(self._context, self._instant, plan.names)
+            names = misfits(self._context, TableConfig.load(self._context.storage), plan.counts)
+            if names:
+                lock.check()
+                delist(self._context, names)
+
+    def _wait_for_users(self, names: Sequence[str], config: TableConfig, held: Claim) -> None:
+        """Until the writes have ended that may have read properties which list an index whose files are to go."""
+        awaited = pending_writers(self._active.load()) if may_be_in_use(self._context.storage, config, names) else frozenset()
+        if awaited:
+            wait_for_writers(self._context, awaited, held.check)
+
+    def _build(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:
+        rows = self._rows(names, counts, Snapshot.of(self._current()), held)
         with self._context.lock(self._owner) as lock:
             held.check()
             snapshot = Snapshot.of(self._current())
-            begun = [beginnings.beginning(name, snapshot, rows) for name in names]
+            begun = self._begun(names, counts, snapshot, rows, held)
             lock.check()
             build = self._index(held).begin(begun, snapshot.timeline)
+        if self._witnesses is None:
+            self._witnesses = Witnesses(self._active.load().requested_times)
         return Built(snapshot, build, self._fill(build, begun, held))
+
+    def _rows(self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, held: Claim) -> dict[str, int]:
+        return self._beginnings(held).rows_by_partition([name for name in names if name not in counts], snapshot)
+
+    def _begun(self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, rows: Mapping[str, int], held: Claim) -> list[Beginning]:
+        return [self._beginnings(held, counts.get(name)).beginning(name, snapshot, rows) for name in names]
 
     def _fill(self, build: Build, begun: Sequence[Beginning], held: Claim) -> Mapping[str, Sequence[NewBaseFile]]:
         written: dict[str, Sequence[NewBaseFile]] = {}
@@ -130,39 +173,41 @@ class IndexingRun:
             for result in clean_failed_writes(self._context, self._owner):
                 log.info("the failed write %s was rolled back", result.target)
 
-    def _complete(self, plan: Sequence[IndexedPartition], built: Built | None, held: Claim, *, last: bool) -> tuple[int, int]:
+    def _complete(self, plan: _Planned, built: Built | None, held: Claim, *, last: bool) -> tuple[int, int]:
         counted: list[NewBaseFile] = []
         up_to = None if built is None else built.snapshot.timeline.commits().last()
-        done = [replace(item, up_to=item.up_to if up_to is None else max(item.up_to, up_to.requested_time), extra={}) for item in plan]
+        done = [replace(item, up_to=item.up_to if up_to is None else max(item.up_to, up_to.requested_time), extra={}) for item in plan.partitions]
         content = encode_index_metadata(done, extra=self._context.config.features.index_plan_extra)
-        publish = None if built is None else partial(self._publish, built, held, counted, last=last)
+        publish = None if built is None else partial(self._publish, built, plan.counts, held, counted, last=last)
         self._context.completer(held, self._owner).complete(self._instant, Action.INDEXING, content, publish=publish)
-        log.info("indexing %s completed: %s", self._instant, ", ".join(item.name for item in plan))
+        log.info("indexing %s completed: %s", self._instant, ", ".join(plan.names))
         return len(counted), sum(item.size for item in counted)
 
-    def _publish(self, built: Built, held: Claim, counted: list[NewBaseFile], *, last: bool) -> None:
+    def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile], *, last: bool) -> None:
         """Under the lock. What completed since the snapshot must have told the index; else it is built anew, at the last attempt here."""
         current = self._current()
-        behind = untold(current, built.build, built.snapshot.timeline, self._active.load(), OwnTimeline(current.storage, current.config))
+        own, witnesses = OwnTimeline(current.storage, current.config), self._witnesses or Witnesses(self._active.load().requested_times)
+        behind = untold(current, built.build, built.snapshot.timeline, self._active.load(), own, witnesses)
         if behind and not last:
             raise _Behind(f"{len(behind)} instants completed without telling the index, {behind[0]} first", path=self._active.folder)
         if behind:
-            built = self._rebuilt(list(built.build.targets), held)
+            built = self._rebuilt(list(built.build.targets), counts, held)
         self._index(held).publish(built.build, built.written)
         counted += [item for items in built.written.values() for item in items]
 
-    def _rebuilt(self, names: Sequence[str], held: Claim) -> Built:
-        beginnings, snapshot = self._beginnings(held), Snapshot.of(self._current())
-        rows = beginnings.rows_by_partition(names, snapshot)
-        begun = [beginnings.beginning(name, snapshot, rows) for name in names]
+    def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:
+        snapshot = Snapshot.of(self._current())
+        begun = self._begun(names, counts, snapshot, self._rows(names, counts, snapshot, held), held)
         build = self._index(held).begin(begun, snapshot.timeline)
         return Built(snapshot, build, self._fill(build, begun, held))
 
     def _current(self) -> TableContext:
         return replace(self._context, config=TableConfig.load(self._context.storage))
 
-    def _beginnings(self, held: Claim) -> Beginnings:
-        return Beginnings(self._current(), self._engine, held.epoch)
+    def _beginnings(self, held: Claim, groups: int | None = None) -> Beginnings:
+        context = self._current()
+        options = context.options if groups is None else {**context.options, **settings_for(groups)}
+        return Beginnings(replace(context, options=options), self._engine, held.epoch)
 
     def _index(self, held: Claim) -> IndexBuild:
         return IndexBuild(self._context.storage, self._instant, WriteToken(0, held.epoch, 0), self._context.clock())

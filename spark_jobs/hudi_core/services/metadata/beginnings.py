@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.base_file import open_base_file
 from hudi_core.filegroup.spec import ReaderSpec
 from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.listed import committed_files
-from hudi_core.metadata_table.create.of_files import beginning_of_kind, files_of_all_slices, files_of_latest_slices
+from hudi_core.metadata_table.create.of_files import COLUMN_STATS, beginning_of_kind, files_of_all_slices, files_of_latest_slices
 from hudi_core.metadata_table.create.of_rows import beginning_of_rows
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
@@ -22,9 +23,9 @@ from hudi_core.metadata_table.kinds.row_kinds import group_counts, index_rows, i
 from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
 from hudi_core.query.slices_plan import table_schema
-from hudi_core.services.metadata.facts_units import read_facts
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.listing import FileListing
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hudi_core.model.engine import Engine
     from hudi_core.services.context import TableContext
 
+PARTITION_STATS: Final = "partition_stats"
 _THREADS: Final = 16
 
 
@@ -100,9 +102,14 @@ class Beginnings:
         self._defined = dict(defined or {})
 
     def check(self, names: Iterable[str]) -> None:
-        """Raises UnsupportedError for a name that no kind keeps, CorruptFileError for a secondary index that is not defined; FormatError for a
-        table without a schema, which only indexes need."""
+        """Raises UnsupportedError for a name that no kind keeps, and for statistics of partitions without those of files, which they are made of;
+        CorruptFileError for a secondary index that is not defined; FormatError for a table without a schema, which only indexes need."""
         wanted = list(names)
+        config = self._context.config
+        if PARTITION_STATS in wanted and COLUMN_STATS not in config.metadata_partitions.union(config.metadata_partitions_inflight, wanted):
+            raise UnsupportedError(
+                f"{PARTITION_STATS} is made of {COLUMN_STATS}, which the table does not have", path=config.path, remedy=f"name {COLUMN_STATS}, too"
+            )
         table = self._table(self._context.active.load()) if wanted else None
         if table is not None:
             kinds_of([name for name in wanted if not is_index_of_rows(name)], table)
@@ -114,7 +121,10 @@ class Beginnings:
         context, table = self._context, self._table(snapshot.timeline)
         if is_index_of_rows(name):
             slices = snapshot.slices(context)
-            spec = ReaderSpec.for_query(context.config, table.schema, snapshot.timeline, merge_logs=True, options=context.options).to_text()
+            history = internal_schema_history(context.storage, snapshot.timeline)
+            spec = ReaderSpec.for_query(
+                context.config, table.schema, snapshot.timeline, merge_logs=True, history=history, options=context.options
+            ).to_text()
             known = {item.file_group.partition: 0 for item in slices} | dict(rows)
             beginning = beginning_of_rows(
                 name,
@@ -130,12 +140,18 @@ class Beginnings:
             )
             return replace(beginning, definition=beginning.definition or self._defined.get(name))
         kind = kind_of(name, table)
-        older = kind.needs.older_slices
-        files = files_of_all_slices(snapshot.committed()) if older else files_of_latest_slices(snapshot.view(context))
+        files = files_of_all_slices(snapshot.committed()) if kind.needs.older_slices else files_of_latest_slices(snapshot.view(context))
         last = snapshot.timeline.last_completed()
-        instant = SOLO_COMMIT if last is None else last.requested_time
-        facts = partial(read_facts, context, self._engine, self._epoch)
-        beginning = beginning_of_kind(context.storage, kind, table, files, instant, read_facts=facts, settings=context.options)
+        beginning = beginning_of_kind(
+            kind,
+            table,
+            files,
+            SOLO_COMMIT if last is None else last.requested_time,
+            self._engine,
+            uri=context.uri,
+            storage_options=context.storage_options,
+            run_epoch=self._epoch,
+        )
         return replace(beginning, definition=beginning.definition or self._defined.get(name))
 
     def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:
@@ -152,7 +168,9 @@ class Beginnings:
     def _table(self, timeline: Timeline) -> IndexedTable:
         context = self._context
         definitions = load_index_definitions(context.storage, context.config) | self._defined
-        return IndexedTable(context.config, table_schema(context.reading(), timeline), definitions, context.options)
+        history = internal_schema_history(context.storage, timeline)
+        schema = table_schema(context.reading(), timeline)
+        return IndexedTable(context.config, schema, definitions, context.options, None if history is None else history.to_json())
 
 
 def _rows_of(context: TableContext, item: FileSlice) -> int:

@@ -2,21 +2,29 @@
 
 Each is one deltacommit under the action's own instant, as its writer would have written it, with two differences, since it comes late: files that
 a later clean or rollback has deleted are left out, and so are records that an index has already, because it began after the action. Statistics of
-whole partitions are made of the files as they are now. Killed anywhere it can be run again: a deltacommit that has begun is gone on with.
+whole partitions are made of the files as they are now, and come first where later commits told some (whole_ranges). Killed anywhere it can be run
+again: a deltacommit that has begun is gone on with.
+
+What the indexes of rows cannot be told of, because later commits told them what became of the rows or a clean took the older files, leaves them
+false. They are never left so: catch-up refuses, or takes them away when the options say that they may be built anew (REBUILD_ROW_INDEXES).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.commit_records import CommitKinds
+from hudi_core.metadata_table.compaction.run import MetadataCompaction
+from hudi_core.metadata_table.create.create import MetadataCreation
 from hudi_core.metadata_table.delta_writer import DeltaWriter
+from hudi_core.metadata_table.drop import drop_partitions
 from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.files import rollback_records
 from hudi_core.metadata_table.index_definitions import load_index_definitions
@@ -26,8 +34,8 @@ from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows, tells_of_
 from hudi_core.metadata_table.opened import OpenedMetadataTable
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.publish import MetadataPublisher
-from hudi_core.metadata_table.record import FileDatum, RecordKind, files_datum
-from hudi_core.metadata_table.staged_logs import forget_staged
+from hudi_core.metadata_table.record import Datum, FileDatum, RecordKind, files_datum
+from hudi_core.metadata_table.staged_logs import forget_staged, staged_instants
 from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file
@@ -35,12 +43,14 @@ from hudi_core.model.stats import WriteStat
 from hudi_core.query.slices_plan import table_schema
 from hudi_core.services.metadata.facts_units import read_facts
 from hudi_core.services.metadata.left_out import CREATE_ANEW, left_out
-from hudi_core.services.metadata.row_changes import RowChanges
+from hudi_core.services.metadata.row_changes import CREATE_ROWS_ANEW, RowChanges, RowsUnknownError
 from hudi_core.services.metadata.told import clean_changes, rollback_changes
+from hudi_core.services.metadata.whole_ranges import WholeRanges
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.restore_plans import decode_restore_plan
+from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.view.listing import StorageListing
 
 if TYPE_CHECKING:
@@ -52,24 +62,56 @@ log = logging.getLogger(__name__)
 _OF_FILES: Final = frozenset({int(RecordKind.COLUMN_STATS), int(RecordKind.BLOOM_FILTER)})
 
 
-def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None]) -> tuple[str, ...]:
-    """Applies what was left out; returns the instants in their order.
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The instants that were applied, in their order, and the indexes that are gone now and may be built anew."""
+
+    applied: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None]) -> CaughtUp:
+    """Applies what was left out.
 
     The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises, before anything is written,
-    TimelineError for what cannot be told any more (an archived action; a restore that later actions followed; rows whose later changes the
-    indexes of rows know), UnsupportedError for an index that no kind keeps; while it goes on, what reading the files raises.
+    TimelineError for what cannot be told any more (an archived action; a restore that later actions followed; RowsUnknownError for rows whose
+    later changes the indexes of rows know), ConflictError while a restore is pending, UnsupportedError for an index that no kind keeps; while it
+    goes on, RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
     """
-    own = OwnTimeline(context.storage, context.config, context.clock())
+    own, may_rebuild = OwnTimeline(context.storage, context.config, context.clock()), REBUILD_ROW_INDEXES.read(context.options)
+    _forget_told(context, own)
     missing = left_out(context, own)
     if not missing:
-        return ()
+        return CaughtUp()
     catching = _CatchUp(context, engine, epoch, own)
     catching.check(missing)
+    dropped: frozenset[str] = frozenset()
+
+    def without_rows(error: RowsUnknownError) -> _CatchUp:
+        nonlocal dropped
+        if not may_rebuild:
+            raise error
+        # What goes here begins anew: nothing may stand in the way of that. A pending compaction's plan names files that go.
+        token = WriteToken(0, epoch, 0)
+        MetadataCreation(context.storage, token, context.clock()).check()
+        MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
+        dropped = catching.row_indexes
+        return catching.without_row_indexes(error)
+
+    try:
+        catching.check_rows(missing)
+    except RowsUnknownError as error:
+        catching = without_rows(error)
+    catching.tell_whole_ranges(missing)
     for item in missing:
         guard()
         log.warning("the metadata table was not told of %s %s: it is now", item.action, item.requested_time)
-        catching.tell(item)
-    return tuple(item.requested_time for item in missing)
+        try:
+            catching.tell(item)
+        except RowsUnknownError as error:
+            catching = without_rows(error)
+            catching.tell(item)
+    return CaughtUp(tuple(item.requested_time for item in missing), tuple(sorted(dropped)))
 
 
 @dataclass(frozen=True)
@@ -80,22 +122,58 @@ class _CatchUp:
     own: OwnTimeline
 
     def check(self, missing: list[Instant]) -> None:
-        names = {item.requested_time for item in missing}
-        first = missing[0]
-        after = [item for item in self._timeline.completed() if item.completed_at > first.completed_at and item.requested_time not in names]
-        self._check_restores(missing)
-        rows = [item for item in missing if item.action in COMMIT_ACTIONS and self._rows_of(self._commit(item))]
-        later = [item for item in after if rows and item.completed_at > rows[0].completed_at and item.action in COMMIT_ACTIONS]
-        known = next((item for item in later if tells_of_rows(self._commit(item).operation_type)), None)
-        if known is not None:
-            raise TimelineError(
-                f"{', '.join(sorted(self._row_indexes))} know {known.action} {known.requested_time}, but not {rows[0].action} "
-                f"{rows[0].requested_time} before it: which rows they hold wrongly cannot be told",
-                path=self.own.active.folder,
-                remedy="drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them anew",
+        restoring = self._timeline.pending().of_actions(Action.RESTORE).first()
+        if restoring is not None:
+            raise ConflictError(
+                f"restore {restoring.requested_time} of the table is pending",
+                path=self.context.active.path_of(restoring),
+                remedy="run the restore to its end first",
             )
+        self._check_restores(missing)
         for operation in {self._commit(item).operation_type or "" for item in missing if item.action in COMMIT_ACTIONS}:
             self._kinds(operation).wanted()
+
+    def check_rows(self, missing: list[Instant]) -> None:
+        """Raises RowsUnknownError where the indexes of rows were told of rows that what was left out may have moved."""
+        names = {item.requested_time for item in missing}
+        rows = [item for item in missing if item.action in COMMIT_ACTIONS and self._rows_of(self._commit(item))]
+        if not rows:
+            return
+        later = (item for item in self._timeline.completed().of_actions(*COMMIT_ACTIONS) if item.completed_at > rows[0].completed_at)
+        known = next((item for item in later if item.requested_time not in names and tells_of_rows(self._commit(item).operation_type)), None)
+        if known is not None:
+            raise RowsUnknownError(
+                f"{', '.join(sorted(self.row_indexes))} know {known.action} {known.requested_time}, but not {rows[0].action} "
+                f"{rows[0].requested_time} before it: which rows they hold wrongly cannot be told",
+                path=self.own.active.folder,
+                remedy=f"{CREATE_ROWS_ANEW}, or set {REBUILD_ROW_INDEXES.name} to true",
+            )
+
+    def without_row_indexes(self, error: RowsUnknownError) -> _CatchUp:
+        """The same of the table as it is then: the indexes of rows are taken away."""
+        names, storage = self.row_indexes, self.context.storage
+        log.warning("the indexes %s are taken away, to be built anew: %s", ", ".join(sorted(names)), error.message)
+        config = drop_partitions(storage, self.context.config, names)
+        return _CatchUp(replace(self.context, config=config), self.engine, self.epoch, self.own)
+
+    def tell_whole_ranges(self, missing: list[Instant]) -> None:
+        """Of the partitions that commits among the missing ones touched, before any of these is told."""
+        commits = [item for item in missing if item.action in COMMIT_ACTIONS]
+        told = self.own.active.load().completed().of_actions(Action.DELTA_COMMIT)
+        first = min((item.requested_time for item in commits), default="")
+        is_late = any(item.requested_time > first for item in told) or any(map(self._has_overtaken, commits))
+        if not commits or not is_late or not self.own.features.log_name_has_own_instant:
+            return
+        touched: set[str] = set()
+        for metadata in map(self._commit, commits):
+            touched.update(metadata.partition_to_write_stats, metadata.replaced_file_ids or ())
+        token = WriteToken(0, self.epoch, 0)
+        WholeRanges(self.context.storage, self.context.config, self._table, self.own, self._listing, token).tell(touched)
+
+    def _has_overtaken(self, commit: Instant) -> bool:
+        """Whether an older write is pending, whose ranges of whole partitions those of `commit` would replace when it tells them."""
+        writes = self._timeline.pending().of_actions(*COMMIT_ACTIONS)
+        return self.own.features.log_name_has_own_instant and any(item.requested_time < commit.requested_time for item in writes)
 
     def _check_restores(self, missing: list[Instant]) -> None:
         restores = [item for item in missing if item.action == Action.RESTORE]
@@ -127,7 +205,7 @@ class _CatchUp:
         written = list(read_facts(self.context, self.engine, self.epoch, self._references(metadata), asked))
         instant = item.requested_time
         told = kinds.records(instant, metadata, written, asked, self._listing)
-        records = {name: self._new(name, told[name]) for name in told}
+        records = {name: self._new(name, told[name], whole=not self._has_overtaken(item)) for name in told}
         forget_staged(self.context.storage, instant)
         rows = RowChanges(self.context, self._table, self.own, self._listing, self.engine, self.epoch)
         staged = rows.stage(self._rows_of(metadata), item, metadata)
@@ -177,19 +255,21 @@ class _CatchUp:
                 found[partition, name] = DataFileRef(partition, name, sizes[name], isinstance(parse_data_file(name), BaseFileName))
         return list(found.values())
 
-    def _new(self, name: str, records: Iterable[Record]) -> Iterable[Record]:
-        """Without the records of files that an index has: it began when they were there, and ranges of one file would add up."""
+    def _new(self, name: str, records: Iterable[Record], *, whole: bool) -> Iterable[Record]:
+        """Without the records of files that an index has: it began when they were there, and ranges of one file would add up. Those of whole
+        partitions only where they are asked for.
+        """
         if name == FILES_PARTITION:
             return records
-        kept = list(records)
-        keys = [key for key, datum in kept if _is_of_file(datum)]
+        kept = [record for record in records if whole or _type_of(record[1]) != RecordKind.PARTITION_STATS]
+        keys = [key for key, datum in kept if _type_of(datum) in _OF_FILES]
         opened = OpenedMetadataTable(self.context.storage, self.context.config, self._timeline)
         known = {key for key, is_there in opened.partition(name, _Presence()).lookup(keys).items() if is_there} if keys else set()
         return [item for item in kept if item[0] not in known]
 
     def _rows_of(self, metadata: CommitMetadata) -> Collection[str]:
         return (
-            self._row_indexes if tells_of_rows(metadata.operation_type) and (metadata.partition_to_write_stats or metadata.replaced_file_ids) else ()
+            self.row_indexes if tells_of_rows(metadata.operation_type) and (metadata.partition_to_write_stats or metadata.replaced_file_ids) else ()
         )
 
     def _commit(self, item: Instant) -> CommitMetadata:
@@ -199,7 +279,7 @@ class _CatchUp:
 
     def _kinds(self, operation: str) -> CommitKinds:
         context = self.context
-        return CommitKinds(context.storage, context.config, context.options, operation, context.config.metadata_partitions - self._row_indexes)
+        return CommitKinds(context.storage, context.config, context.options, operation, context.config.metadata_partitions - self.row_indexes)
 
     def _target(self, restore: Instant) -> str:
         active = self.context.active
@@ -216,7 +296,8 @@ class _CatchUp:
         return DeltaWriter(self.context.storage, self.own, WriteToken(0, self.epoch, 0))
 
     @cached_property
-    def _row_indexes(self) -> frozenset[str]:
+    def row_indexes(self) -> frozenset[str]:
+        """Those that the table has."""
         return frozenset(filter(is_index_of_rows, self.context.config.metadata_partitions))
 
     @cached_property
@@ -230,8 +311,9 @@ class _CatchUp:
     @cached_property
     def _table(self) -> IndexedTable:
         context = self.context
-        schema = table_schema(context.reading(), self._timeline)
-        return IndexedTable(context.config, schema, load_index_definitions(context.storage, context.config), context.options)
+        schema, history = table_schema(context.reading(), self._timeline), internal_schema_history(context.storage, self._timeline)
+        definitions = load_index_definitions(context.storage, context.config)
+        return IndexedTable(context.config, schema, definitions, context.options, None if history is None else history.to_json())
 
 
 class _Presence:
@@ -249,9 +331,17 @@ class _Presence:
         return newer
 
 
-def _is_of_file(datum: Mapping[str, Any] | FileDatum | None) -> bool:
+def _forget_told(context: TableContext, own: OwnTimeline) -> None:
+    """Deletes what attempts staged that died right after their deltacommit: nobody comes again for an instant that both timelines completed."""
+    staged = staged_instants(context.storage)
+    done = staged and context.active.load().completed().requested_times & own.active.load().completed().requested_times
+    for instant in sorted(staged & done):
+        forget_staged(context.storage, instant)
+
+
+def _type_of(datum: Datum | None) -> int | None:
     found = datum.template if isinstance(datum, FileDatum) else datum
-    return found is not None and found.get("type") in _OF_FILES
+    return None if found is None else found.get("type")
 
 
 def _without_gone(stat: WriteStat, there: Collection[str]) -> WriteStat:

@@ -40,10 +40,7 @@ def left_out(context: TableContext, own: OwnTimeline) -> list[Instant]:
     if suspects or archived:
         older = load_history(context.storage, own.config, ROOT).timeline()
         start = _start([*older, *mine.completed()], own)
-        suspects, archived = (
-            [item for item in items if item.requested_time not in older.requested_times and _order(item, own) > start]
-            for items in (suspects, archived)
-        )
+        suspects, archived = ([item for item in items if not _is_known(item, older) and _order(item, own) > start] for items in (suspects, archived))
     if archived:
         raise TimelineError(
             f"the metadata table was not told of {archived[0].action} {archived[0].requested_time}, and the table has archived it",
@@ -54,10 +51,17 @@ def left_out(context: TableContext, own: OwnTimeline) -> list[Instant]:
     return sorted({*suspects, *undone}, key=lambda item: (item.completed_at, item.requested_time))
 
 
-def _is_suspect(item: Instant, own: OwnTimeline, mine: Timeline, known: Collection[str]) -> bool:
-    """In version 6 a rollback has a deltacommit, too. A restore has an action of the metadata table's own behind it (metadata_table.restore)."""
+def _is_known(item: Instant, mine: Timeline) -> bool:
+    """Whether some instants of the metadata table say that it was told. A restore has a restore of the metadata table's own behind it."""
     if item.action == Action.RESTORE:
-        return not any(other.requested_time > item.requested_time for other in mine.completed())
+        return any(other.requested_time > item.requested_time for other in mine.completed().of_actions(Action.RESTORE))
+    return item.requested_time in mine.requested_times
+
+
+def _is_suspect(item: Instant, own: OwnTimeline, mine: Timeline, known: Collection[str]) -> bool:
+    """In version 6 a rollback has a deltacommit, too."""
+    if item.action == Action.RESTORE:
+        return not _is_known(item, mine)
     told = item.action in _TOLD or (item.action == Action.ROLLBACK and not own.features.rollback_deletes_logs)
     return told and item.requested_time not in known
 

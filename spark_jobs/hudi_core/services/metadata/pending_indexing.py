@@ -42,6 +42,16 @@ def pending_builds(context: TableContext, timeline: Timeline) -> dict[str, tuple
     return found
 
 
+def inflight_build(context: TableContext, names: Collection[str]) -> str | None:
+    """An indexing action that has begun to build one of the named partitions, or any of them with `files`. The caller holds the table lock."""
+    timeline = context.active.load()
+    for instant, partitions in pending_builds(context, timeline).items():
+        item = timeline.get(instant, Action.INDEXING)
+        if item.state is State.INFLIGHT and (FILES_PARTITION in names or not {part.name for part in partitions}.isdisjoint(names)):
+            return instant
+    return None
+
+
 def planned_partitions(context: TableContext, timeline: Timeline, instant: str) -> tuple[str, ...]:
     """What a pending indexing action builds; of one whose plan is damaged, what is inflight and that no other one builds."""
     builds = pending_builds(context, timeline)

@@ -10,24 +10,32 @@ Memory: the file names of the table, SAMPLE rows of one slice, and what the meta
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from statistics import median
 from typing import Any, Final
 
-from hudi_core.errors import MetadataUnavailableError
+import pyarrow as pa
+
+from hudi_core.errors import ConfigError, MetadataUnavailableError
+from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.tree import Column
 from hudi_core.filegroup.base_file import open_base_file
 from hudi_core.filegroup.reader import SliceReader
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
-from hudi_core.metadata_table.reader import BLOOM_FILTERS, COLUMN_STATS, MetadataTable
+from hudi_core.metadata_table.clean_records import EXPRESSION_PREFIX as EXPRESSION
+from hudi_core.metadata_table.file_group import FILES_PARTITION
+from hudi_core.metadata_table.reader import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, MetadataTable
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.secondary_index import PREFIX as SECONDARY
 from hudi_core.model.meta_fields import RECORD_KEY
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.slices_plan import reader_spec, table_schema
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.keys_of_rows import KeysOfRows
+from hudi_core.services.metadata.validate.secondary_index import can_print
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.query import Timeline
 from hudi_core.view.listing import StorageListing
@@ -43,7 +51,7 @@ _SINGLES: Final = 20
 class Timing:
     """One question. `items` is how many things were asked for or answered, `asked` how many questions one time is the sum of.
 
-    `without_ms` is None where the storage cannot answer without reading rows.
+    `without_ms` is None where nothing but the rows could answer.
     """
 
     what: str
@@ -56,7 +64,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """All questions; `kinds` are those that the metadata table lists."""
+    """All questions; `kinds` are those of the metadata table that were asked."""
 
     kinds: tuple[str, ...]
     partitions: int
@@ -69,10 +77,11 @@ class Timings:
         return {"kinds": list(self.kinds), "partitions": self.partitions, "files": self.files, "timings": timings}
 
 
-def measure(context: TableContext, data: Storage, clock: Callable[[], float] = time.perf_counter) -> Timings:
+def measure(context: TableContext, data: Storage, kinds: Collection[str] = (), clock: Callable[[], float] = time.perf_counter) -> Timings:
     """Asks the metadata table what readers and writers ask it; `data` is the storage of the data path, `clock` gives seconds.
 
-    Raises MetadataUnavailableError for a table without a metadata table that could be read, CorruptFileError for one that is damaged.
+    `kinds` names those of its partitions that are asked, none: all. Raises MetadataUnavailableError for a table without a metadata table that
+    could be read, ConfigError where it does not list one of `kinds`, CorruptFileError for one that is damaged.
     """
     if not context.has_metadata_table:
         raise MetadataUnavailableError(
@@ -80,11 +89,18 @@ def measure(context: TableContext, data: Storage, clock: Callable[[], float] = t
             path=context.config.path,
             remedy="there is nothing to measure; readers list the storage",
         )
-    return _Measure(context, data, clock).run()
+    unknown = sorted(set(kinds) - context.config.metadata_partitions)
+    if unknown:
+        raise ConfigError(
+            f"the metadata table has no {', '.join(unknown)}",
+            path=context.config.path,
+            remedy=f"name some of {', '.join(sorted(context.config.metadata_partitions))}",
+        )
+    return _Measure(context, data, frozenset(kinds) or context.config.metadata_partitions, clock).run()
 
 
 class _Measure:
-    def __init__(self, context: TableContext, data: Storage, clock: Callable[[], float]) -> None:
+    def __init__(self, context: TableContext, data: Storage, kinds: frozenset[str], clock: Callable[[], float]) -> None:
         self._context = context
         self._data = data
         self._clock = clock
@@ -95,12 +111,29 @@ class _Measure:
         found = self._new()
         self._names = found.list_partitions()
         self._files = {name: found.list_files(name) for name in self._names}
-        self._kinds = found.kinds
+        self._kinds = kinds
 
     def run(self) -> Timings:
         return Timings(tuple(sorted(self._kinds)), len(self._names), sum(map(len, self._files.values())), tuple(self._timings()))
 
     def _timings(self) -> Iterator[Timing]:
+        if FILES_PARTITION in self._kinds:
+            yield from self._of_listing()
+        place = next(((name, bases) for name in self._names if (bases := _bases(self._files[name]))), None)
+        if place is not None:
+            yield from self._of_files(*place)
+        if PARTITION_STATS in self._kinds and self._names:
+            columns = [str(self._schema["fields"][0]["name"])]
+            yield self._time("statistics of partitions", len(self._names), lambda table: table.partition_stats(columns))
+        for name in sorted(self._kinds):
+            if name.startswith(EXPRESSION):
+                yield from self._of_expression(name, place)
+            elif name.startswith(SECONDARY):
+                yield from self._of_values(name)
+        if RECORD_INDEX in self._kinds:
+            yield from self._of_keys(self._keys())
+
+    def _of_listing(self) -> Iterator[Timing]:
         names, storage = self._names, self._context.storage
         files = sum(map(len, self._files.values()))
         yield self._time("all partitions", len(names), MetadataTable.list_partitions, lambda: StorageListing(storage).partitions())
@@ -109,11 +142,6 @@ class _Measure:
         if some:
             ask = (lambda table: [table.list_files(name) for name in some], lambda: [storage.list_files(name) for name in some])
             yield self._time("files of a partition", sum(len(self._files[name]) for name in some), *ask, asked=len(some))
-        place = next(((name, bases) for name in names if (bases := _bases(self._files[name]))), None)
-        if place is not None:
-            yield from self._of_files(*place)
-        if RECORD_INDEX in self._kinds:
-            yield from self._of_keys(self._keys())
 
     def _of_files(self, partition: str, bases: list[str]) -> Iterator[Timing]:
         """Statistics of one column and filters, of the base files of a partition."""
@@ -126,6 +154,26 @@ class _Measure:
         if BLOOM_FILTERS in self._kinds:
             filters = (lambda table: table.bloom_filters(partition, bases[:1]), lambda: [self._footer(path) for path in paths[:1]])
             yield self._time("bloom filter of a file", 1, *filters)
+
+    def _of_expression(self, index: str, place: tuple[str, list[str]] | None) -> Iterator[Timing]:
+        """All statistics of an expression, or its filter of a file."""
+        definition = self._new().index_definitions().get(index)
+        if definition is not None and definition.type == COLUMN_STATS:
+            yield self._time(f"{index}: all files", sum(map(len, self._files.values())), lambda table: table.expression_stats(index))
+        elif definition is not None and place is not None:
+            partition, bases = place
+            yield self._time(f"{index}: filter of a file", 1, lambda table: table.expression_blooms(index, partition, bases[:1]))
+
+    def _of_values(self, index: str) -> Iterator[Timing]:
+        """The record keys of values, of a column of text or of whole numbers, whose text is the same whoever writes it."""
+        definition = self._new().index_definitions().get(index)
+        if definition is None or len(definition.source_fields) != 1:
+            return
+        path = definition.source_fields[0].split(".")
+        found = [evaluate(Column(tuple(path)), batch, "UTC") for batch in self._some_rows((path[0],))]
+        if found and can_print(found[0].type):
+            values = list(dict.fromkeys(value for array in found for value in array.cast(pa.string()).to_pylist()))[:SAMPLE]
+            yield self._time(f"{index}: record keys of values", len(values), lambda table: table.secondary_keys(index, values))
 
     def _of_keys(self, keys: list[str]) -> Iterator[Timing]:
         if keys:
@@ -159,13 +207,21 @@ class _Measure:
 
     def _keys(self) -> list[str]:
         """Record keys of the first slices with rows."""
-        reading = self._context.reading()
         keys = KeysOfRows.of(self._context.config)
-        reader = SliceReader(self._data, reader_spec(reading, self._schema, self._timeline, merge_logs=True))
-        view = self._context.view(self._timeline)
-        slices = (item for name in self._names for item in view.latest_merged_slices(name))
-        found = (key for item in slices for batch in reader.read(item, keys.fields) for key in keys(batch, path=item.file_group.file_id))
+        found = (key for batch in self._some_rows(keys.fields) for key in keys(batch, path=self._context.config.path))
         return [key.as_py() for key in islice(found, SAMPLE)]
+
+    def _some_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Columns of the first SAMPLE rows or so: whole batches of the first slices that have some."""
+        reader = SliceReader(self._data, reader_spec(self._context.reading(), self._schema, self._timeline, merge_logs=True))
+        view = self._context.view(self._timeline)
+        left = SAMPLE
+        for file_slice in (item for name in self._names for item in view.latest_merged_slices(name)):
+            for batch in reader.read(file_slice, tuple(columns)):
+                if left <= 0:
+                    return
+                left -= batch.num_rows
+                yield batch
 
 
 def _bases(files: Mapping[str, int] | Iterable[str]) -> list[str]:

@@ -6,24 +6,28 @@ stage (metadata_table.staged_logs).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.timeline_zone import timeline_zone
-from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.errors import StorageNotFoundError, TimelineError
 from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.metadata_table.create.new_groups import begin_groups
 from hudi_core.metadata_table.delta_commit import latest_schema
 from hudi_core.metadata_table.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.row_kinds import index_rows
+from hudi_core.metadata_table.kinds.record_groups import PREFIX, escape_file_name, partitioned_group_count
+from hudi_core.metadata_table.kinds.row_kinds import Counts, index_rows, row_file_ids
 from hudi_core.metadata_table.kinds.row_units import index_unit, produce_index_rows
 from hudi_core.metadata_table.kinds.slice_change import SliceChange
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.slices import merged_slices
 from hudi_core.metadata_table.staged_logs import StagedLog, staging_folder, write_log_shard
+from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.query import Timeline
@@ -35,6 +39,18 @@ from hudi_core.view.listing import FileListing
 if TYPE_CHECKING:
     from hudi_core.model.engine import Engine
     from hudi_core.services.context import TableContext
+
+
+CREATE_ROWS_ANEW: Final = "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them anew"
+
+_NONE: Final = "null"
+"""What `prevCommit` says of a new file group."""
+Slices = Mapping[tuple[str, str], FileSlice]
+"""By data partition and file id."""
+
+
+class RowsUnknownError(TimelineError):
+    """An index of rows cannot be told what a commit did: what it holds wrongly is not known any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +65,11 @@ class RowChanges:
     epoch: int
 
     def stage(self, names: Collection[str], instant: Instant, metadata: CommitMetadata) -> dict[str, list[StagedLog]]:
-        """The staged blocks of each of the indexes `names`, under the instant of the commit.
+        """The staged blocks of each of the indexes `names`, under the instant of the commit, which is the newest that moved rows.
 
-        The commit is the newest that moved rows. Raises UnsupportedError for a record index that is partitioned, and where the files of the
-        slices before the commit were cleaned: what went is not known any more.
+        A record index of each data partition gets file groups for the commit's new ones, as HoodieBackedTableMetadataWriter's
+        maybeInitializeNewFileGroupsForPartitionedRLI makes them, under an instant of the metadata table's own. Raises RowsUnknownError where the
+        files of the slices before the commit were cleaned.
         """
         if not names:
             return {}
@@ -64,24 +81,16 @@ class RowChanges:
         try:
             return {name: self._exchange(name, instant.requested_time, changes, text) for name in sorted(names)}
         except StorageNotFoundError as error:
-            raise UnsupportedError(
+            raise RowsUnknownError(
                 f"the indexes {', '.join(sorted(names))} cannot be told of {instant.action} {instant.requested_time}: {error.message}",
                 path=error.path,
-                remedy="drop these indexes with `hudictl metadata drop TABLE --partition …`, and create them anew",
+                remedy=CREATE_ROWS_ANEW,
             ) from error
 
     def _exchange(self, name: str, instant: str, changes: list[SliceChange], spec: str) -> list[StagedLog]:
-        context, timeline = self.context, self.own.active.load()
-        file_ids = [item.file_id for item in latest_slices(context.storage, timeline, name, layout=self.own.features.layout)]
-        definition = self.table.definitions.get(name)
-        if name == RECORD_INDEX and definition is not None and definition.is_partitioned:
-            raise UnsupportedError(
-                "a record index that is partitioned cannot be told of a commit that was left out",
-                path=f"{ROOT}/{name}",
-                remedy="drop it with `hudictl metadata drop TABLE --partition record_index`, and create it anew",
-            )
-        schema = block_schema(latest_schema(self.own.active, timeline))
-        rows = index_rows(name, self.table, {None: len(file_ids)}, schema, timeline_zone(context.config, context.options))
+        context, counts = self.context, self._counts(name, {group for change in changes for group in _partitions(change)})
+        file_ids, schema = row_file_ids(name, counts), block_schema(latest_schema(self.own.active, self.own.active.load()))
+        rows = index_rows(name, self.table, counts, schema, timeline_zone(context.config, context.options))
         options = dict(context.storage_options)
         shard = {
             "uri": context.uri,
@@ -95,7 +104,25 @@ class RowChanges:
         }
         units = [index_unit(context.uri, options, spec, rows, change) for change in changes]
         found = self.engine.exchange(produce_index_rows, units, partial(write_log_shard, shard), shards=rows.shards, run_epoch=self.epoch)
-        return [StagedLog.from_json(item["log"]) for item in found if item["log"] is not None]
+        return [StagedLog.from_json(log) for item in found for log in item["logs"]]
+
+    def _counts(self, name: str, partitions: Collection[str]) -> Counts:
+        """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get theirs here."""
+        storage, timeline, layout = self.context.storage, self.own.active.load(), self.own.features.layout
+        definition = self.table.definitions.get(name)
+        if name != RECORD_INDEX or definition is None or not definition.is_partitioned:
+            return {None: len(latest_slices(storage, timeline, name, layout=layout))}
+        folder = f"{ROOT}/{name}"
+        # A group without a slice was left by a dead attempt at beginning it.
+        slices = merged_slices(folder, storage.list_files(folder), timeline, layout)
+        there = [item.file_id for item in slices if item.base_file is not None or item.logs]
+        least = partitioned_group_count(self.table.settings, 0)
+        counts: dict[str | None, int] = {}
+        for partition in partitions:
+            start = f"{PREFIX}{escape_file_name(partition)}-"
+            counts[partition] = sum(1 for file_id in there if file_id.startswith(start)) or least
+        begin_groups(storage, self.own, self.context.active.load(), name, sorted(set(row_file_ids(name, counts)).difference(there)))
+        return counts
 
     def _changes(self, timeline: Timeline, instant: Instant, metadata: CommitMetadata) -> list[SliceChange]:
         touched = {(name, stat.file_id) for name, stats in metadata.partition_to_write_stats.items() for stat in stats}
@@ -103,12 +130,48 @@ class RowChanges:
         partitions = {name for name, _ in touched}
         after = self._slices(timeline.filter(lambda item: _is_there(item, instant, inclusive=True)), partitions)
         before = self._slices(timeline.filter(lambda item: _is_there(item, instant, inclusive=False)), partitions)
+        self._check_known(instant, metadata, before, after)
         return [SliceChange(before.get(group), after.get(group), instant.requested_time) for group in sorted(touched)]
 
-    def _slices(self, timeline: Timeline, partitions: Collection[str]) -> dict[tuple[str, str], FileSlice]:
+    def _check_known(self, instant: Instant, metadata: CommitMetadata, before: Slices, after: Slices) -> None:
+        """What the commit wrote is there, and so is what it wrote upon or replaced; else a clean took it since, and nobody knows its rows."""
+        for partition, stats in metadata.partition_to_write_stats.items():
+            for stat in stats:
+                group, name = (partition, stat.file_id), stat.path.rpartition("/")[2]
+                old, new = before.get(group), after.get(group)
+                if new is None or all(item.name != name for item in new.files):
+                    raise _unknown(instant, stat.path)
+                if (stat.prev_commit or _NONE) not in (_NONE, instant.requested_time):
+                    is_base = isinstance(parse_data_file(name), BaseFileName)
+                    is_known = old is not None and not (is_base and old.base_instant != stat.prev_commit)
+                else:
+                    is_known = old is not None or not self._is_older(group, instant)
+                if not is_known:
+                    raise _unknown(instant, f"what {stat.file_id} held before")
+        for replaced in metadata.replaced_file_groups():
+            if (replaced.partition, replaced.file_id) not in before:
+                raise _unknown(instant, f"the file group {replaced.file_id}")
+
+    def _is_older(self, group: tuple[str, str], instant: Instant) -> bool:
+        """Whether a file group has a file that is older than a commit. In layout 2 a log file's stat does not say upon what it was written, and
+        after a compaction and a clean the slice may have begun with it."""
+        names = (parse_data_file(info.name) for info in self.listing.files(group[0]))
+        return any(item.file_id == group[1] and item.instant < instant.requested_time for item in names if item is not None)
+
+    def _slices(self, timeline: Timeline, partitions: Collection[str]) -> Slices:
         view = load_view(self.context.active, self.listing, timeline, self.context.history)
         slices = (item for partition in sorted(partitions) for item in view.latest_merged_slices(partition))
         return {(item.file_group.partition, item.file_group.file_id): item for item in slices}
+
+
+def _unknown(instant: Instant, what: str) -> RowsUnknownError:
+    return RowsUnknownError(
+        f"the indexes of rows cannot be told of {instant.action} {instant.requested_time}: {what} was cleaned since", remedy=CREATE_ROWS_ANEW
+    )
+
+
+def _partitions(change: SliceChange) -> Collection[str]:
+    return {item.file_group.partition for item in (change.before, change.after) if item is not None}
 
 
 def _is_there(item: Instant, commit: Instant, *, inclusive: bool) -> bool:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
+from hudi_core.metadata_table.create.of_files import COLUMN_STATS
 from hudi_core.metadata_table.file_group import FILES_PARTITION
+from hudi_core.metadata_table.kinds.indexed_table import COLUMN_LIST
+from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.data_registry import open_data_storage
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
 
+_THERE: Final = "all of them are there"
+_NOT_THERE: Final = "none of them was there"
 _EPOCHS: Final = 1 << 30
 """Attempts at these verbs have no claim that numbers them: a random number in the names of files keeps two of them apart."""
 
@@ -27,20 +33,31 @@ def perform_metadata(context: TableContext, request: RunRequest, engine: Engine,
     epoch = 1 + secrets.randbelow(_EPOCHS)
     match request.verb:
         case "metadata_create":
-            return _create(context, request.partitions, engine, owner, epoch)
+            return _create(context, request, engine, owner, epoch)
         case "metadata_update":
             return _update(context, request.partitions, engine, owner, epoch)
         case "metadata_drop":
-            return _drop(context, request.partitions, owner)
+            return _drop(context, request, owner)
         case "metadata_validate":
             return validate(context, open_data_storage(context.uri, context.storage_options)).to_dict()
     raise ValueError(f"{request.verb!r} is no verb of the metadata table")
 
 
-def _create(context: TableContext, names: tuple[str, ...], engine: Engine, owner: Owner, epoch: int) -> Json:
-    before = context.config.metadata_partitions
-    after = create_metadata(context, names, engine, owner, epoch).metadata_partitions
-    return {"created": sorted(after - before), "partitions": sorted(after), "reason": None if after - before else "all of them are there"}
+def _create(context: TableContext, request: RunRequest, engine: Engine, owner: Owner, epoch: int) -> Json:
+    """Columns that are named are those with which `column_stats` begins, or that are added to it where it is there."""
+    before, columns = context.config.metadata_partitions, request.columns
+    begins = bool(columns) and COLUMN_STATS not in before
+    if columns:
+        check_columns(context, columns)
+    options = {**context.options, COLUMN_LIST: ",".join(columns)} if begins else context.options
+    names = {*request.partitions, *((COLUMN_STATS,) if begins else ())}
+    config = create_metadata(replace(context, options=options), names, engine, owner, epoch)
+    added = tuple(columns)
+    if columns and not begins:
+        added = add_columns(replace(context, config=config), columns, engine, owner, epoch).columns
+    after = config.metadata_partitions
+    nothing = not (after - before or added)
+    return {"created": sorted(after - before), "partitions": sorted(after), "columns": list(added), "reason": _THERE if nothing else None}
 
 
 def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner: Owner, epoch: int) -> Json:
@@ -56,6 +73,7 @@ def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner
     kept = done.upkeep
     return {
         "applied": list(done.applied),
+        "rebuilt": sorted(done.rebuilt),
         "rolled_back": list(kept.rolled_back),
         "compacted": {"instants": list(kept.compacted.instants), "files": kept.compacted.files, "bytes": kept.compacted.size},
         "cleaned": {"instants": list(kept.cleaned.instants), "files": kept.cleaned.files},
@@ -64,7 +82,10 @@ def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner
     }
 
 
-def _drop(context: TableContext, names: tuple[str, ...], owner: Owner) -> Json:
+def _drop(context: TableContext, request: RunRequest, owner: Owner) -> Json:
     before = context.config.metadata_partitions
-    after = drop_metadata(context, names or (FILES_PARTITION,), owner).metadata_partitions
-    return {"dropped": sorted(before - after), "partitions": sorted(after), "reason": None if before - after else "none of them was there"}
+    if request.columns:
+        dropped = drop_columns(context, request.columns, owner).columns
+        return {"dropped": [], "partitions": sorted(before), "columns": list(dropped), "reason": None if dropped else _NOT_THERE}
+    after = drop_metadata(context, request.partitions or (FILES_PARTITION,), owner).metadata_partitions
+    return {"dropped": sorted(before - after), "partitions": sorted(after), "columns": [], "reason": None if before - after else _NOT_THERE}

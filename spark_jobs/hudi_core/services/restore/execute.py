@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
 from functools import partial
 
-from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import TimelineError
 from hudi_core.filegroup.markers import delete_markers
-from hudi_core.metadata_table.drop import remove_dropped
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import RestoreCandidates
+from hudi_core.services.restore.metadata import prepare_metadata
 from hudi_core.services.rollback.execute import RollbackExecution, encode_plan
 from hudi_core.services.rollback.finish import fence
 from hudi_core.services.rollback.plan import failed_of, plan_undo
@@ -69,11 +67,7 @@ class RestoreRun:
         with self._context.lock(self._owner):  # taking the lock also breaks the one that a dead run may have left
             held.check()
             self._active.to_inflight(self._restore, Action.RESTORE)
-            config = TableConfig.load(self._storage)
-            remove_dropped(self._storage, config)  # which a run that died may have begun
-            publisher = replace(self._context, config=config).metadata_publisher()
-            if publisher is not None:
-                publisher.prepare_restore(self._plan.target)
+            prepare_metadata(self._context.reloaded(), self._plan)
         rollbacks: dict[str, RollbackMetadata] = {}
         for item in self._plan.instants:
             held.check()
@@ -87,7 +81,7 @@ class RestoreRun:
 
     def _publish(self, epoch: int) -> None:
         """The properties are read anew: the metadata table may have been dropped when the restore began."""
-        publisher = replace(self._context, config=TableConfig.load(self._storage)).metadata_publisher(epoch)
+        publisher = self._context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
             publisher.restore(self._plan.target, self._restore)
         timeline = self._active.load()

@@ -17,6 +17,7 @@ from hudi_core.filegroup.rollback_files import FileUndo
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.begun import check_not_begun_since
 from hudi_core.services.rollback.execute import RollbackExecution, changes_of, is_planned
 from hudi_core.services.rollback.facts import read_facts
 from hudi_core.services.rollback.guards import check_may_roll_back
@@ -123,7 +124,7 @@ class RollbackRun:
         """The metadata table first; then the instant leaves the timeline, while the rollback is still there to say why."""
         if fenced_by is not None:
             fenced_by.check()
-        publisher = self._context.metadata_publisher(epoch)
+        publisher = self._context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
             publisher.roll_back(self._failed, self._rollback, changes)
         target = self._execution.target(self._active.load())
@@ -214,6 +215,8 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
     except HudiError as error:
         error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
         raise
-    publisher = context.metadata_publisher()
+    current = context.reloaded()
+    check_not_begun_since(current, target)
+    publisher = current.metadata_publisher()
     if publisher is not None and publisher.traces(target.requested_time):
         publisher.check_roll_back(target.requested_time)

@@ -10,6 +10,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.operators.indexing import HudiIndexingOperator
+from hudi_core.services.indexing.resize import group_counts
+from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
@@ -42,6 +44,16 @@ def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, versi
     assert store.values == {}
     again = operator_on(table, options=BLOOM, nothing_to_do="succeed").execute(context())
     assert (again["instant"], again["reason"]) == (None, "bloom_filters: built, or planned already")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_record_index_gets_as_many_file_groups_as_the_options_say(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "mdt_record_index_lookup").table
+    options = {"hoodie.metadata.record.index.enable": "true", "airflow_hudi.indexing.file_groups": "4"}
+    result = operator_on(table, options=options).execute(context(Store()))
+    assert (result["state"], instants(table, "completed")) == ("completed", [result["instant"]])
+    assert group_counts(LocalStorage(table), "record_index") == {"record-index": 4}
+    assert "record_index" in HudiTable.open(str(table)).config.metadata_partitions
 
 
 def test_one_task_plans_and_the_next_builds(golden: Golden, submitted: Path) -> None:

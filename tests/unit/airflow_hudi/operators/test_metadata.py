@@ -47,6 +47,20 @@ def test_a_metadata_table_goes_and_comes(golden: Golden, submitted: Path, versio
     assert [item.partitions for item in asked[:3]] == [(), ("files", "column_stats"), ("column_stats",)]
 
 
+def test_columns_come_and_go(golden: Golden, submitted: Path) -> None:
+    table = golden("9", "mor_basic").table
+    gone = made(table, verb="drop", columns="amount, note").execute(context())
+    assert (gone["dropped"], gone["columns"], gone["reason"]) == ([], ["amount", "note"], None)
+    come = made(table, verb="create", columns=["amount"]).execute(context())
+    assert (come["created"], come["columns"], come["reason"]) == ([], ["amount"], None)
+    again = made(table, verb="create", columns=["amount"]).execute(context())
+    assert (again["columns"], again["reason"]) == ([], "all of them are there")
+    assert made(table, verb="validate").execute(context())["differences"] == []
+    assert [item.columns for item in requests(submitted)[:2]] == [("amount", "note"), ("amount",)]
+    with pytest.raises(AirflowFailException, match="takes no columns"):
+        made(table, verb="update", columns="amount").execute(context())
+
+
 def test_differences_fail_the_task_where_that_was_asked(golden: Golden, submitted: Path) -> None:
     table = DamagedTable(golden("8", "mor_basic").table)
     partition = table.metadata.list_partitions()[0]

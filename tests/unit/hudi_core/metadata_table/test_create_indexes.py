@@ -53,7 +53,7 @@ class Builder:
         data = self.table.data.load()
         committed = committed_files(StorageListing(self.table.storage), data)
         files = files_of_all_slices(committed) if kind.needs.older_slices else files_of_latest_slices(self.opened.view())
-        found = beginning_of_kind(self.table.storage, kind, self.indexed, files, "0")
+        found = beginning_of_kind(kind, self.indexed, files, "0", LocalEngine(2), uri=str(self.table.path), run_epoch=3)
         return Beginning(found.name, kind.file_ids(self.groups[name]), found.fill, found.definition)
 
     def _of_rows(self, name: str) -> Beginning:

@@ -29,6 +29,10 @@ INIT_BASE = f"f-0_0-0-0_{INIT}.hfile"
 INIT_LOG = f".f-0_{INIT}.log.1_0-0-0"
 T1, T2, T3 = "20260101000000001", "20260101000000002", "20260101000000003"
 BASE_3 = f"f-0_0-0-0_{T3}.hfile"
+INDEXED = "20260101000000012"
+INDEXED_LOG = f".f-0_{INDEXED}.log.1_0-0-0"
+EMPTY = (INIT_LOG, INDEXED_LOG)
+"""The log files with which file groups begin: 80 bytes."""
 
 
 def done(time: str, action: str = Action.DELTA_COMMIT, completed: str | None = None) -> Instant:
@@ -53,7 +57,7 @@ def check(names: Iterable[str], timeline: Iterable[Instant] = TIMELINE, written:
             raise StorageNotFoundError("archived", path=commit.requested_time)
         return [WriteStat("f-0", f"files/{name}", "files", "null", 0, 0, 0, 0, 0, 0) for name in written[commit.requested_time]]
 
-    files = [FileInfo(f"{FOLDER}/{name}", 5, 1.0) for name in names]
+    files = [FileInfo(f"{FOLDER}/{name}", 80 if name in EMPTY else 9000, 1.0) for name in names]
     whole = Timeline(timeline)
     refuse_missing(FOLDER, files, merged_slices(FOLDER, files, whole, 2), whole, stats_of)
     return asked
@@ -97,6 +101,18 @@ def test_files_from_before_the_partition_was_made_anew() -> None:
     again = "00000000000000001"
     timeline = [*TIMELINE, done(again, completed=T3)]
     assert check([f".f-0_{again}.log.1_0-0-0"], timeline, {**WRITTEN, again: []}) == [again]
+
+
+@pytest.mark.parametrize("made", [[INDEXED_LOG], [INDEXED_LOG, f"f-0_0-0-0_{INDEXED}.hfile"]])
+def test_files_from_before_an_indexing_made_the_partition_anew(made: list[str]) -> None:
+    """What was told between its request and its end may be in its base files, as where somebody had not told it and it was built twice."""
+    later = "20260101000000014"
+    timeline = [TIMELINE[0], done(T1, completed=f"{INDEXED[:-1]}3"), done(INDEXED, completed=later), done(later, completed=f"{later[:-1]}5")]
+    written = {**WRITTEN, INDEXED: made, later: [log(later)]}
+    assert check([*made, log(later)], timeline, written) == []
+    with pytest.raises(CorruptFileError) as caught:
+        check(made, timeline, written)
+    assert caught.value.path == f"{FOLDER}/{log(later)}"
 
 
 def test_names_of_an_upgraded_table_tell_nothing() -> None:

@@ -21,6 +21,7 @@ from hudi_core.metadata_table.stat_values import Bound, ValueType, greatest, lea
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName
 from hudi_core.storage.local import LocalStorage
+from tests.unit.hudi_core.metadata_table.kinds.golden_cells import plain_datum
 from tests.unit.hudi_core.metadata_table.kinds.test_kinds import Golden, table_of, whole_file
 from tests.unit.hudi_core.metadata_table.test_merge_group import bounds, stats, wrapped
 
@@ -59,7 +60,13 @@ def test_a_float_counts_by_its_text_in_a_column_that_became_a_double() -> None:
 
 
 def test_no_bound_is_cut_to_a_narrower_kind() -> None:
-    assert bounds(merge_data("k", stats(-1.5, 9.5, "Double"), stats(3, 4), path="p")) == (None, None)
+    """Nor left out: to readers of 0.15 a range without bounds meets no filter."""
+    assert bounds(merge_data("k", stats(-1.5, 9.5, "Double"), stats(3, 4), path="p")) == (wrapped("Int", -(1 << 31)), wrapped("Int", (1 << 31) - 1))
+    assert bounds(merge_data("k", stats(1 << 40, 1 << 41, "Long"), stats(3, 4), path="p"))[1] == wrapped("Int", (1 << 31) - 1)
+    low, high = bounds(merge_data("k", stats(-1e300, 1e300, "Double"), stats(0.5, 0.5, "Float"), path="p"))
+    assert low == wrapped("Float", -math.inf)
+    assert math.isnan(high[1]["value"])
+    assert bounds(merge_data("k", stats("a", "b", "String"), stats(3, 4), path="p")) == (None, None)
 
 
 def test_seconds_before_1970_are_those_of_spark() -> None:
@@ -93,11 +100,23 @@ def test_a_base_file_without_rows_does_not_keep_a_partition_from_its_range(golde
     assert told(empty) == []
 
 
-@pytest.mark.parametrize(("operation", "tells"), [("COMPACT", False), ("CLUSTER", False), ("UPSERT", True)])
-def test_rewritten_rows_leave_the_partition_to_an_earlier_write_that_is_pending(golden: Golden, operation: str, tells: bool) -> None:
-    """Its own record, of a log file that merges before this one, would be replaced by a range without its rows."""
+@pytest.mark.parametrize("operation", ["COMPACT", "CLUSTER"])
+def test_rewritten_rows_never_narrow_the_range_of_a_partition(golden: Golden, operation: str) -> None:
+    """A record that replaced the older one would also replace that of a write which was requested before and completes after."""
     table = table_of(golden)
-    facts = CommitFacts("20240101000000000", operation, {}, (whole_file(table, "f", "b", "m"),))
     kind = PartitionStatsKind("partition_stats", table)
-    assert list(kind.of_commit(facts))
-    assert bool(list(kind.of_commit(replace(facts, overtaken=True)))) is tells
+    within, other = whole_file(table, "f", "b", "m"), whole_file(table, "f", "b", "z")
+    beyond = replace(within, ranges=tuple(new if new.column == "name" else old for old, new in zip(within.ranges, other.ranges, strict=True)))
+    facts = CommitFacts("20240101000000000", operation, {}, (within,))
+
+    def told(facts: CommitFacts) -> list[dict[str, Any]]:
+        return [plain_datum(datum)["ColumnStatsMetadata"] for _, datum in kind.of_commit(facts) if datum is not None]
+
+    partition = within.file.partition
+    stands = {item.column: item for item in within.ranges}
+    assert told(replace(facts, told={partition: stands})) == []
+    wider = told(replace(facts, told={partition: stands}, written=(beyond,)))
+    assert [(item["columnName"], item["maxValue"][1]["value"], item["isTightBound"]) for item in wider] == [("name", "z", False)]
+    assert told(facts), "real Hudi takes a partition without a record for one without rows"
+    assert not any(item["isTightBound"] for item in told(facts))
+    assert all(item["isTightBound"] for item in told(replace(facts, operation="UPSERT")))

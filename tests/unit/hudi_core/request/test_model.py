@@ -56,6 +56,11 @@ def test_a_result_comes_back_from_json(found: list[InstantResult]) -> None:
     assert RunResult.from_json(result.to_json()) == result
 
 
+def test_columns_come_back_from_json() -> None:
+    request = RunRequest("/t", verb="metadata_drop", partitions=("column_stats",), columns=("name", "place.city"))
+    assert RunRequest.from_json(request.to_json()) == request
+
+
 def document(**changes: Any) -> str:
     return json.dumps({"version": REQUEST_VERSION, "table": "/t", "service": "compaction", **changes})
 
@@ -94,6 +99,11 @@ def test_a_short_request_has_defaults() -> None:
         {"verb": "doctor", "timeline_only": "yes"},
         {"verb": "probe_store", "writers": "16"},
         {"verb": "probe_store", "rounds": None},
+        {"verb": "metadata_create", "columns": "name"},
+        {"verb": "metadata_create", "columns": [" "]},
+        {"verb": "metadata_update", "columns": ["name"]},
+        {"verb": "metadata_drop", "columns": ["name"], "partitions": ["column_stats", "files"]},
+        {"columns": ["name"]},
         {"instant": "1", "schedule": True},
         {"result_name": "../x"},
         {"result_name": "x" * 65},

@@ -21,6 +21,8 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.consistency import has_metadata_table, read_rows
 from tests.rows import assert_same_rows
+from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.unit.hudi_core.metadata_table.whole_table import comparable as comparable_records
 
 QUICK_CLOCK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 """One process on one clock: nothing to wait for."""
@@ -135,6 +137,11 @@ def listed(table: Path) -> dict[str, int]:
     config = TableConfig.load(storage)
     listing = MetadataTable(storage, config, ActiveTimeline(storage, config).load()).listing()
     return {_without_token(info.path, info.size): info.size for name in listing.partitions() for info in listing.files(name)}
+
+
+def index_records(table: Path) -> dict[str, dict[str, Any]]:
+    """Every live record of every kind but `files`, by kind and key."""
+    return {kind: items for kind, items in comparable_records(Table(table).live()).items() if kind != "files"}
 
 
 def assert_rows(ours: Path, expected: pa.Table) -> None:

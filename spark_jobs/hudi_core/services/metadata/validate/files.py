@@ -14,7 +14,7 @@ from typing import Final
 
 from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
-from hudi_core.services.doctor.listings import is_wrong_size
+from hudi_core.services.listed_sizes import is_wrong_size
 from hudi_core.services.metadata.validate.check import PartitionFiles
 from hudi_core.services.metadata.validate.difference import KEPT, Findings
 from hudi_core.storage.base import FileInfo

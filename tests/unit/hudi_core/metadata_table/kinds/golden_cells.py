@@ -90,14 +90,18 @@ class GoldenCells:
         return [(instant, self.active.read_commit(instant)) for instant in self.timeline.commits() if instant.is_completed]
 
     def ours(self, partition: str, instant: Instant, metadata: CommitMetadata) -> Cells:
-        """What our kind says of a commit."""
+        """What our kind says of a commit.
+
+        Of rows that are only written anew it leaves the ranges of whole partitions as they are (CommitFacts.rewrites), where Hudi makes them anew as
+        after any write: here it is asked as after one.
+        """
         kind = kind_of(partition, self.table)
         wanted = wanted_by(self.table, [kind])
         written = [self._reference(name, stat.path) for name, stats in metadata.partition_to_write_stats.items() for stat in stats]
         standing = self._standing(instant, metadata, written, wanted) if kind.needs.standing else {}
         facts = CommitFacts(
             instant.requested_time,
-            metadata.operation_type,
+            "UPSERT" if kind.needs.standing and metadata.operation_type == "COMPACT" else metadata.operation_type,
             metadata.partition_to_write_stats,
             tuple(self.facts(written, wanted)),
             metadata.replaced_file_ids or {},

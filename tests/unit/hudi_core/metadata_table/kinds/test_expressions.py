@@ -146,3 +146,27 @@ def test_a_filter_of_an_expression_holds_its_values() -> None:
 def test_a_filter_over_values_whose_text_is_not_known_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="bloom"):
         ExpressionValues(Expression("expr_index_a", "c", "identity", {}, "bloom_filters", 2), pa.float64())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("upper", "\u10d0"), ("lower", "\u1c90"), ("lower", "\u13a0"), ("upper", "a\uab70"), ("lower", "\u0528"), ("upper", "\U000104d8")],
+)
+def test_letters_that_not_every_jvm_knows_the_other_case_of_are_refused(name: str, text: str) -> None:
+    """Georgian has capitals since Unicode 11: Java 8 and 11 leave its letters, Java 17 does not."""
+    function, _ = function_of(name, {}, pa.string(), None)
+    with pytest.raises(UnsupportedError, match="the JVM's release of Unicode"):
+        function(pa.array(["plain", text, None]))
+
+
+def test_georgian_text_has_a_lower_case() -> None:
+    """It is its own in each release."""
+    lower, _ = function_of("lower", {}, pa.string(), None)
+    assert lower(pa.array(["\u10d0\u10d1"])).to_pylist() == ["\u10d0\u10d1"]
+
+
+def test_old_letters_have_their_other_case() -> None:
+    upper, _ = function_of("upper", {}, pa.string(), None)
+    lower, _ = function_of("lower", {}, pa.string(), None)
+    assert upper(pa.array(["stra\u00dfe", "\u0441\u043b\u043e\u0432\u043e", None])).to_pylist() == ["STRASSE", "\u0421\u041b\u041e\u0412\u041e", None]
+    assert lower(pa.array(["\u039f\u03a3", "\u0130"])).to_pylist() == ["\u03bf\u03c2", "i\u0307"]

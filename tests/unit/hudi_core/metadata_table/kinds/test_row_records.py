@@ -19,9 +19,8 @@ from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import SUPPORTED, V6, V8, V9, TableVersion
 from hudi_core.errors import ExecutionError, TimelineError, UnsupportedError
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key, secondary_prefix
-from hudi_core.metadata_table.kinds import group_content
 from hudi_core.metadata_table.kinds.distinct_rows import GONE, distinct_rows
-from hudi_core.metadata_table.kinds.group_content import base_cells, log_content
+from hudi_core.metadata_table.kinds.group_content import base_cells, log_contents
 from hudi_core.metadata_table.kinds.record_groups import RecordGroups
 from hudi_core.metadata_table.kinds.record_index import RecordIndexRows, location_datum
 from hudi_core.metadata_table.kinds.row_units import rows_from_json
@@ -163,31 +162,40 @@ def content_of(block: LogBlock, data: bytes) -> bytes:
     return data[block.content_offset : block.content_offset + block.content_length]
 
 
-def test_a_log_file_holds_records_then_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_content, "BLOCK_BYTES", 1)
+TYPES = (BlockType.HFILE_DATA, BlockType.DELETE)
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1])
+def test_log_files_hold_records_then_deletions(limit: int) -> None:
+    """A file group gets one, or as many as it takes for each to stay small."""
     schema = stored_schema(V8)
     index = RecordIndexRows(RecordGroups({None: 1}), schema, "UTC")
     value = index.came("p", FILE_ID, "20261120225335920", pa.array(["k"])).column(2)[0].as_py()
     rows = [(f"{number:07d}".encode(), GONE if number % 3 == 0 else value * 50) for number in range(3000)]
-    found = log_content(index, batches(rows, 500), "20261120225335999", schema, hudi_1_headers=True)
-    assert (found.records, found.deletions) == (2000, 1000)
-    blocks = blocks_in(found.data)
-    assert [block.type for block in blocks[-2:]] == [BlockType.HFILE_DATA, BlockType.DELETE]
-    assert len(blocks) > 2
-    assert {block.instant_time for block in blocks} == {"20261120225335999"}
-    assert {block.schema for block in blocks} == {schema}
-    cells = [cell for block in blocks[:-1] for cell in HFileReader.of_bytes(content_of(block, found.data), "log").items()]
+    found = list(
+        log_contents("record_index", batches(rows, 500), "20261120225335999", schema, conflict=index.conflict, hudi_1_headers=True, limit=limit)
+    )
+    assert (len(found) == 1) is (limit > 1)
+    assert (sum(item.records for item in found), sum(item.deletions for item in found)) == (2000, 1000)
+    cells, deleted = [], []
+    for item in found:
+        blocks = blocks_in(item.data)
+        assert [block.type for block in blocks] == [kind for kind, count in zip(TYPES, (item.records, item.deletions), strict=True) if count]
+        assert {(block.instant_time, block.schema) for block in blocks} == {("20261120225335999", schema)}
+        for block in blocks:
+            content = content_of(block, item.data)
+            if block.type is BlockType.DELETE:
+                deleted += [(entry.key, entry.partition, entry.ordering) for entry in decode_delete_block(content, path="log")]
+            else:
+                cells += HFileReader.of_bytes(content, "log").items()
     assert cells == [row for row in rows if row[1] != GONE]
-    entries = decode_delete_block(content_of(blocks[-1], found.data), path="log")
-    assert [(entry.key, entry.partition, entry.ordering) for entry in entries[:2]] == [
-        ("0000000", "record_index", ("int", 0)),
-        ("0000003", "record_index", ("int", 0)),
-    ]
+    assert deleted == [(key.decode(), "record_index", ("int", 0)) for key, held in rows if held == GONE]
 
 
 def test_nothing_to_say_is_no_log_file() -> None:
     index = RecordIndexRows(RecordGroups({None: 1}), stored_schema(V9), "UTC")
-    assert log_content(index, iter([]), "20261120225335999", stored_schema(V9), hudi_1_headers=True).data == b""
+    contents = log_contents("record_index", iter([]), "20261120225335999", stored_schema(V9), conflict=index.conflict, hudi_1_headers=True)
+    assert list(contents) == []
     assert list(base_cells(index, iter([]))) == []
 
 

@@ -12,15 +12,17 @@ from hudi_core.config.archive_config import ARCHIVE_KEYS, ArchiveConfig
 from hudi_core.config.service_config import KEYS
 from hudi_core.errors import LockError
 from hudi_core.history.manifest import read_manifest, read_snapshot
+from hudi_core.metadata_table.staged_logs import staged_instants, staging_folder
 from hudi_core.services.archive import states
 from hudi_core.services.archive.service import ArchiveService
 from hudi_core.services.registry import service_of
 from hudi_core.services.service import ImmediateService
+from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
-from tests.consistency import read_rows
+from tests.consistency import assert_metadata_true, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.services.archive.golden_archives import CASES, TIGHT, active_of, archive, history_of
@@ -57,6 +59,7 @@ def test_a_table_and_its_history_say_what_they_said(golden: Golden, folder: str,
     assert sorted(active_of(table) + history_of(table)) == sorted(before)
     assert not set(went) & set(active_of(table))
     assert set(went) <= set(history_of(table))
+    assert_metadata_true(table)
     history = context_of(table).history()
     for instant, said in told.items():
         if (instant.requested_time, instant.action) not in went:
@@ -75,6 +78,22 @@ def test_a_table_and_its_history_say_what_they_said(golden: Golden, folder: str,
     left = [path.name for path in (table / context_of(table).active.folder).iterdir() if path.is_file()]
     assert not [item for item in left if any(item.startswith(time) for time, action in went if action in COMMIT_ACTIONS)]
     assert len(commits) == 2
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_what_dead_attempts_staged_for_the_metadata_table_goes(golden: Golden, folder: str) -> None:
+    """Of instants that are archived, completed or unknown; a pending one's attempt may be at work."""
+    table = golden(folder, "archived_timeline_mor").table
+    active = context_of(table).active
+    (oldest, action), *_, (newest, _) = active_of(table)
+    pending = str(int(newest) + 1)
+    active.create_requested(pending, Action.DELTA_COMMIT)
+    for instant in (oldest, newest, "20200101000000000", pending):
+        staged = table / staging_folder(instant, 1) / "files_a_0-1-0"
+        staged.parent.mkdir(parents=True)
+        staged.write_bytes(b"blocks")
+    assert (oldest, action) in archive(table)
+    assert staged_instants(LocalStorage(table)) == {pending}
 
 
 @pytest.mark.parametrize(("folder", "name"), CASES)

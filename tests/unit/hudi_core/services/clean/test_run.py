@@ -16,9 +16,11 @@ from hudi_core.model.engine import Json
 from hudi_core.services.clean import run as clean_run
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.execute import SMALLEST_UNIT, clean_units, delete_files, prove
+from hudi_core.services.clean.guard import check_given_up
 from hudi_core.services.clean.run import REMOVED
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.services.provenance import OWNER_KEY, RUN_KEY, VERSION_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
@@ -27,9 +29,10 @@ from hudi_core.timeline.clean_plans import CleanPlan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.owner import Owner
-from tests.consistency import has_metadata_table, read_rows
+from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows, read_parquet
+from tests.unit.hudi_core.services.after import index_records
 from tests.unit.hudi_core.services.clean.golden_cleans import cases, cleans, context_of, data_files, run_clean
 
 Golden = Callable[[str, str], GoldenCase]
@@ -82,7 +85,9 @@ def test_our_execution_is_real_hudis(folder: str, name: str, golden: Golden) -> 
     if has_metadata_table(case.table):
         assert_same_rows(read_rows(case.table, "on"), expected)
         assert listed(case.table) == listed(after)
+        assert index_records(case.table) == index_records(after)
         assert timeline_names(case.table, ".hoodie/metadata") == timeline_names(after, ".hoodie/metadata")
+        assert_metadata_true(case.table)
 
 
 @pytest.mark.parametrize(("folder", "name"), CASES)
@@ -289,7 +294,7 @@ def test_rows_are_the_same_before_and_after(golden: Golden) -> None:
 @pytest.mark.parametrize("folder", ["6", "8", "9"])
 @pytest.mark.parametrize("name", ["mdt_all_cow", "mdt_all_mor", "mdt_all_cow_compacted", "mdt_all_mor_compacted"])
 def test_a_metadata_table_with_every_index_stays_true(name: str, folder: str, golden: Golden) -> None:
-    """Our own clean by versions: what the metadata table lists is what lies in storage, and readers agree with it on and off."""
+    """Our own clean by versions: the metadata table lists what lies in storage, readers agree with it on and off, `validate` finds nothing."""
     table = golden(folder, name).table
     before = read_rows(table, "off")
     context = context_of(table, {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"})
@@ -300,6 +305,27 @@ def test_a_metadata_table_with_every_index_stays_true(name: str, folder: str, go
     assert stored == {path for path in data_files(table) if not path.endswith(".hoodie_partition_metadata")}
     for metadata in ("on", "off"):
         assert_same_rows(read_rows(table, metadata), before)
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_index_that_begins_while_the_files_go_is_told(version: str, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 6 begins none while an action is pending."""
+    table, owner = golden(version, "mdt_all_mor").table, Owner.current("test")
+    drop_metadata(context_of(table), {"bloom_filters"}, owner)
+    options = {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
+    planned = CleanService().schedule(context_of(table, options), owner, dry_run=False).instant
+    assert planned is not None
+
+    def begun_meanwhile(*arguments: Any, **named: Any) -> None:
+        check_given_up(*arguments, **named)
+        create_metadata(context_of(table), {"bloom_filters"}, LocalEngine(1), owner, 3)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clean_run, "check_given_up", begun_meanwhile)
+        assert run_clean(table, planned) == "completed"
+    assert "bloom_filters" in context_of(table).config.metadata_partitions
+    assert_metadata_true(table)
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

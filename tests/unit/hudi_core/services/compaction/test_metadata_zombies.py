@@ -20,7 +20,7 @@ from tests.unit.hudi_core.services.test_concurrency import Table, expire
 
 Golden = Callable[[str, str], GoldenCase]
 CASE = "mor_compaction_requested"
-MOMENTS = {"6": 4, "8": 4, "9": 7}
+MOMENTS = {"6": 4, "8": 4, "9": 6}
 """In which it can be stopped: its deltacommit requested, inflight, a log file of each file group it writes to, completed."""
 STOPS = [pytest.param(version, number, id=f"{version}-{number}") for version, count in MOMENTS.items() for number in range(count)]
 

@@ -132,8 +132,9 @@ def test_every_kind_is_scheduled_and_built_together(golden: Golden, version: str
     assert differences(table) == []
 
 
-def test_a_dropped_index_takes_its_plan_along(golden: Golden) -> None:
-    table = golden("8", "indexing_requested").table
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_dropped_index_takes_its_plan_along(golden: Golden, version: str) -> None:
+    table = golden(version, "indexing_requested").table
     instant = planned(table)
     drop_metadata(context_of(table), ["column_stats"], OWNER)
     assert not HudiTable.open(str(table)).timeline().contains(instant)
@@ -160,8 +161,9 @@ def test_a_dead_writer_is_not_waited_for_and_cannot_complete(golden: Golden) -> 
     assert differences(table) == []
 
 
-def test_a_living_writer_is_waited_for_as_long_as_the_options_say(golden: Golden) -> None:
-    table = golden("8", "indexing_requested").table
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_living_writer_is_waited_for_as_long_as_the_options_say(golden: Golden, version: str) -> None:
+    table = golden(version, "indexing_requested").table
     instant = planned(table)
     alive = str(int(instant) - 1)
     pending_write(table, alive, beats=0)
@@ -173,7 +175,7 @@ def test_a_living_writer_is_waited_for_as_long_as_the_options_say(golden: Golden
     with pytest.raises(ConflictError, match=alive):
         run(table, instant, {**options, "hoodie.client.heartbeat.interval_in_ms": "60000"})
     table_now = Table(table)
-    assert table_now.config.metadata_partitions_inflight == {"column_stats"}
+    assert table_now.config.metadata_partitions_inflight == {"column_stats"} | ({"bloom_filters"} if version == "9" else set())
     assert table_now.data.load().find(instant, Action.INDEXING).state is State.INFLIGHT
 
     def ends(seconds: float) -> None:

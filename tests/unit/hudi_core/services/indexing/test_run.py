@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,11 @@ from hudi_core.errors import ConflictError
 from hudi_core.services.indexing.service import IndexingService
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comparable
+from tests.unit.hudi_core.metadata_table.whole_table import Table, comparable
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 
 Golden = Callable[[str, str], GoldenCase]
@@ -39,16 +35,6 @@ def planned(table: Path) -> str:
 
 def run(table: Path, instant: str, options: dict[str, str] | None = None, storage: Storage | None = None, owner: Owner = OWNER) -> str:
     return IndexingService().run(context_of(table, {**QUICK, **(options or {})}, storage), instant, LocalEngine(1), owner, None).state
-
-
-def dead_process() -> Owner:
-    """An owner of this machine whose process is gone: its PID belongs to a process that started at another time."""
-    return replace(Owner.current("the process that dies"), process_start="1")
-
-
-def state(path: Path) -> tuple[frozenset[str], frozenset[str], Records, list[str]]:
-    table = Table(path)
-    return table.config.metadata_partitions, table.config.metadata_partitions_inflight, comparable(table.live()), table.own_names()
 
 
 def differences(path: Path) -> list[str]:
@@ -77,26 +63,6 @@ def test_what_hudi_planned_is_built_as_hudi_builds_it(golden: Golden, version: s
     (mine_done,), (real_done,) = (table.data.load().completed().of_actions(Action.INDEXING) for table in (ours, real))
     assert read_container(ours.data.read_details(mine_done), path="ours") == read_container(real.data.read_details(real_done), path="real")
     assert run(case.table, instant) == "completed"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
-def test_killed_at_each_change_it_is_built_by_the_next_run(golden: Golden, version: str, tmp_path: Path) -> None:
-    source = golden(version, "indexing_requested").table
-    instant = planned(source)
-    whole = Path(shutil.copytree(source, tmp_path / "whole"))
-    counting = FaultPlan(counts=MUTATIONS)
-    run(whole, instant, storage=FaultStorage(LocalStorage(whole), counting))
-    expected = state(whole)
-    assert counting.counted > 20
-    for number in range(counting.counted):
-        path = Path(shutil.copytree(source, tmp_path / f"killed-{number}"))
-        plan = FaultPlan(kill_at=number, timing="after", counts=MUTATIONS)
-        with pytest.raises(InjectedCrash):
-            run(path, instant, storage=FaultStorage(LocalStorage(path), plan), owner=dead_process())
-        assert run(path, instant) == "completed"
-        assert state(path) == expected, plan.fired
-        shutil.rmtree(path)
 
 
 def test_somebody_else_runs_it(golden: Golden) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from hudi_core.errors import TimelineError
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
 from hudi_core.metadata_table.rollback_deletion import files_written_by
 from hudi_core.metadata_table.staged_logs import STAGING
+from hudi_core.services.clean.service import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.services.local_engine import LocalEngine
-from hudi_core.services.metadata.maintain import update_metadata
+from hudi_core.services.metadata.maintain import Updated, create_metadata, update_metadata
+from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.storage.base import Storage
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
@@ -24,9 +28,11 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.restore_plans import RestoredInstant, RestoreMetadata, RestorePlan, encode_restore_metadata, encode_restore_plan
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.metadata_table.test_create_indexes import timeless
 from tests.unit.hudi_core.metadata_table.test_publish_kinds import indexes, undo_data, with_pending
 from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comparable, complete_rollback, crash_before_completion
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.unit.hudi_core.services.clean.golden_cleans import context_of, data_files, run_clean
+from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")
@@ -36,9 +42,16 @@ NEVER = {"hoodie.metadata.compact.max.delta.commits": "1000", "spark.sql.session
 OF_9 = {"hoodie.index.bloom.num_entries": "1000"}
 
 
+REBUILDS = {REBUILD_ROW_INDEXES.name: "true"}
+
+
+def updated(table: Table, storage: Storage | None = None, options: Mapping[str, str] | None = None) -> Updated:
+    chosen = NEVER | (OF_9 if table.config.raw["hoodie.table.version"] == "9" else {}) | dict(options or {})
+    return update_metadata(context_of(table.path, chosen, storage), ENGINE, OWNER, 3)
+
+
 def update(table: Table, storage: Storage | None = None) -> tuple[str, ...]:
-    options = NEVER | (OF_9 if table.config.raw["hoodie.table.version"] == "9" else {})
-    return update_metadata(context_of(table.path, options, storage), ENGINE, OWNER, 3).applied
+    return updated(table, storage).applied
 
 
 def forget(table: Table, count: int, action: str | None = None) -> list[str]:
@@ -156,14 +169,74 @@ def test_killed_anywhere_it_goes_on(golden: Golden, version: str) -> None:
     assert crashes > 4
 
 
-def test_rows_that_later_commits_moved_are_refused(golden: Golden) -> None:
-    table = Table(golden("8", "mdt_all_mor").table)
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_rows_that_later_commits_moved(golden: Golden, version: str) -> None:
+    """The indexes of rows are refused, or built anew; they hold what they held before."""
+    table = Table(golden(version, "mdt_all_mor").table)
+    rows = {name for name in table.config.metadata_partitions if is_index_of_rows(name)}
+    before = timeless(table.live())
     first, second = commits_of(table)[-2:]
     forget_these(table, [first])
     names = table.own.names()
-    with pytest.raises(TimelineError, match=f"know deltacommit {second}, but not deltacommit {first}"):
+    with pytest.raises(RowsUnknownError, match=f"know deltacommit {second}, but not deltacommit {first}"):
         update(table)
     assert table.own.names() == names
+    done = updated(table, options=REBUILDS)
+    assert (done.applied, set(done.rebuilt)) == ((first,), rows)
+    after = timeless(table.live())
+    assert {name: after[name] for name in rows} == {name: before[name] for name in rows}
+    assert findings(table) == []
+    assert updated(table, options=REBUILDS).rebuilt == ()
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_rows_whose_older_files_were_cleaned(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mdt_all_cow").table)
+    assert clean_to_one(table)
+    late = commits_of(table)[-1]
+    forget_these(table, [late])
+    with pytest.raises(RowsUnknownError, match=f"cannot be told of .* {late}: what .* held before was cleaned since"):
+        update(table)
+    assert findings(table) != []
+    done = updated(table, options=REBUILDS)
+    assert done.applied == (late,)
+    assert {"record_index"} <= set(done.rebuilt)
+    assert findings(table) == []
+
+
+def clean_to_one(table: Table) -> int:
+    """Cleans all but the newest slices; the files deleted."""
+    context = context_of(table.path, {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
+    before = len(data_files(table.path))
+    planned = CleanService().schedule(context, OWNER, dry_run=False)
+    assert planned.instant is not None
+    assert run_clean(table.path, planned.instant) == "completed"
+    return before - len(data_files(table.path))
+
+
+def test_a_killed_rebuild_leaves_nothing_stale(golden: Golden) -> None:
+    """The indexes are not listed any more; who creates them has them."""
+    table = Table(golden("9", "mdt_all_mor").table)
+    rows = {name for name in table.config.metadata_partitions if is_index_of_rows(name)}
+    forget_these(table, commits_of(table)[-2:-1])
+    plan = FaultPlan(when=lambda operation: operation.path.startswith(f"{ROOT}/record_index/") and operation.kind == "create_exclusive")
+    with pytest.raises(InjectedCrash):
+        updated(table, FaultStorage(LocalStorage(table.path), plan), REBUILDS)
+    assert table.config.metadata_partitions.isdisjoint(rows)
+    assert findings(table) == []
+    assert update(table) == ()
+    create_metadata(context_of(table.path, NEVER), rows, ENGINE, Owner.current("another"), 4)
+    assert table.config.metadata_partitions >= rows
+    assert findings(table) == []
+
+
+def test_a_pending_restore_comes_first(golden: Golden) -> None:
+    table = Table(golden("8", "mor_basic").table)
+    forget(table, 1)
+    restore = table.new_instant()
+    table.data.create_requested(restore, Action.RESTORE, b"")
+    with pytest.raises(ConflictError, match=f"restore {restore} of the table is pending"):
+        update(table)
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -219,3 +292,19 @@ def test_a_restore_that_was_left_out_is_applied(golden: Golden, version: str) ->
     assert indexes(table.live()) == indexes(earlier)
     assert findings(table) == []
     assert update(table) == ()
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_restore_that_later_actions_followed_is_refused(golden: Golden, version: str) -> None:
+    """Also where these were told: the metadata table still holds what the restore took back."""
+    table = Table(golden(version, "cow_basic").table)
+    *_, target, last = table.data.load().commits().instants
+    restore = table.new_instant()
+    undo_data(table, target.completed_at, restore)
+    gone = (RestoredInstant(last.requested_time, last.action),)
+    plan = table.data.path(restore, Action.RESTORE, State.REQUESTED)
+    table.storage.write(plan, encode_restore_plan(RestorePlan(target.requested_time, gone)))
+    table.data.complete(restore, Action.RESTORE, encode_restore_metadata(RestoreMetadata(restore, 1, gone)), table.later(restore))
+    DamagedTable(table.path).write({})
+    with pytest.raises(TimelineError, match=f"not told of restore {restore}"):
+        update(table)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.drop import drop_metadata_table
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.model.engine import Consume, Json, Produce, UnitTask
 from hudi_core.services.context import TableContext
 from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.metadata import maintain
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.table import HudiTable
+from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_create_indexes import groups_of, timeless, without_filters
@@ -81,3 +87,88 @@ def test_what_cannot_be_kept_is_refused_first(golden: Golden) -> None:
     config = create_metadata(context(table), ["column_stats"], ENGINE, OWNER)
     assert config.metadata_partitions == {"files", "column_stats"}
     assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_partition_stats_go_with_column_stats(golden: Golden, version: str) -> None:
+    """They are made of these, and a commit could not tell them any more."""
+    table = Table(golden(version, "mdt_all_cow").table)
+    listed = table.config.metadata_partitions
+    after = drop_metadata(context(table), ["column_stats"], OWNER).metadata_partitions
+    assert after == listed - {"column_stats", "partition_stats"}
+    assert "column_stats" not in load_index_definitions(table.storage, table.config)
+    with pytest.raises(UnsupportedError, match="partition_stats is made of column_stats"):
+        create_metadata(context(table), ["partition_stats"], ENGINE, OWNER)
+    assert create_metadata(context(table), ["partition_stats", "column_stats"], ENGINE, OWNER).metadata_partitions == listed
+    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_begins_beside_an_indexing(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "indexing_requested").table)
+    (indexing,) = table.data.load().pending().of_actions(Action.INDEXING)
+    table.data.to_inflight(indexing.requested_time, Action.INDEXING)
+    listed = table.config.metadata_partitions
+    with pytest.raises(ConflictError, match=f"indexing {indexing.requested_time} is building"):
+        create_metadata(context(table), ["record_index"], ENGINE, OWNER)
+    assert table.config.metadata_partitions == listed
+    drop_metadata(context(table), ["files"], OWNER)
+    assert not table.data.load().contains(indexing.requested_time), "given up with what it would have built"
+    assert create_metadata(context(table), listed, ENGINE, OWNER).metadata_partitions == listed
+
+
+def test_an_indexing_that_begins_while_its_index_is_dropped_is_left_alone(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(golden("9", "indexing_requested").table)
+    (indexing,) = table.data.load().pending().of_actions(Action.INDEXING)
+    monkeypatch.setattr(maintain, "give_up_builds", lambda *_: table.data.to_inflight(indexing.requested_time, Action.INDEXING))
+    with pytest.raises(ConflictError, match=f"indexing {indexing.requested_time} began meanwhile"):
+        drop_metadata(context(table), ["column_stats"], OWNER)
+    assert table.data.load().contains(indexing.requested_time)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_no_index_goes_from_under_a_pending_compaction(golden: Golden, version: str) -> None:
+    """Its plan names the index's files: it could never be finished."""
+    table = Table(golden(version, "mdt_all_mor").table)
+    often = {"spark.sql.session.timeZone": "UTC", "hoodie.metadata.compact.max.delta.commits": "1"}
+    plan = FaultPlan(when=lambda operation: operation.path.endswith(".compaction.inflight"), counts=MUTATIONS)
+    with pytest.raises(InjectedCrash):
+        update_metadata(context_of(table.path, often, FaultStorage(table.storage, plan)), ENGINE, OWNER, 3)
+    with pytest.raises(ConflictError, match="of the metadata table is pending"):
+        drop_metadata(context(table), ["record_index"], OWNER)
+    assert "record_index" in table.config.metadata_partitions
+    update_metadata(context(table, often), ENGINE, OWNER, 4)
+    assert "record_index" not in drop_metadata(context(table), ["record_index"], OWNER).metadata_partitions
+    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+
+
+class Watched(LocalEngine):
+    """Keeps the size of all that comes back to the driver."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.results = 0
+        self.units = 0
+
+    def run(self, task: UnitTask, units: Sequence[Json], **arguments: Any) -> list[Json]:
+        found = super().run(task, units, **arguments)
+        self.results += len(json.dumps(found))
+        return found
+
+    def exchange(self, produce: Produce, units: Sequence[Json], consume: Consume, **arguments: Any) -> list[Json]:
+        found = super().exchange(produce, units, consume, **arguments)
+        self.results += len(json.dumps(found))
+        self.units += len(units)
+        return found
+
+
+def test_the_records_of_files_stay_with_the_tasks(golden: Golden) -> None:
+    """Bloom filters above all: 430 KB each with Hudi's defaults."""
+    table = Table(golden("8", "mdt_all_cow").table)
+    listed = table.config.metadata_partitions
+    drop_metadata_table(table.storage)
+    engine = Watched()
+    create_metadata(context(table), listed, engine, OWNER)
+    stored = sum(path.stat().st_size for name in listed for path in (table.path / ROOT / name).glob("*.hfile"))
+    assert engine.units >= len(listed) - 1
+    assert engine.results < stored / 20

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from hudi_core.errors import MetadataUnavailableError
+from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.services.metadata.perf import measure
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage
@@ -18,7 +18,10 @@ from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 
 Golden = Callable[[str, str], GoldenCase]
 LISTING = ["all partitions", "all files", "files of a partition"]
-EVERY = [*LISTING, "column statistics of files", "bloom filter of a file", "record keys, one by one", "record keys, at once"]
+OF_FILES = ["column statistics of files", "bloom filter of a file"]
+OF_KEYS = ["record keys, one by one", "record keys, at once"]
+EVERY = [*LISTING, *OF_FILES, *OF_KEYS]
+DAY, LOW, NAMES = "expr_index_idx_day: all files", "expr_index_idx_low: filter of a file", "secondary_index_idx_name: record keys of values"
 
 
 def ticks() -> Callable[[], float]:
@@ -30,9 +33,12 @@ def ticks() -> Callable[[], float]:
 @pytest.mark.parametrize(
     ("version", "name", "asked", "keys"),
     [
-        *((version, name, EVERY, 112) for version in ("6", "8", "9") for name in ("mdt_all_cow", "mdt_all_mor")),
+        ("6", "mdt_all_cow", EVERY, 112),
+        ("6", "mdt_all_mor", EVERY, 112),
+        *((version, "mdt_all_cow", [*LISTING, *OF_FILES, "statistics of partitions", DAY, LOW, NAMES, *OF_KEYS], 112) for version in ("8", "9")),
+        *((version, "mdt_all_mor", [*LISTING, *OF_FILES, "statistics of partitions", DAY, NAMES, *OF_KEYS], 112) for version in ("8", "9")),
         ("6", "mor_basic", LISTING, 0),
-        ("9", "cow_basic", EVERY[:4], 0),
+        ("9", "cow_basic", [*EVERY[:4], "statistics of partitions"], 0),
         ("8", "non_partitioned_cow", LISTING, 0),
         ("9", "empty_commit", LISTING[:2], 0),
     ],
@@ -40,13 +46,13 @@ def ticks() -> Callable[[], float]:
 def test_every_question_that_the_table_can_be_asked(golden: Golden, version: str, name: str, asked: list[str], keys: int) -> None:
     table = golden(version, name).table
     plan = FaultPlan(counts=MUTATIONS)
-    found = measure(context_of(table, storage=FaultStorage(LocalStorage(table), plan)), open_data_storage(str(table)), ticks())
+    found = measure(context_of(table, storage=FaultStorage(LocalStorage(table), plan)), open_data_storage(str(table)), clock=ticks())
     assert plan.mutations() == []
     assert [item.what for item in found.timings] == asked
     by_name = {item.what: item for item in found.timings}
     for item in found.timings:
         assert (item.cold_ms, item.open_ms) == (1000, 1000)
-        assert item.without_ms == (None if item.what.startswith("record keys") else 1000)
+        assert item.without_ms == (1000 if item.what in (*LISTING, *OF_FILES) else None)
     assert by_name["all partitions"].items == found.partitions
     assert by_name["all files"].items == found.files
     if keys:
@@ -54,6 +60,30 @@ def test_every_question_that_the_table_can_be_asked(golden: Golden, version: str
     document = json.loads(json.dumps(found.to_dict()))
     assert sorted(document["timings"][0]) == ["asked", "cold_ms", "items", "open_ms", "what", "without_ms"]
     assert (document["partitions"], document["files"]) == (found.partitions, found.files)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "asked"),
+    [
+        (["files"], LISTING),
+        (["record_index", "column_stats"], [OF_FILES[0], *OF_KEYS]),
+        (["secondary_index_idx_name"], [NAMES]),
+        (["partition_stats", "expr_index_idx_day"], ["statistics of partitions", DAY]),
+    ],
+)
+def test_some_kinds_alone(golden: Golden, kinds: list[str], asked: list[str]) -> None:
+    table = golden("8", "mdt_all_mor").table
+    found = measure(context_of(table), open_data_storage(str(table)), kinds, ticks())
+    assert [item.what for item in found.timings] == asked
+    assert found.kinds == tuple(sorted(kinds))
+    assert found.files > 0
+
+
+def test_a_kind_that_is_not_there(golden: Golden) -> None:
+    table = golden("6", "mor_basic").table
+    with pytest.raises(ConfigError, match="no record_index") as caught:
+        measure(context_of(table), open_data_storage(str(table)), ["files", "record_index"])
+    assert "files" in str(caught.value.remedy)
 
 
 def test_a_table_without_a_metadata_table(golden: Golden) -> None:

@@ -15,7 +15,7 @@ from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.services.savepoint.listing import savepoint_list
 from hudi_core.timeline.instant import Action
-from tests.consistency import has_metadata_table, read_rows
+from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.services.after import (
     an_owner,
@@ -23,6 +23,7 @@ from tests.unit.hudi_core.services.after import (
     data_files,
     decoded,
     file_names,
+    index_records,
     known_times,
     leftovers,
     listed,
@@ -60,12 +61,14 @@ def test_as_real_hudi(golden: Golden, version: str, name: str) -> None:
     assert planned(case.table, Action.RESTORE) == planned(after, Action.RESTORE)
     assert decoded(case.table, Action.RESTORE) == decoded(after, Action.RESTORE)
     assert_rows(case.table, read_rows(after, "off"))
+    assert_metadata_true(case.table)
     assert leftovers(case.table, *preview["removed"]["instants"]) == []
     assert result.to_dict()["removed"] == preview["removed"]
     gone = set(before) - set(data_files(case.table))
     assert preview["removed"]["files"] == len(gone)
     assert preview["removed"]["bytes"] == sum(before[path] for path in gone)
     if has_metadata_table(case.table):
+        assert index_records(case.table) == index_records(after)
         assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
 
 

@@ -21,7 +21,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
-from tests.consistency import has_metadata_table, read_rows
+from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows, read_parquet
 from tests.unit.hudi_core.services.after import an_owner, assert_rows, data_files, leftovers, listed, open_context
@@ -61,6 +61,7 @@ def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: s
         if expected.exists():
             assert_same_rows(rows, read_parquet(expected))
         assert_rows(case.table, rows)
+        assert_metadata_true(case.table)
         timeline = open_context(case.table).active.load()
         assert timeline.pending().instants == () or all(found.requested_time < item.instant for found in timeline.pending())
         newest = timeline.commits().last()
@@ -71,6 +72,22 @@ def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: s
             found = {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
             # Hudi 0.15 lists log files whose blocks a rollback has cancelled with a size of 1.
             assert {path: found[path] if size == 1 else size for path, size in listed(case.table).items()} == found
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_commit_that_stays_and_was_told_late(golden: Golden, version: str) -> None:
+    """The metadata table would forget its rows: it is dropped. Where the commit goes, or was told before, it stays."""
+    table = golden(version, "mdt_all_cow").table
+    *_, early, target, _ = (item.instant for item in restorable_instants(open_context(table)))
+    folder = table / ".hoodie/metadata/.hoodie/timeline"
+    (told,) = folder.glob(f"{early}_*.deltacommit")
+    (last,) = sorted(folder.glob("*.deltacommit"), key=lambda path: path.name.rpartition("_")[2])[-1:]
+    late = int(last.name.rpartition("_")[2].removesuffix(".deltacommit")) + 1
+    told.rename(told.with_name(f"{early}_{late}.deltacommit"))
+    restore(open_context(table), target, an_owner())
+    assert not has_metadata_table(table)
+    assert not table.joinpath(".hoodie/metadata").exists()
+    assert [item.instant for item in restorable_instants(open_context(table))][-2:] == [early, target]
 
 
 def time_travel(table: Path, instant: str) -> pa.Table | None:

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.services.rollback.run import rollback
 from hudi_core.timeline.instant import Action
-from tests.consistency import has_metadata_table, read_rows
+from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.services.after import (
     METADATA,
@@ -17,6 +17,7 @@ from tests.unit.hudi_core.services.after import (
     data_files,
     decoded,
     file_names,
+    index_records,
     known_times,
     leftovers,
     listed,
@@ -56,11 +57,13 @@ def test_as_real_hudi(golden: Golden, version: str, name: str) -> None:
     assert planned(case.table, Action.ROLLBACK) == planned(after, Action.ROLLBACK)
     assert decoded(case.table, Action.ROLLBACK) == decoded(after, Action.ROLLBACK)
     assert_rows(case.table, read_rows(after, "off"))
+    assert_metadata_true(case.table)
     assert leftovers(case.table, failed) == []
     gone = set(before) - set(data_files(case.table))
     assert result.to_dict()["removed"] == {"files": len(gone), "bytes": sum(before[path] for path in gone), "instants": [failed]}
     assert result.target == failed
     if has_metadata_table(case.table):
+        assert index_records(case.table) == index_records(after)
         assert shown(case.table, known, METADATA) == shown(after, known, METADATA)
         assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
 

@@ -27,7 +27,7 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.rollback_plans import decode_rollback_plan
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
-from tests.consistency import has_metadata_table, read_rows
+from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows, read_parquet
 from tests.unit.hudi_core.services.after import (
@@ -146,6 +146,7 @@ def test_the_newest_commits_go_one_by_one(golden: Golden, version: str, name: st
         if expected.exists():
             assert_same_rows(rows, read_parquet(expected))
         assert_rows(case.table, rows)
+        assert_metadata_true(case.table)
         assert leftovers(case.table, instant) == []
         if has_metadata_table(case.table):
             assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}

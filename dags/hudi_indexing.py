@@ -1,0 +1,75 @@
+"""Builds indexes of a Hudi table's metadata table while its writers go on, then compares the metadata table with the table.
+
+What is planned and not run yet, by Hudi's writers too, is run first; without any the indexes that the params name are planned and built. Those that
+are there are left as they are, and where nothing is to be done the tasks are skipped.
+
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_TABLE | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+| column_stats, bloom_filters, partition_stats, record_index | - | - |
+| secondary_column, expression_column, expression_options, index_name | - | - |
+
+AIRFLOW_HUDI_INDEXING_SCHEDULE is the schedule; without it the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's
+writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one of them, and which columns they have statistics of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG, Param
+
+from airflow_hudi.operators.indexing import HudiIndexingOperator
+from airflow_hudi.operators.metadata import HudiMetadataOperator
+
+WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
+# Variables are read when a task runs, never when this file is parsed.
+COMMON = {
+    "table": "{{ params.table or var.value.get('hudi_table', '') }}",
+    "hudi_conn_id": "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}",
+    "spark_conn_id": "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}",
+    "retries": 3,
+    "retry_delay": timedelta(minutes=1),
+}
+INDEXES = {
+    "hoodie.metadata.index.column.stats.enable": "{{ params.column_stats | string | lower }}",
+    "hoodie.metadata.index.bloom.filter.enable": "{{ params.bloom_filters | string | lower }}",
+    "hoodie.metadata.index.partition.stats.enable": "{{ params.partition_stats | string | lower }}",
+    "hoodie.metadata.global.record.level.index.enable": "{{ params.record_index | string | lower }}",
+    "hoodie.metadata.index.secondary.column": "{{ params.secondary_column }}",
+    "hoodie.metadata.index.expression.column": "{{ params.expression_column }}",
+    "hoodie.metadata.index.expression.options": "{{ params.expression_options }}",
+    "hoodie.index.name": "{{ params.index_name }}",
+}
+
+with DAG(
+    dag_id="hudi_indexing",
+    schedule=os.environ.get("AIRFLOW_HUDI_INDEXING_SCHEDULE") or None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
+        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
+        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "column_stats": Param(True, type="boolean", description="Statistics of columns"),
+        "bloom_filters": Param(False, type="boolean", description="Bloom filters of base files"),
+        "partition_stats": Param(False, type="boolean", description="Statistics of partitions (table versions 8 and 9)"),
+        "record_index": Param(False, type="boolean", description="The record index over all partitions"),
+        "secondary_column": Param("", type="string", description="A secondary index on this column (table versions 8 and 9)"),
+        "expression_column": Param("", type="string", description="An index on an expression of this column (table versions 8 and 9)"),
+        "expression_options": Param("", type="string", description="The expression: expr=from_unixtime,format=yyyy-MM-dd"),
+        "index_name": Param("", type="string", description="Name of the secondary or expression index; the column's when empty"),
+    },
+) as dag:
+    build = HudiIndexingOperator(task_id="build", options={**WRITER_OPTIONS, **INDEXES}, **COMMON)
+    validate = HudiMetadataOperator(task_id="validate", verb="validate", options=WRITER_OPTIONS, **COMMON)
+    build >> validate

@@ -1,0 +1,141 @@
+"""Another number of file groups for an index of rows: it is delisted, deleted, built anew beside the writers, and listed again (RFC-8's open point).
+
+The number is stored nowhere: who looks a key up counts the file groups in the folder and takes the key's hash by that. So whoever lists the folder
+while its files go, one after the other, looks in wrong groups, finds nothing and takes old rows for new ones. Therefore the index is delisted
+first, and its files go when every write has ended that may have read the properties before: real Hudi reads them again after it has put its
+instant on the timeline.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from hudi_core.config.indexing_config import FILE_GROUPS
+from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import METADATA, TableConfig
+from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
+from hudi_core.metadata_table.create.indexing import SUFFIX
+from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.metadata_table.kinds.record_groups import GLOBAL_MAXIMUM, GLOBAL_MINIMUM, PARTITIONED_MAXIMUM, PARTITIONED_MINIMUM
+from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
+from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.model.names import parse_data_file
+from hudi_core.services.context import TableContext
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.index_plans import IndexedPartition
+from hudi_core.timeline.instant import Action
+
+log = logging.getLogger(__name__)
+
+GROUPS: Final = "airflow_hudi.file_groups"
+"""In a plan's extra metadata, where the version's plans have it: so that whoever runs the plan builds as many."""
+
+
+def asked_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
+    """The file groups that the options ask for, by index. Raises ConfigError when none of the named ones has a number to choose."""
+    count = FILE_GROUPS.read(options)
+    if count is None:
+        return {}
+    found = {name: count for name in names if is_index_of_rows(name)}
+    if not found:
+        raise ConfigError(
+            f"{FILE_GROUPS.name} is for indexes of rows, and none is named",
+            remedy="name record_index or a secondary index; the others keep the number of file groups they have",
+        )
+    return found
+
+
+def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str], *, path: str) -> dict[str, int]:
+    """The file groups that a plan asks for by index, by its own word, else by the options of the run.
+
+    Raises CorruptFileError, naming the plan's `path`, for a number that is none.
+    """
+    given = FILE_GROUPS.read(options)
+    found: dict[str, int] = {}
+    for item in plan:
+        text = item.extra.get(GROUPS)
+        if text is not None:
+            try:
+                found[item.name] = int(FILE_GROUPS.parse(text) or 0)
+            except ValueError as error:
+                raise CorruptFileError(f"{GROUPS} is {text!r}: {error}", path=path, remedy="drop the plan with `hudictl unschedule`") from error
+        elif given is not None and is_index_of_rows(item.name):
+            found[item.name] = given
+    return found
+
+
+def settings_for(count: int) -> dict[str, str]:
+    """Hudi's options by which an index of rows begins with that many file groups."""
+    return dict.fromkeys((GLOBAL_MINIMUM, GLOBAL_MAXIMUM, PARTITIONED_MINIMUM, PARTITIONED_MAXIMUM), str(count))
+
+
+def has_groups(storage: Storage, name: str, count: int) -> bool:
+    """Whether an index has that many file groups; of a partitioned one each data partition."""
+    return all(found == count for found in group_counts(storage, name).values())
+
+
+def group_counts(storage: Storage, name: str) -> dict[str, int]:
+    """The file groups in an index's folder, by what their ids begin with: `record-index`, in a partitioned one also a data partition's name."""
+    parsed = (parse_data_file(info.name) for info in storage.list_files(f"{ROOT}/{name}"))
+    ids = {item.file_id for item in parsed if item is not None}
+    return dict(Counter(file_id.rsplit("-", 2)[0] for file_id in ids))
+
+
+def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int]) -> list[str]:
+    """The listed indexes that have another number of file groups, sorted."""
+    return sorted(name for name, count in counts.items() if name in config.metadata_partitions and not has_groups(context.storage, name, count))
+
+
+def delist(context: TableContext, names: Sequence[str]) -> TableConfig:
+    """Takes indexes off the properties' list, so that nobody begins to use them; their files and definitions stay. Returns the properties.
+
+    The caller holds the table lock. May be repeated. Raises ConflictError while a compaction of the metadata table is pending: its plan names
+    files that are to go.
+    """
+    config = TableConfig.load(context.storage)
+    own = OwnTimeline(context.storage, config, context.clock()).active
+    timeline = own.load()
+    pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
+    if pending:
+        raise ConflictError(
+            f"compaction {pending[0].requested_time} of the metadata table is pending, and its plan may name files of {', '.join(names)}",
+            path=own.path_of(pending[0]),
+            remedy="finish it with `hudictl metadata update TABLE`, or by a write of Hudi, then run the indexing again",
+        )
+    for name in names:
+        log.warning("the index %s is delisted, to be built with other file groups than %s", name, group_counts(context.storage, name))
+    return update_properties(context.storage, {METADATA.name: ",".join(sorted(config.metadata_partitions.difference(names)))})
+
+
+def may_be_in_use(storage: Storage, config: TableConfig, names: Iterable[str]) -> list[str]:
+    """Those of indexes to be built whose files of an earlier life are still there: somebody may hold properties that list them."""
+    unknown = set(names) - config.metadata_partitions - config.metadata_partitions_inflight
+    return sorted(name for name in unknown if storage.list_files(f"{ROOT}/{name}"))
+
+
+def remove_leftovers(context: TableContext, instant: str, names: Collection[str]) -> None:
+    """Deletes what the run at `instant` wrote of indexes that are listed now although it did not publish them.
+
+    Real Hudi's writer does so: it builds at once what its options enable and is not listed, unless they say `hoodie.metadata.index.async`. Then
+    the base files that we wrote into the folder after it began are of a deltacommit that nobody completes. The caller holds the claim of the
+    instant, and the table lock. May be repeated.
+    """
+    config = TableConfig.load(context.storage)
+    own = OwnTimeline(context.storage, config, context.clock())
+    pending = own.active.load().pending().of_actions(Action.DELTA_COMMIT).requested_times
+    left = [info for name in sorted(config.metadata_partitions.intersection(names)) for info in context.storage.list_files(f"{ROOT}/{name}")]
+    ours = {info.path: parsed.instant for info in left if (parsed := parse_data_file(info.name)) is not None and parsed.instant in pending}
+    ours = {path: own_instant for path, own_instant in ours.items() if _is_of_run(own_instant, instant, suffixes=own.features.metadata_suffixes)}
+    for path in ours:
+        log.warning("%s is of a build that somebody else's took the place of: deleted", path)
+        context.storage.delete(path)
+    for own_instant in sorted({*ours.values()}):
+        own.active.undo(own_instant, Action.DELTA_COMMIT)
+
+
+def _is_of_run(own_instant: str, instant: str, *, suffixes: bool) -> bool:
+    """Whether a deltacommit of the metadata table is one under which the indexing at `instant` builds (IndexBuild)."""
+    return own_instant.startswith(instant) or (suffixes and own_instant.endswith(SUFFIX) and len(own_instant) > len(SUFFIX))

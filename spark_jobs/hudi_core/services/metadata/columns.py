@@ -1,0 +1,205 @@
+"""Statistics of single columns brought into `column_stats` and `partition_stats`, or taken out, without building these anew (RFC-15).
+
+Files do not change, so what the index holds of a column and a file is true for good. To add columns the files are read without the table lock,
+however long that takes. Then, under the lock, the files that came meanwhile are read, one deltacommit of the metadata table's own tells the
+records, and at last the index's definition names the columns. To drop columns is to change the definition, under the lock for a moment.
+
+The definition is what readers of 1.x go by: of a column that it names, a file without a record has only nulls (ColumnStatsIndexSupport.transpose),
+and rows would be passed over; records of columns that it does not name are not asked for (DataSkippingUtils). So it comes last where a
+column is added, and the records stay where one is dropped.
+
+Beside writers: what is pending tells its own files when it completes, which are not listed now. Its ranges of whole partitions merge beneath
+ours, of a newer instant, so ours then widen and do not replace. The deletions of a pending clean would merge beneath our records: it has to be
+run first, except where log files merge as they are written. Killed anywhere, it is run again: a deltacommit that did not complete counts for
+nobody and is taken back, and what was told is not told twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.config.keys import name_list
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, ConflictError, MetadataUnavailableError, UnsupportedError
+from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
+from hudi_core.metadata_table.create.of_files import COLUMN_STATS
+from hudi_core.metadata_table.delta_writer import DeltaWriter
+from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
+from hudi_core.metadata_table.kinds.indexed_table import COLUMN_LIST
+from hudi_core.metadata_table.kinds.kind import Record
+from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.reader import PARTITION_STATS
+from hudi_core.metadata_table.upkeep.failed import roll_back_failed
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hudi_core.services.metadata.beginnings import Snapshot
+from hudi_core.services.metadata.column_facts import ColumnFacts, check_indexable, indexed_table
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+from hudi_core.timeline.query import Timeline
+
+if TYPE_CHECKING:
+    from hudi_core.model.engine import Engine
+    from hudi_core.services.context import TableContext
+    from hudi_core.transaction.owner import Owner
+
+_STATISTICS: Final = frozenset({COLUMN_STATS, PARTITION_STATS})
+_ALWAYS: Final = frozenset({COMMIT_TIME, PARTITION_PATH, RECORD_KEY})
+_ROUNDS: Final = 3
+_FEW: Final = 100
+"""Files that may be left to be read under the table lock; more are read without it first, up to _ROUNDS times."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsChanged:
+    """`columns` are those that were added or dropped, or that the index had and some files lacked; `indexed` are all that it has then.
+
+    Of table version 6, which does not record them, `indexed` is empty.
+    """
+
+    columns: tuple[str, ...]
+    indexed: tuple[str, ...]
+
+
+def check_columns(context: TableContext, columns: Collection[str]) -> None:
+    """Raises ConfigError where no column is named, or one that the table does not have or that the option COLUMN_LIST of `context` leaves out;
+    UnsupportedError for one of which the index holds nothing."""
+    if not columns:
+        raise ConfigError("no column is named", remedy="name at least one")
+    listed = name_list(context.options.get(COLUMN_LIST, ""))
+    absent = [name for name in columns if listed and name not in listed and name not in _ALWAYS]
+    if absent:
+        raise ConfigError(
+            f"{COLUMN_LIST} does not name {', '.join(absent)}: writers with that option would take them out again",
+            remedy="name them in the option of all writers, and here",
+        )
+    check_indexable(indexed_table(context, context.active.load()), tuple(columns))
+
+
+def add_columns(context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0) -> ColumnsChanged:
+    """Sees to it that `column_stats`, and `partition_stats` where there is one, hold `columns` (dotted names) of every file.
+
+    Files that lack a column that the index has already, as after a change of its writers' options, get it, too. Raises, before anything is
+    written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a column that some file cannot tell; ConflictError
+    while the index is being built or an action is pending that takes files away; LockError. Memory: the names of the table's files, and ColumnFacts.
+    """
+    wanted = tuple(dict.fromkeys(columns))
+    _check_index(context.config)
+    check_columns(context, wanted)
+    facts = ColumnFacts(wanted, engine, epoch)
+    for _ in range(_ROUNDS):
+        snapshot = Snapshot.of(context)
+        _check_rest(context.config, snapshot.timeline)
+        if facts.learn(context, snapshot) <= _FEW:
+            break
+    with context.lock(owner) as lock:
+        return _publish(replace(context, config=TableConfig.load(context.storage)), wanted, facts, WriteToken(0, epoch, 0), lock.check)
+
+
+def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> ColumnsChanged:
+    """Takes `columns` out of the index's definition; no record is read or written.
+
+    Their records stay, unasked, until the index is created anew; a column that is added again needs only the files that came since. Raises
+    MetadataUnavailableError without the index; ConfigError for a column that every index has, that the option COLUMN_LIST of `context` names, or
+    when none would be left; UnsupportedError in table version 6, which does not record what is indexed: readers of 0.15 would take files without
+    a record for ones where the column is null; ConflictError while the index is being built; LockError.
+    """
+    gone = frozenset(columns)
+    with context.lock(owner):
+        current = replace(context, config=TableConfig.load(context.storage))
+        _check_index(current.config)
+        definition = _definition(current, current.active.load())
+        if definition is None:
+            raise UnsupportedError(
+                f"table version {current.config.version} does not record which columns are indexed: readers would go on asking for them",
+                path=current.config.path,
+                remedy=f"drop the index column_stats, and create it anew with {COLUMN_LIST}, which all writers and readers then need",
+            )
+        kept = tuple(name for name in definition.source_fields if name not in gone)
+        _check_drop(current, gone, kept)
+        dropped = tuple(name for name in definition.source_fields if name in gone)
+        put_index_definitions(current.storage, current.config, [replace(definition, source_fields=kept)] if dropped else [])
+    return ColumnsChanged(dropped, kept)
+
+
+def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts, token: WriteToken, guard: Callable[[], None]) -> ColumnsChanged:
+    """Learns the rest and tells everything. The caller holds the table lock, `context.config` was loaded under it."""
+    storage, config, snapshot = context.storage, context.config, Snapshot.of(context)
+    timeline, listed = snapshot.timeline, snapshot.committed()
+    _check_index(config)
+    _check_rest(config, timeline)
+    facts.learn(context, snapshot)
+    definition = _definition(context, timeline)
+    missing, gone = list(facts.missing(listed)), list(facts.left_over(listed))
+    lacking = {str(_column(record)) for record in missing}
+    fresh = tuple(name for name in columns if name in lacking or (definition is not None and name not in definition.source_fields))
+    told: dict[str, Iterable[Record]] = {COLUMN_STATS: [*missing, *gone]} if missing or gone else {}
+    if fresh and PARTITION_STATS in config.metadata_partitions:
+        told[PARTITION_STATS] = list(facts.whole_ranges(context, snapshot, widens=len(timeline.pending().of_actions(*COMMIT_ACTIONS)) > 0))
+    guard()
+    if told:
+        roll_back_failed(storage, config, token, context.clock())
+        own = OwnTimeline(storage, config, context.clock())
+        DeltaWriter(storage, own, token).write(_own_instant(own, timeline), told)
+        guard()
+    if definition is None:
+        return ColumnsChanged(fresh, ())
+    fields = tuple(dict.fromkeys([*definition.source_fields, *columns]))
+    put_index_definitions(storage, config, [replace(definition, source_fields=fields)])
+    return ColumnsChanged(fresh, fields)
+
+
+def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | None:
+    """What says which columns are indexed; None in table version 6. Where the file lacks it, as the options and the schema have it."""
+    if not context.config.features.merge_modes:
+        return None
+    table = indexed_table(context, timeline)
+    found = table.definitions.get(COLUMN_STATS)
+    if found is not None and found.source_fields:
+        return found
+    return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, table.statistics_columns(), {}, table.version_of(COLUMN_STATS))
+
+
+def _own_instant(own: OwnTimeline, data: Timeline) -> str:
+    """A new instant that only the metadata table has, and that counts (metadata_table.validity)."""
+    newest = max((item.completed_at for item in data), default="")
+    instant = own.clock.next(own.active.load(), minimum=max(newest, max(data.requested_times, default="")))
+    return f"{instant}{FIRST_SUFFIX:03d}" if own.features.metadata_suffixes else instant
+
+
+def _column(record: Record) -> object:
+    datum = record[1]
+    body = datum.get("ColumnStatsMetadata") if isinstance(datum, dict) else None
+    return body.get("columnName") if isinstance(body, dict) else None
+
+
+def _check_index(config: TableConfig) -> None:
+    """Raises where the index is not there, or is on its way."""
+    building = sorted(_STATISTICS & config.metadata_partitions_inflight)
+    if building:
+        raise ConflictError(f"{', '.join(building)} is being built", path=config.path, remedy="run this again when it is there")
+    if COLUMN_STATS not in config.metadata_partitions:
+        raise MetadataUnavailableError(
+            "the table has no statistics of columns",
+            path=config.path,
+            remedy="create them with `hudictl metadata create TABLE --partition column_stats`",
+        )
+
+
+def _check_rest(config: TableConfig, timeline: Timeline) -> None:
+    """Raises while an action is pending whose deletions would be merged beneath what is told here, or that takes it back."""
+    late = (Action.RESTORE, Action.CLEAN) if config.features.log_name_has_own_instant else (Action.RESTORE,)
+    for item in timeline.pending().of_actions(*late):
+        raise ConflictError(f"{item.action} {item.requested_time} is pending", path=config.path, remedy="run it, then this again")
+
+
+def _check_drop(context: TableContext, gone: Collection[str], kept: Collection[str]) -> None:
+    fixed = sorted(_ALWAYS.intersection(gone))
+    if fixed and context.config.populate_meta_fields:
+        raise ConfigError(f"{', '.join(fixed)}: every index of Hudi's has these columns", remedy="leave them")
+    named = sorted(set(name_list(context.options.get(COLUMN_LIST, ""))).intersection(gone))
+    if named:
+        raise ConfigError(f"{COLUMN_LIST} names {', '.join(named)}", remedy="take them out of the option of all writers first, and here")
+    if not kept:
+        raise ConfigError("no column would be left", remedy="drop the index with `hudictl metadata drop TABLE --partition column_stats`")

@@ -1,0 +1,115 @@
+"""Real Hudi judges metadata tables with every kind of index that we created from nothing, caught up, compacted, cleaned and archived.
+
+It answers by our indexes what it answers by scanning all files, writes on by them, and our validation finds nothing afterwards. `make test` takes
+one table of each version through all of it; `make soak` takes the steps one by one, on both kinds of table, and tables that 1.2.0 keeps at an
+older version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pyarrow.compute as pc
+import pytest
+
+from tests.interop.changes import user_columns
+from tests.interop.every_kind import BY_RECORD_INDEX, COMPACT_AT_ONCE, OURS, EveryKind
+from tests.interop.judged import COW, JUDGES, KEEP_ONE, KINDS, MOR, OTHERS
+from tests.interop.real_hudi import RealHudi
+from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
+
+pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+
+LABELS = {**JUDGES, **OTHERS}
+ARCHIVE = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
+Sources = Callable[[str, str], EveryKind]
+
+
+@pytest.fixture(scope="module")
+def sources(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    """Tables that real Hudi wrote without a metadata table, and for which we made one: each once, to be copied."""
+    made: dict[tuple[str, str], EveryKind] = {}
+
+    def source(label: str, kind: str) -> EveryKind:
+        if (label, kind) not in made:
+            hudi: RealHudi = request.getfixturevalue(LABELS[label])
+            table = EveryKind.without_metadata(hudi, tmp_path_factory.mktemp("source") / "table", kind, label[0])
+            table.begin()
+            made[label, kind] = table
+        return made[label, kind].copy(tmp_path_factory.mktemp("judged") / "table")
+
+    return source
+
+
+def created(table: EveryKind) -> None:
+    """As it was begun."""
+
+
+def compacted(table: EveryKind) -> None:
+    """Our data compaction tells every kind; a table without logs has a clean of ours instead."""
+    if table.is_mor:
+        table.compact_ours()
+    else:
+        assert table.run(service="clean", schedule=True, options={**OURS, **KEEP_ONE}).instants
+
+
+def caught_up(table: EveryKind) -> None:
+    """A write that the metadata table was not told of."""
+    table.catch_up()
+
+
+def kept_up(table: EveryKind) -> None:
+    """Compactions, cleans and the archival of the metadata table, among writes of real Hudi."""
+    cleaned = archived = 0
+    for _ in range(5):
+        table.upsert(3, fresh=False, options=BY_RECORD_INDEX)
+        table.run(service="archive", options={**OURS, **ARCHIVE})
+        done = table.ours("metadata_update", {**COMPACT_AT_ONCE, **ARCHIVE})
+        assert done["compacted"]["files"] > 0, done
+        cleaned += done["cleaned"]["files"]
+        archived += done["archived"]
+    assert cleaned > 0
+    assert archived > 0
+
+
+def tagged(table: EveryKind) -> None:
+    """It is by our record index that real Hudi finds rows: a key that the index does not map is a new one to it, which an upsert adds again."""
+    keys = table.rows.sort_by("id")["id"].slice(9, 3).combine_chunks()
+    unknown = keys[1].as_py()
+    DamagedTable(table.base).write({"record_index": [(unknown, None)]})
+    table.write(table.rows.filter(pc.is_in(table.rows["id"], value_set=keys)), BY_RECORD_INDEX)
+    after = user_columns(table.hudi.snapshot(table.base, metadata=False))["id"].to_pylist()
+    assert [key for key in after if after.count(key) > 1] == [unknown] * 2
+    assert len(after) == table.rows.num_rows + 1
+
+
+STEPS = (created, compacted, caught_up, kept_up)
+SEPARATELY = [*product(LABELS, KINDS, STEPS)]
+
+
+@pytest.mark.parametrize("label", JUDGES)
+def test_real_hudi_goes_on_with_a_metadata_table_that_we_made_and_kept(sources: Sources, label: str) -> None:
+    table = sources(label, MOR)
+    table.judge()
+    compacted(table)
+    caught_up(table)
+    table.judge()
+    table.keep_up()
+    table.go_on()
+    tagged(table)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("label", "kind", "step"), SEPARATELY, ids=[f"{label} {kind} {step.__name__}" for label, kind, step in SEPARATELY])
+def test_real_hudi_goes_on_after_each_step(sources: Sources, label: str, kind: str, step: Callable[[EveryKind], None]) -> None:
+    table = sources(label, kind)
+    step(table)
+    table.judge()
+    table.go_on()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("label", LABELS)
+def test_it_is_our_record_index_by_which_real_hudi_tags(sources: Sources, label: str) -> None:
+    tagged(sources(label, COW))
