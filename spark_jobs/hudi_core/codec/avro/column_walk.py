@@ -203,6 +203,9 @@ class _Walk:
             raise _Broken
         self._check(rows, after)
         if path in self._wanted:
+            if path in self.found:
+                # Several branches of a union without names: the second would take the place of the first.
+                raise _Broken
             self.found[path] = Leaf(rows, values, lengths)
         return after
 

@@ -11,6 +11,7 @@ from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows, tells_of_rows
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
@@ -18,7 +19,8 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.query import Timeline
 
 _TELL_NOTHING: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
-"""Actions that leave the rows and files of completed commits alone. A rollback takes its block back where its target had told the index."""
+"""Actions that leave the rows and files of completed commits alone. A rollback takes its block back where its target had told the index; where the
+index began with it, see _taken_back."""
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 _FILTERS: Final = "bloom_filters"
 
@@ -51,7 +53,15 @@ def untold(context: TableContext, build: Build, before: Timeline, now: Timeline,
     since = [item for item in now.completed() if (item.requested_time, item.action) not in known and item.action not in _TELL_NOTHING]
     told = own.active.load().completed()
     of_base_files = _of_base_files(context, build.targets)
-    return [item.requested_time for item in since if not _has_told(context, build, item, told, own, witnesses, of_base_files)]
+    behind = [item.requested_time for item in since if not _has_told(context, build, item, told, own, witnesses, of_base_files)]
+    return [*behind, *_taken_back(context, before, now)]
+
+
+def _taken_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
+    """The commits that the base files hold and that were rolled back since: there is no block of them that the rollback could take back."""
+    held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
+    rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
+    return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)
 
 
 def _has_told(

@@ -47,7 +47,7 @@ from hudi_core.services.metadata.row_changes import CREATE_ROWS_ANEW, RowChanges
 from hudi_core.services.metadata.told import clean_changes, rollback_changes
 from hudi_core.services.metadata.whole_ranges import WholeRanges
 from hudi_core.timeline.commit_metadata import CommitMetadata
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.restore_plans import decode_restore_plan
 from hudi_core.timeline.schema_history import internal_schema_history
@@ -75,8 +75,8 @@ def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[
 
     The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises, before anything is written,
     TimelineError for what cannot be told any more (an archived action; a restore that later actions followed; RowsUnknownError for rows whose
-    later changes the indexes of rows know), ConflictError while a restore is pending, UnsupportedError for an index that no kind keeps; while it
-    goes on, RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
+    later changes the indexes of rows know), ConflictError while a restore is pending or an indexing builds, UnsupportedError for an index that no
+    kind keeps; while it goes on, RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
     """
     own, may_rebuild = OwnTimeline(context.storage, context.config, context.clock()), REBUILD_ROW_INDEXES.read(context.options)
     _forget_told(context, own)
@@ -128,6 +128,14 @@ class _CatchUp:
                 f"restore {restoring.requested_time} of the table is pending",
                 path=self.context.active.path_of(restoring),
                 remedy="run the restore to its end first",
+            )
+        building = next((item for item in self._timeline.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT), None)
+        if building is not None:
+            # Listed indexes alone are told here, and real Hudi's indexer takes a deltacommit of the instant for proof that its own was told, too.
+            raise ConflictError(
+                f"indexing {building.requested_time} is building partitions of the metadata table",
+                path=self.context.active.path_of(building),
+                remedy="run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; then run this again",
             )
         self._check_restores(missing)
         for operation in {self._commit(item).operation_type or "" for item in missing if item.action in COMMIT_ACTIONS}:

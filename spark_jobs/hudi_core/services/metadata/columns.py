@@ -125,9 +125,13 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
 
 def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts, token: WriteToken, guard: Callable[[], None]) -> ColumnsChanged:
     """Learns the rest and tells everything. The caller holds the table lock, `context.config` was loaded under it."""
-    storage, config, snapshot = context.storage, context.config, Snapshot.of(context)
-    timeline, listed = snapshot.timeline, snapshot.committed()
+    storage, config = context.storage, context.config
     _check_index(config)
+    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and what it tells of whole partitions counts.
+    own = OwnTimeline(storage, config, context.clock())
+    instant = _own_instant(own, context.active.load())
+    snapshot = Snapshot.of(context)
+    timeline, listed = snapshot.timeline, snapshot.committed()
     _check_rest(config, timeline)
     facts.learn(context, snapshot)
     definition = _definition(context, timeline)
@@ -140,8 +144,7 @@ def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts
     guard()
     if told:
         roll_back_failed(storage, config, token, context.clock())
-        own = OwnTimeline(storage, config, context.clock())
-        DeltaWriter(storage, own, token).write(_own_instant(own, timeline), told)
+        DeltaWriter(storage, own, token).write(instant, told)
         guard()
     if definition is None:
         return ColumnsChanged(fresh, ())

@@ -29,7 +29,7 @@ from hudi_core.metadata_table.slices import merged_slices
 from hudi_core.metadata_table.staged_logs import StagedLog, staging_folder, write_log_shard
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.timeline.commit_metadata import CommitMetadata
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.view.file_group import FileSlice
@@ -128,8 +128,8 @@ class RowChanges:
         touched = {(name, stat.file_id) for name, stats in metadata.partition_to_write_stats.items() for stat in stats}
         touched |= {(group.partition, group.file_id) for group in metadata.replaced_file_groups()}
         partitions = {name for name, _ in touched}
-        after = self._slices(timeline.filter(lambda item: _is_there(item, instant, inclusive=True)), partitions)
-        before = self._slices(timeline.filter(lambda item: _is_there(item, instant, inclusive=False)), partitions)
+        after = self._slices(_as_of(timeline, instant, inclusive=True), partitions)
+        before = self._slices(_as_of(timeline, instant, inclusive=False), partitions)
         self._check_known(instant, metadata, before, after)
         return [SliceChange(before.get(group), after.get(group), instant.requested_time) for group in sorted(touched)]
 
@@ -172,6 +172,18 @@ def _unknown(instant: Instant, what: str) -> RowsUnknownError:
 
 def _partitions(change: SliceChange) -> Collection[str]:
     return {item.file_group.partition for item in (change.before, change.after) if item is not None}
+
+
+def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:
+    """The timeline as it was right after the commit completed, or right before. Commits that were not there yet are pending ones: without them,
+    the first of the timeline would count as archived, its files as old ones, and its rows as rows that the indexes know."""
+    kept = (item for item in timeline if item.action in COMMIT_ACTIONS or _is_there(item, commit, inclusive=inclusive))
+    return Timeline(item if _is_there(item, commit, inclusive=inclusive) else _not_yet(item) for item in kept)
+
+
+def _not_yet(item: Instant) -> Instant:
+    """A completed commit before it was one; no plan is read of a deltacommit."""
+    return Instant(item.requested_time, Action.DELTA_COMMIT, State.INFLIGHT)
 
 
 def _is_there(item: Instant, commit: Instant, *, inclusive: bool) -> bool:

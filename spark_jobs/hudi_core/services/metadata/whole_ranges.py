@@ -23,6 +23,7 @@ from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.standing import StandingFacts, StandingFiles, ToldRanges
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
 from hudi_core.view.listing import FileListing
 
@@ -47,7 +48,9 @@ class WholeRanges:
         kinds = {name: kind for name, kind in kinds_of(names, self.table).items() if kind.needs.standing}
         if not kinds or not partitions:
             return None
-        instant = self.own.clock.next(self.own.active.load())
+        # None that the data table has: while such an action is pending, nothing under its instant counts.
+        data = ActiveTimeline(self.storage, self.config).load()
+        instant = self.own.clock.next(self.own.active.load(), minimum=max(data.requested_times, default=""))
         # A commit that writes nothing: all files in the slices of these partitions stand.
         nothing = CommitMetadata(dict.fromkeys(sorted(partitions), ()))
         files = StandingFiles(self.storage, self.config, instant, nothing, self.listing)

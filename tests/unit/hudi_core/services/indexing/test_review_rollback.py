@@ -1,0 +1,31 @@
+"""A commit that an index began with and that is rolled back before it is published: nothing takes its rows out, so the index is built anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.metadata_table.create.indexing import Build
+from hudi_core.metadata_table.create.target import NewPartition
+from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.model.ids import WriteToken
+from hudi_core.services.indexing.told import Witnesses, untold
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.metadata_table.whole_table import Table, complete_rollback
+from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_it_is_behind(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+    table = Table(golden(version, "mor_basic").table)
+    context = context_of(table.path, {})
+    own = OwnTimeline(context.storage, context.config)
+    target = NewPartition("record_index", "20260101000000000", ("record-index-0000-0",), WriteToken(0, 1, 0), "", 1)
+    build = Build(target.instant, {target.name: target}, "", frozenset())
+    before = table.data.load()
+    last = before.commits().instants[-1].requested_time
+    complete_rollback(table, last, table.new_instant())
+    now = table.data.load()
+    assert untold(context, build, before, now, own, Witnesses(())) == [last]
+    assert untold(context, build, now, now, own, Witnesses(())) == []
