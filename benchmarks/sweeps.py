@@ -1,7 +1,7 @@
 """The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`. Stores benchmarks/results/sweeps.json; ends with 1 when a test failed.
 
 What is marked soak: every service killed at every operation on the storage, on every table and by every form of death; memory at full size.
-And real Hudi judges every service on every table (AIRFLOW_HUDI_ALL_SERVICES).
+And real Hudi judges every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ SWEEPS = {
     "faults": Sweep(["-m", "soak", "tests/faults"]),
     "memory and the rest": Sweep(["-m", "soak", "--ignore=tests/faults", "tests"]),
     "services judged by real Hudi": Sweep(["tests/interop/test_services.py"], {"AIRFLOW_HUDI_ALL_SERVICES": "1"}),
+    "locks, races and services on versitygw": Sweep(
+        [f"tests/contract/test_{name}.py" for name in ("locks", "lock_races", "probe_store", "completion_races", "services_s3")],
+        {"AIRFLOW_HUDI_S3_SERVER": "versitygw"},
+    ),
 }
 
 

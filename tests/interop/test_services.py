@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -89,13 +89,31 @@ def served_by_both(table: Judged, ours: Callable[[Judged], object], theirs: Call
     table.base.rename(judged)
     backup.rename(table.base)
     ours(table)
-    assert data_files(table.base) == data_files(judged)
-    assert listed(table.base) == listed(judged)
+    # A writer that dies as it begins a log file leaves no byte: real Hudi keeps that file and lists it with the size 1, we delete it.
+    empty = {path for path, size in data_files(judged).items() if size == 0}
+    assert not empty & (data_files(table.base).keys() | listed(table.base).keys())
+    assert data_files(table.base) == without(empty, data_files(judged))
+    assert listed(table.base) == without(empty, listed(judged))
     for base in ("", ROOT):
         assert shown(table.base, known, base) == shown(judged, known, base)
         assert file_names(table.base, known, base) == file_names(judged, known, base)
-    assert without_provenance(decoded(table.base, action)) == without_provenance(decoded(judged, action))
+    ours_says, theirs_says = ([without_deletions(empty, item) for item in decoded(base, action)] for base in (table.base, judged))
+    assert without_provenance(ours_says) == without_provenance(theirs_says)
     assert_same_rows(read_rows(table.base), read_rows(judged))
+
+
+def without(paths: Set[str], sizes: dict[str, int]) -> dict[str, int]:
+    return {path: size for path, size in sizes.items() if path not in paths}
+
+
+def without_deletions(paths: Set[str], rollback: dict[str, Any]) -> dict[str, Any]:
+    """A rollback's metadata without what it says of the deletion of `paths`; only rollbacks leave such paths behind."""
+    if not paths:
+        return rollback
+    parts = rollback["partitionMetadata"]
+    kept = {name: {**part, "successDeleteFiles": [path for path in part["successDeleteFiles"] if path not in paths]} for name, part in parts.items()}
+    gone = sum(len(parts[name]["successDeleteFiles"]) - len(part["successDeleteFiles"]) for name, part in kept.items())
+    return {**rollback, "partitionMetadata": kept, "totalFilesDeleted": rollback["totalFilesDeleted"] - gone}
 
 
 def without_provenance(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -101,7 +101,9 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
         elif isinstance(parsed, LogFileName):
             info = listed.get(marker.partition, {}).get(marker.file_name)
             if info is not None:
-                appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {})[marker.file_name] = info.size
+                # A writer that dies as it begins a log file leaves no byte. Real Hudi runs no plan that says so: it tells its metadata table
+                # the plan's size, which must be positive there (MarkerBasedRollbackStrategy stubs 1).
+                appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {})[marker.file_name] = max(info.size, 1)
         else:
             # Before HUDI-1517 the marker of an append was named after the slice's base file.
             here = listed.get(marker.partition, {}).values()

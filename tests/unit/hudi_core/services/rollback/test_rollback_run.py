@@ -113,6 +113,19 @@ def test_a_writer_that_died_as_it_began_a_log_file(golden: Golden) -> None:
     assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
 
 
+def test_the_plan_gives_a_log_file_without_a_byte_a_size(golden: Golden) -> None:
+    """Real Hudi tells its metadata table the sizes of the plan, and refuses to list a file of 0 bytes."""
+    case = golden("6", "failed_inflight_mor")
+    failed = pending_write(case.table)
+    for log in case.table.glob("*/.*.log.2_*"):
+        log.write_bytes(b"")
+    context = open_context(case.table)
+    (pending,) = (item for item in context.active.load().pending() if item.requested_time == failed)
+    path = context.active.path(request_rollback(context, pending, an_owner()), Action.ROLLBACK, State.REQUESTED)
+    requests = decode_rollback_plan(context.storage.read(path), path=path).requests
+    assert {size for request in requests for size in request.log_blocks.values()} == {1}
+
+
 def test_an_append_marker_with_the_base_files_name_is_understood(golden: Golden) -> None:
     """Before HUDI-1517 that is how the marker of an append was named."""
     case = golden("6", "failed_inflight_mor")
