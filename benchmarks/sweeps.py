@@ -37,7 +37,7 @@ SWEEPS = {
     "faults": Sweep(["-m", "soak", "tests/faults"]),
     "memory and the rest": Sweep(["-m", "soak", "--ignore=tests/faults", "tests"]),
     "services judged by real Hudi": Sweep(["tests/interop/test_services.py"], {"AIRFLOW_HUDI_ALL_SERVICES": "1"}),
-    "locks, races and services on versitygw": Sweep(
+    "locks and services on versitygw": Sweep(
         [f"tests/contract/test_{name}.py" for name in ("locks", "lock_races", "probe_store", "completion_races", "services_s3")],
         {"AIRFLOW_HUDI_S3_SERVER": "versitygw"},
     ),
