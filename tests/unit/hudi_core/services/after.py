@@ -39,6 +39,11 @@ def an_owner() -> Owner:
     return Owner.current("a tester")
 
 
+def pending_write(table: Path) -> str:
+    """The newest pending instant."""
+    return [instant.requested_time for instant in open_context(table).active.load().pending()][-1]
+
+
 def data_files(table: Path) -> dict[str, int]:
     """All files outside of `.hoodie`, with sizes; the write token of a log file of 105 bytes, a command block alone, is left out."""
     found = {}
