@@ -54,10 +54,11 @@ zip: $(VENV)/.done ## build the job zip into dist/
 hudictl: $(VENV)/.done ## make hudictl ARGS='timeline /data/table'
 	@$(BIN)/hudictl $(ARGS)
 
-bench: $(VENV)/.done ## compare compaction, reading, cleaning and archival with real Hudi and Hudi-rs; stores results as JSON
+bench: $(VENV)/.done ## compare compaction, reading, cleaning, archival and the metadata table with real Hudi and Hudi-rs; stores results as JSON
 	@$(BIN)/python -m benchmarks.compaction
 	@$(BIN)/python -m benchmarks.read
 	@$(BIN)/python -m benchmarks.services
+	@$(BIN)/python -m benchmarks.metadata
 
 lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in -o requirements.lock

@@ -78,7 +78,8 @@ class TreeWatch:
     CPU has to be sampled: Spark's Python daemon ignores SIGCHLD, so the kernel adds what its workers used to nobody's account.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
+        self._poll_seconds = poll_seconds
         self._done = threading.Event()
         self._cpu: dict[tuple[int, str], float] = {}
         self.peak_mib = 0.0
@@ -99,7 +100,7 @@ class TreeWatch:
 
     def _watch(self) -> None:
         mine = os.getpid()
-        while not self._done.wait(POLL_SECONDS):
+        while not self._done.wait(self._poll_seconds):
             # Orphans become children of this process (it is their subreaper), so the tree is looked for from here.
             pids = [pid for pid in descendants(mine) if pid != mine]
             self.peak_mib = max(self.peak_mib, _tree_resident_mib(pids))
@@ -108,13 +109,16 @@ class TreeWatch:
                     self._cpu[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_whole_process(command: Sequence[str], *, environment: dict[str, str] | None = None) -> tuple[Cost, str]:
-    """Runs a command to its end and that of everything it started; returns its cost and its standard output."""
+def run_whole_process(command: Sequence[str], *, environment: dict[str, str] | None = None, poll_seconds: float = POLL_SECONDS) -> tuple[Cost, str]:
+    """Runs a command to its end and that of everything it started; returns its cost and its standard output.
+
+    Memory is looked at every `poll_seconds`, which takes some milliseconds of a core.
+    """
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
     begun = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
-    with TreeWatch() as tree:
+    with TreeWatch(poll_seconds) as tree:
         output, errors = process.communicate()
         wall = time.perf_counter() - begun
         _reap_orphans()
@@ -131,6 +135,12 @@ def _reap_orphans() -> None:
             os.wait()
         except ChildProcessError:
             return
+
+
+def peak_mib(pid: int) -> int:
+    """The most memory in MiB that was resident of a process so far, as the kernel kept count."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return round(int(line.split()[1]) / 1024)
 
 
 def middle(costs: Sequence[Cost]) -> Cost:

@@ -2,7 +2,8 @@
 
 Datasets of RFC-15 as metadata tables without data files, a record index against RFC-8's figures, and statistics against RFC-27's; every question
 cold, open and cached (benchmarks.metadata_process), beside the figure of its RFC and, but for `--without-hudi`, beside real Hudi 0.15.0 on the
-same metadata table in the same run. Each measurement is a process of its own, whose peak of resident memory is stored with it.
+same metadata table in the same run. Each measurement is a process of its own, whose peak of resident memory is stored with it; with each part
+the machine's load before and after it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,7 +22,7 @@ from typing import Any
 
 from benchmarks.measure import machine, run_whole_process
 from benchmarks.metadata_process import WIDE
-from benchmarks.metadata_tables import DATASETS, Dataset
+from benchmarks.metadata_tables import DATASETS, PLACES, Dataset
 from benchmarks.table_copies import cache
 
 RESULTS = Path(__file__).parent / "results" / "metadata.json"
@@ -59,8 +61,26 @@ class Run:
         return {"hudi_0_15_0": self._module("metadata_spark", work, folder, asked)} if self._with_hudi else {}
 
     def _module(self, module: str, work: str, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-        cost, output = run_whole_process([sys.executable, "-m", f"benchmarks.{module}", work, str(folder), json.dumps(asked)])
-        return {**json.loads(output.strip().splitlines()[-1]), "peak_mib": round(cost.peak_mib)}
+        command = [sys.executable, "-m", f"benchmarks.{module}", work, str(folder), json.dumps(asked)]
+        if work == "create":
+            # The one work of several processes, whose memory has to be sampled; the others say their own.
+            cost, output = run_whole_process(command, poll_seconds=0.5)
+            return {**_last_line(output), "peak_mib": round(cost.peak_mib)}
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.stderr.write(done.stderr[-8000:])
+            raise subprocess.CalledProcessError(done.returncode, command)
+        return _last_line(done.stdout)
+
+
+def _last_line(output: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
+    return found
+
+
+def load() -> list[float]:
+    """The machine's load, which wall times must be read with: processes that ran or waited, of the last 1, 5 and 15 minutes."""
+    return [round(figure, 1) for figure in os.getloadavg()]
 
 
 def dataset(run: Run, name: str, scale: float) -> dict[str, Any]:
@@ -83,7 +103,7 @@ def dataset(run: Run, name: str, scale: float) -> dict[str, Any]:
 def record_index(run: Run, scale: float) -> dict[str, Any]:
     """A million mappings in one file group: bytes, and microseconds per key with the same blocks; and in several, against K + M/N."""
     entries = max(round(ENTRIES * scale), 1_000)
-    found: dict[str, Any] = {"rfc_8": RFC_8}
+    found: dict[str, Any] = {"rfc_8": RFC_8, "places": PLACES}
     for name, groups in (("one_group", 1), ("groups", GROUPS)):
         folder = run.scratch / name
         created = run.ours("create", folder, files=100, partitions=10, entries=entries, groups=groups)
@@ -91,8 +111,17 @@ def record_index(run: Run, scale: float) -> dict[str, Any]:
         asked = {"entries": entries, "groups": groups}
         found[name] = {"create": created, "ours": run.ours(work, folder, **asked), **(run.hudi(work, folder, **asked) if groups == 1 else {})}
         shutil.rmtree(folder)
+    found["bytes_by_places"] = {str(places): _size(run, entries // 5, places) for places in (1, PLACES, 10 * PLACES, 100 * PLACES)}
     found["groups"]["model_ms"] = _model(found["one_group"]["ours"], found["groups"]["ours"])
     return found
+
+
+def _size(run: Run, entries: int, places: int) -> float:
+    """Bytes of a mapping when the rows are in so many file groups of the data table."""
+    folder = run.scratch / "places"
+    created = run.ours("create", folder, files=100, partitions=10, entries=entries, groups=1, places=places)
+    shutil.rmtree(folder)
+    return round(float(created["bytes"]) / entries, 2)
 
 
 def _model(one: dict[str, Any], several: dict[str, Any]) -> dict[str, float]:
@@ -143,7 +172,7 @@ def main() -> None:
     kept = cache() / "metadata"
     kept.mkdir(parents=True, exist_ok=True)
     found = json.loads(chosen.output.read_text()) if chosen.output.is_file() else {}
-    found.update(machine=machine(), load_before=[round(load, 1) for load in os.getloadavg()], aims=AIMS, scale=chosen.scale)
+    found.update(machine=machine(), aims=AIMS, scale=chosen.scale)
     with tempfile.TemporaryDirectory(dir=kept) as scratch:
         run = Run(Path(scratch), with_hudi=not chosen.without_hudi)
         work: dict[str, Callable[[], Any]] = {
@@ -153,7 +182,8 @@ def main() -> None:
             "containers": lambda: containers(run, chosen.scale),
         }
         for part in chosen.parts.split(","):
-            found[part] = work[part]()
+            before = load()
+            found[part] = {**work[part](), "load": {"before": before, "after": load()}}
             chosen.output.parent.mkdir(parents=True, exist_ok=True)
             chosen.output.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found, indent=2))

@@ -9,6 +9,7 @@ before, so that only blocks are read; `cached`, the same question again. The ope
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -19,7 +20,9 @@ from random import Random
 from typing import Any
 
 from benchmarks import metadata_containers
+from benchmarks.measure import peak_mib
 from benchmarks.metadata_tables import (
+    PLACES,
     Dataset,
     bytes_of,
     column_names,
@@ -30,15 +33,19 @@ from benchmarks.metadata_tables import (
     some_record_keys,
 )
 from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.reader import COLUMN_STATS, MetadataTable
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.fs_view import FileSystemView
 
 TURNS = 7
+FEW_TURNS = 3
+"""Of batches, each of which asks for nearly every block."""
 SINGLES = 50
 BATCHES = (100, 1_000, 10_000, 100_000)
 WIDE = 5_000
@@ -73,10 +80,10 @@ class Turns:
         self._cpu.setdefault(name, []).append((time.process_time() - begun) * 1000)
         self._wall.setdefault(name, []).append(wall)
 
-    def figures(self, per: float = 1) -> dict[str, Any]:
-        """Milliseconds, divided by `per`, rounded for storing."""
+    def figures(self, per: float = 1, *, cpu: Callable[[list[float]], float] = min) -> dict[str, Any]:
+        """Milliseconds, divided by `per`, rounded for storing. `cpu` is the median where it was another question each time."""
         walls = {name: round(statistics.median(times) / per, 3) for name, times in self._wall.items()}
-        return {**walls, "cpu": {name: round(min(times) / per, 3) for name, times in self._cpu.items()}}
+        return {**walls, "cpu": {name: round(cpu(times) / per, 3) for name, times in self._cpu.items()}}
 
 
 def middle(times: Sequence[float]) -> float:
@@ -121,7 +128,7 @@ def create(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     made = FILES_PARTITION
     if "entries" in asked:
         begun, cpu, made = time.perf_counter(), time.process_time(), RECORD_INDEX
-        make_record_index(storage, asked["entries"], asked["groups"])
+        make_record_index(storage, asked["entries"], asked["groups"], asked.get("places", PLACES))
     if asked.get("statistics"):
         begun, cpu, made = time.perf_counter(), time.process_time(), COLUMN_STATS
         make_column_stats(storage, dataset)
@@ -193,9 +200,20 @@ def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     return {
         "entries": entries,
         "bytes_per_mapping": round(stored["bytes"] / entries, 2),
-        "single_us": single.figures(1 / 1000),
+        "every_block": _every_block(opened),
+        "single_us": single.figures(1 / 1000, cpu=statistics.median),
         "batched_us_per_key": batched,
     }
+
+
+def _every_block(opened: Opened) -> dict[str, Any]:
+    """What it takes to read and inflate all blocks and to cut them into cells, which is the floor of a batch that needs them all."""
+    info = next(info for info in opened.storage.list_files(f".hoodie/metadata/{RECORD_INDEX}") if info.name.endswith(".hfile"))
+    reader = HFileReader(lambda start, length: opened.storage.read_range(info.path, ByteRange(start, length)), info.size, info.path)
+    turns = Turns()
+    for _ in range(FEW_TURNS):
+        turns.take("ms", lambda: sum(map(len, reader.blocks())))
+    return {"blocks": reader.trailer.data_index_count, **turns.figures()}
 
 
 def _batch(opened: Opened, table: MetadataTable, batch: list[str]) -> dict[str, Any]:
@@ -203,7 +221,7 @@ def _batch(opened: Opened, table: MetadataTable, batch: list[str]) -> dict[str, 
     if len(table.record_locations(batch)) != len(batch):
         raise RuntimeError("a key of the record index was not found")
     turns = Turns()
-    for _ in range(TURNS):
+    for _ in range(FEW_TURNS):
         turns.take("cold", partial(opened.table().record_locations, batch))
         turns.take("open", partial(table.record_locations, batch))
     return turns.figures(len(batch) / 1000)
@@ -226,7 +244,7 @@ def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
             continue
         whole, by_group = Turns(), _by_group(batch, count)
         widest = []
-        for _ in range(3):
+        for _ in range(FEW_TURNS):
             whole.take("one_process_ms", partial(opened.table().record_locations, batch))
             widest.append(max(milliseconds(partial(opened.table().record_locations, part)) for part in by_group))
         found[str(asked_for)] = {**whole.figures(), "widest_group_ms": middle(widest), "keys_of_the_widest": max(map(len, by_group))}
@@ -241,7 +259,7 @@ def _by_group(batch: list[str], count: int) -> list[list[str]]:
 
 
 def ranges(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """The statistics of one column: of 10 files, and of some 5,000, each a row; of all files by the column's prefix."""
+    """The statistics of one column, a row for each file: of 10 and of 5,000 files, by name or from anywhere; of all files by the column's prefix."""
     opened = Opened(folder)
     column, other = column_names()[0], column_names()[-1]
     table = opened.table()
@@ -249,11 +267,13 @@ def ranges(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     files = {name: sorted(table.list_files(name)) for name in partitions}
     every = [(partition, name) for partition, names in files.items() for name in names]
     found: dict[str, Any] = {**bytes_of(opened.storage, COLUMN_STATS), "rows": len(every) * len(column_names())}
-    for count in (10, WIDE):
-        chosen: dict[str, list[str]] = {}
-        for partition, name in Random(count).sample(every, min(count, len(every))):
-            chosen.setdefault(partition, []).append(name)
-        found[f"{count}_rows_ms"] = opened.three(
+    for title, chosen in {
+        "10_rows_ms": _grouped(every[:10]),
+        f"{WIDE}_rows_ms": _grouped(every[:WIDE]),
+        "10_rows_anywhere_ms": _grouped(Random(10).sample(every, 10)),
+        f"{WIDE}_rows_anywhere_ms": _grouped(Random(WIDE).sample(every, min(WIDE, len(every)))),
+    }.items():
+        found[title] = opened.three(
             lambda table, chosen=chosen: _rows(table.column_stats([column], files=chosen)[column].num_rows, sum(map(len, chosen.values()))),  # type: ignore[misc]
             lambda table: table.column_stats([other], files={partitions[-1]: files[partitions[-1]][-1:]}),
         )
@@ -261,6 +281,14 @@ def ranges(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
         lambda table: _rows(table.column_stats([column])[column].num_rows, len(every)),
         lambda table: table.column_stats([other], files={partitions[-1]: files[partitions[-1]][-1:]}),
     )
+    return found
+
+
+def _grouped(chosen: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Files by their partition."""
+    found: dict[str, list[str]] = {}
+    for partition, name in chosen:
+        found.setdefault(partition, []).append(name)
     return found
 
 
@@ -287,4 +315,5 @@ WORK = {
 }
 
 if __name__ == "__main__":
-    print(json.dumps(WORK[sys.argv[1]](Path(sys.argv[2]), json.loads(sys.argv[3]))))
+    answer = WORK[sys.argv[1]](Path(sys.argv[2]), json.loads(sys.argv[3]))
+    print(json.dumps({**answer, "peak_mib": peak_mib(os.getpid())}))

@@ -1,13 +1,15 @@
-"""Real Hudi 0.15.0 answers from a metadata table that we made: `python -m benchmarks.metadata_spark WORK FOLDER JSON`. Prints a line of JSON.
+"""Real Hudi 0.15.0 answers from a metadata table that we made: `python -m benchmarks.metadata_spark WORK FOLDER JSON`. Prints a line of JSON,
+with the peak of the JVM's memory.
 
-Its own Java classes are called through Spark's gateway, without a Spark job, and what they return stays in the JVM; a call of the gateway takes
-0.3 ms or so, which the times hold. The words cold, open, cached and cpu are those of benchmarks.metadata_process; processor time is that of the
-Java thread that answers. The first turns, in which Java compiles, are not counted.
+Its own Java classes are called through the gateway of PySpark, without a Spark session, and what they return stays in the JVM; a call of the
+gateway takes 0.3 ms or so, which the times hold. The words cold, open, cached and cpu are those of benchmarks.metadata_process; processor time
+is that of the Java thread that answers. The first turns, in which Java compiles, are not counted.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -16,9 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.metadata_process import BATCHES, SINGLES, TURNS, VERBS
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+
+from benchmarks.measure import peak_mib
+from benchmarks.metadata_process import BATCHES, FEW_TURNS, SINGLES, TURNS, VERBS
 from benchmarks.metadata_tables import column_names, some_record_keys
-from benchmarks.tables import hudi_session
+from hudi_core.request.java import find_java
+from tests.interop.bundle import bundle_jar
 
 WARM_UP = 5
 
@@ -27,11 +34,13 @@ class RealHudi:
     """What opens a table's metadata table in the JVM."""
 
     def __init__(self, folder: Path) -> None:
-        self._session = hudi_session(2)
-        self.jvm: Any = self._session._jvm
+        os.environ["JAVA_HOME"] = find_java()
+        options = {"spark.jars": bundle_jar("0.15.0"), "spark.driver.memory": "8g", "spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}
+        self._gateway = launch_gateway(SparkConf(loadDefaults=False).setAll([(name, str(value)) for name, value in options.items()]))
+        self.jvm: Any = self._gateway.jvm
         hudi = self.jvm.org.apache.hudi
         self._base = str(folder)
-        self._conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self._session._jsc.hadoopConfiguration())
+        self._conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.jvm.org.apache.hadoop.conf.Configuration())
         self._storage = hudi.storage.HoodieStorageUtils.getStorage(self._base, self._conf)
         self._context = hudi.common.engine.HoodieLocalEngineContext(self._conf)
         self._threads: Any = self.jvm.java.lang.management.ManagementFactory.getThreadMXBean()
@@ -53,8 +62,7 @@ class RealHudi:
 
     def texts(self, items: list[str]) -> Any:
         """A java.util.List of texts without line breaks, by one call."""
-        array = self.jvm.java.util.regex.Pattern.compile("\n").split("\n".join(items))
-        return self.jvm.java.util.Arrays.asList(array)
+        return self.jvm.java.util.regex.Pattern.compile("\n").splitAsStream("\n".join(items)).collect(self.jvm.java.util.stream.Collectors.toList())
 
     def listed(self, stream: Any) -> int:
         """How many a stream of the JVM gives, each of them made."""
@@ -64,9 +72,16 @@ class RealHudi:
         """The processor time of the thread that answers this process so far, in milliseconds."""
         return float(self._threads.getCurrentThreadCpuTime()) / 1e6
 
+    def peak_mib(self) -> int:
+        """The most memory in MiB that was resident of the JVM."""
+        return peak_mib(int(self.jvm.java.lang.ProcessHandle.current().pid()))
+
     def close(self) -> None:
-        """Ends the JVM."""
-        self._session.stop()
+        """Ends the JVM, which does when its input ends."""
+        process = self._gateway.proc
+        self._gateway.shutdown()
+        process.stdin.close()
+        process.wait()
 
 
 class _Turns:
@@ -83,10 +98,10 @@ class _Turns:
         self._taken.setdefault(name, []).append((wall, self._hudi.cpu_ms() - cpu))
         return answer
 
-    def figures(self, per: float = 1) -> dict[str, Any]:
+    def figures(self, per: float = 1, *, cpu: Callable[[list[float]], float] = min) -> dict[str, Any]:
         counted = {name: times[WARM_UP:] for name, times in self._taken.items()}
         walls = {name: round(statistics.median(wall for wall, _ in times) / per, 3) for name, times in counted.items()}
-        return {**walls, "cpu": {name: round(min(cpu for _, cpu in times) / per, 3) for name, times in counted.items()}}
+        return {**walls, "cpu": {name: round(cpu([work for _, work in times]) / per, 3) for name, times in counted.items()}}
 
 
 def _opened(table: Any, ask: Callable[[Any], Any]) -> Any:
@@ -94,9 +109,9 @@ def _opened(table: Any, ask: Callable[[Any], Any]) -> Any:
     return table
 
 
-def _three(hudi: RealHudi, ask: Callable[[Any], Any], between: Callable[[Any], Any], per: float = 1) -> dict[str, Any]:
+def _three(hudi: RealHudi, ask: Callable[[Any], Any], between: Callable[[Any], Any], per: float = 1, count: int = TURNS) -> dict[str, Any]:
     turns = _Turns(hudi)
-    for _ in range(WARM_UP + TURNS):
+    for _ in range(WARM_UP + count):
         table = turns.take("cold", lambda: _opened(hudi.table(), ask))
         between(table)
         turns.take("open", lambda table=table: ask(table))  # type: ignore[misc]
@@ -157,11 +172,11 @@ def keys(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     for key in sample[: SINGLES + WARM_UP]:
         text = hudi.texts([key])
         single.take("open", lambda text=text: table.readRecordIndex(text))  # type: ignore[misc]
-    found: dict[str, Any] = {"single_us": single.figures(1 / 1000), "batched_us_per_key": {}}
+    found: dict[str, Any] = {"single_us": single.figures(1 / 1000, cpu=statistics.median), "batched_us_per_key": {}}
     for count in (number for number in BATCHES if number <= len(sample)):
         batch = hudi.texts(sample[:count])
         _same(table.readRecordIndex(batch).size(), count)
-        taken = _three(hudi, lambda table, batch=batch: table.readRecordIndex(batch), lambda table: None, count / 1000)  # type: ignore[misc]
+        taken = _three(hudi, lambda table, batch=batch: table.readRecordIndex(batch), lambda table: None, count / 1000, FEW_TURNS)  # type: ignore[misc]
         found["batched_us_per_key"][str(count)] = taken
     return found
 
@@ -195,7 +210,8 @@ def main(work: str, folder: str, asked: dict[str, Any]) -> None:
     """Answers one question in a JVM of its own."""
     hudi = RealHudi(Path(folder))
     try:
-        print(json.dumps(WORK[work](hudi, asked)))
+        answer = WORK[work](hudi, asked)
+        print(json.dumps({**answer, "peak_mib": hudi.peak_mib()}))
     finally:
         hudi.close()
 

@@ -38,7 +38,7 @@ from hudi_core.storage.local import LocalStorage
 INSTANTS: Final = ("20260101000000000", "20260102000000000")
 TOKEN: Final = WriteToken(0, 7, 0)
 ZONE: Final = "UTC"
-LOCATIONS: Final = 100
+PLACES: Final = 100
 """File groups of the data table that the rows of a record index are in, in ten partitions by date."""
 COLUMNS: Final = 20
 """Columns with statistics."""
@@ -114,14 +114,17 @@ def make_listing(storage: LocalStorage, dataset: Dataset) -> None:
     MetadataCreation(storage, TOKEN).begin_table(listing=InventedListing(dataset))
 
 
-def make_record_index(storage: LocalStorage, entries: int, groups: int) -> None:
-    """A record index of so many random UUIDs as keys, through the exchange by which any record index begins; `files` must be there."""
+def make_record_index(storage: LocalStorage, entries: int, groups: int, places: int) -> None:
+    """A record index of so many random UUIDs as keys, of rows in `places` file groups of the data table; `files` must be there.
+
+    Made through the exchange by which any record index begins.
+    """
     units = [{"first": first, "count": min(_KEYS_AT_ONCE, entries - first)} for first in range(0, entries, _KEYS_AT_ONCE)]
 
     def fill(target: NewPartition) -> Sequence[NewBaseFile]:
         rows = RecordIndexRows(RecordGroups({None: groups}), target.schema, ZONE)
         shard = {"uri": storage.uri, "storage_options": {}, "index": rows.to_json(), "target": target.to_json()}
-        made = LocalEngine(2).exchange(partial(_produce, rows), units, partial(write_base_shard, shard), shards=groups, run_epoch=0)
+        made = LocalEngine(2).exchange(partial(_produce, rows, places), units, partial(write_base_shard, shard), shards=groups, run_epoch=0)
         return [NewBaseFile.from_json(item["file"]) for item in made if item["file"] is not None]
 
     ids = RecordGroups({None: groups}).file_ids()
@@ -146,11 +149,11 @@ def some_record_keys(entries: int, count: int) -> list[str]:
     return keys
 
 
-def _produce(rows: RecordIndexRows, unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+def _produce(rows: RecordIndexRows, places: int, unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     keys = pa.array(record_keys(unit["first"], unit["count"]), pa.string())
-    places = np.random.default_rng(unit["first"]).integers(0, LOCATIONS, len(keys))
-    for place in range(LOCATIONS):
-        mine = keys.filter(pa.array(places == place))
+    place_of_row = np.random.default_rng(unit["first"]).integers(0, places, len(keys))
+    for place in range(places):
+        mine = keys.filter(pa.array(place_of_row == place))
         if len(mine):
             yield rows.came(_partition(place % 10), f"{uuid.UUID(int=Random(place).getrandbits(128))}-0", INSTANTS[place % 2], mine)
 

@@ -52,9 +52,9 @@ def test_failed_writes_go_then_old_files_then_old_instants(golden: Golden, airfl
     failed = fail_newest_write(table)
     before = timeline(table).requested_times
     rows = read_rows(table)
-    confs: list[dict[str, Any]] = [{"commits_retained": 1, "min_commits": 2, "max_commits": 3}, {}]
+    conf = {"commits_retained": 1, "min_commits": 2, "max_commits": 3}
 
-    (result, again), output = run_dag(environment_for(airflow_environment, table), "hudi_table_maintenance", confs)
+    (result,), output = run_dag(environment_for(airflow_environment, table), "hudi_table_maintenance", [conf])
 
     assert result["state"] == "success", output[-8000:]
     assert set(result["tasks"].values()) == {"success"}
@@ -67,10 +67,6 @@ def test_failed_writes_go_then_old_files_then_old_instants(golden: Golden, airfl
     assert archived["instants"] == len(before - after - {failed}) > 0
     assert {rolled_back["instant"], cleaned["instant"]} <= after
     assert_same_rows(read_rows(table), rows)
-    assert again["state"] == "success", output[-8000:]
-    for task in ("roll_back_failed_writes", "clean", "archive"):
-        assert again["xcom"][task]["reason"], again["xcom"][task]
-        assert again["xcom"][task]["reason"] in output
 
 
 def test_a_clean_that_a_writer_planned_is_seen_and_run(golden: Golden, airflow_environment: dict[str, str]) -> None:
@@ -88,27 +84,47 @@ def test_a_clean_that_a_writer_planned_is_seen_and_run(golden: Golden, airflow_e
     assert_same_rows(read_rows(case.table), read_rows(case.after()))
 
 
-def test_repairs_by_hand(golden: Golden, airflow_environment: dict[str, str]) -> None:
+@pytest.mark.soak
+def test_nothing_to_maintain_is_a_reason(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    table = golden("9", "mor_basic").table
+
+    (result,), output = run_dag(environment_for(airflow_environment, table), "hudi_table_maintenance")
+
+    assert result["state"] == "success", output[-8000:]
+    for task in ("roll_back_failed_writes", "clean", "archive"):
+        assert result["xcom"][task]["reason"], result["xcom"][task]
+        assert result["xcom"][task]["reason"] in output
+
+
+def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "mor_basic").table
     commits = [instant.requested_time for instant in timeline(table).commits()]
     target = commits[-2]
-    confs = [
-        {"verb": "savepoint", "instant": target, "comment": "before the repair"},
-        {"verb": "restore", "instant": target},
-        {"verb": "delete_savepoint", "instant": target},
-        {"verb": "rollback"},
-    ]
+    confs = [{"verb": "savepoint", "instant": target, "comment": "before the repair"}, {"verb": "restore", "instant": target}]
 
     results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
 
-    assert [result["state"] for result in results] == ["success"] * 4, output[-8000:]
-    kept, restored, deleted, rolled_back = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
+    assert [result["state"] for result in results] == ["success"] * 2, output[-8000:]
+    kept, restored = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
     assert (kept["instant"], kept["comment"], kept["files"] > 0) == (target, "before the repair", True)
     assert (restored["target"], restored["removed"]["instants"]) == (target, commits[-1:])
-    assert (deleted["instant"], deleted["deleted"]) == (target, True)
-    assert rolled_back["reason"] is not None
     assert [instant.requested_time for instant in timeline(table).commits()] == commits[:-1]
     assert results[1]["tasks"]["savepoint"] == "skipped"
+
+
+@pytest.mark.soak
+def test_further_repairs_by_hand(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    table = golden("8", "savepoint_mor").table
+    (target,) = timeline(table).of_actions("savepoint").requested_times
+    confs = [{"verb": "delete_savepoint", "instant": target}, {"verb": "rollback"}]
+
+    results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
+
+    assert [result["state"] for result in results] == ["success"] * 2, output[-8000:]
+    deleted, rolled_back = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
+    assert (deleted["instant"], deleted["deleted"]) == (target, True)
+    assert rolled_back["reason"] is not None
+    assert timeline(table).of_actions("savepoint").instants == ()
 
 
 def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
@@ -119,14 +135,12 @@ def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environ
         ("hudi_doctor", {"fail_on": "warning", "probe_store": True}),
         ("hudi_repair", {"verb": "takeover", "instant": instant}),
         ("hudi_repair", {"verb": "unschedule", "instant": instant}),
-        ("hudi_doctor", {"fail_on": "never", "probe_store": False}),
     ]
 
-    (ill, freeing, dropping, well), output = run_dags(environment, runs)
+    (ill, freeing, dropping), output = run_dags(environment, runs)
 
     assert ill["tasks"] == {"doctor": "failed", "probe_wanted": "success", "probe_store": "success"}, output[-8000:]
     assert [result["state"] for result in (freeing, dropping)] == ["success"] * 2, output[-8000:]
-    assert well["tasks"] == {"doctor": "success", "probe_wanted": "success", "probe_store": "skipped"}, output[-8000:]
     (finding,) = ill["xcom"]["doctor"]["findings"]
     assert (finding["rule"], finding["severity"], finding["instant"]) == ("stuck_instant", "warning", instant)
     assert f"warning stuck_instant: {finding['what']} - fix: {finding['fix']}" in output
@@ -139,19 +153,26 @@ def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environ
     assert (dropped["instant"], dropped["action"]) == (instant, "compaction")
     assert dropped["unblocks"]["file_groups"] > 0
     assert pending(table, "compaction") == []
+
+
+@pytest.mark.soak
+def test_a_healthy_table_is_not_probed_unasked(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    table = golden("9", "mor_basic").table
+
+    (well,), output = run_dag(environment_for(airflow_environment, table), "hudi_doctor", [{"fail_on": "never", "probe_store": False}])
+
+    assert well["tasks"] == {"doctor": "success", "probe_wanted": "success", "probe_store": "skipped"}, output[-8000:]
     assert well["xcom"]["doctor"]["findings"] == []
 
 
 def test_a_metadata_table_is_updated_and_validated(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "mor_basic").table
     HudiTable.open(str(table)).run(RunRequest(str(table), verb="metadata_drop"), LocalEngine())
+    HudiTable.open(str(table)).run(RunRequest(str(table), verb="metadata_create", partitions=("column_stats",)), LocalEngine())
     environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.metadata.compact.max.delta.commits": "1"}'}
 
-    (lacking,), _ = run_dag(environment, "hudi_metadata")
-    HudiTable.open(str(table)).run(RunRequest(str(table), verb="metadata_create", partitions=("column_stats",)), LocalEngine())
     (result,), output = run_dag(environment, "hudi_metadata")
 
-    assert lacking["tasks"] == {"update": "failed", "validate": "upstream_failed"}
     assert result["state"] == "success", output[-8000:]
     updated, validated = result["xcom"]["update"], result["xcom"]["validate"]
     assert (updated["applied"], updated["partitions"]) == ([], ["column_stats", "files"])

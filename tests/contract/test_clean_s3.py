@@ -27,7 +27,7 @@ def server() -> Iterator[S3Server]:
 
 
 @pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), ("8", 0), ("9", 2)])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [CASES[0], pytest.param(CASES[1], marks=pytest.mark.soak)])
 def test_a_clean_of_real_hudi_is_run(name: str, folder: str, lost_answers: int, server: S3Server, golden: Golden) -> None:
     """Also when the store does what a conditional PUT asks for and the answer is lost."""
     case = golden(folder, name)

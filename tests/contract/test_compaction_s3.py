@@ -22,10 +22,14 @@ def server() -> Iterator[S3Server]:
         yield started
 
 
-@pytest.mark.parametrize("lost_answers", [0, 2])
+CASES = (("6", "mor_compaction_requested"), ("6", "compaction_inflight"), ("8", "compaction_inflight"), ("9", "mor_compaction_requested"))
+QUICK = {("6", "mor_compaction_requested", 2), ("8", "compaction_inflight", 0), ("9", "mor_compaction_requested", 2)}
+"""Those of `make test`."""
+
+
 @pytest.mark.parametrize(
-    ("version", "case"),
-    [("6", "mor_compaction_requested"), ("6", "compaction_inflight"), ("8", "compaction_inflight"), ("9", "mor_compaction_requested")],
+    ("version", "case", "lost_answers"),
+    [pytest.param(*case, lost, marks=() if (*case, lost) in QUICK else pytest.mark.soak) for case in CASES for lost in (0, 2)],
 )
 def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case: str, lost_answers: int) -> None:
     """Also when the store does what a conditional PUT asks for and the answer is lost: the retry finds its own object."""

@@ -1,4 +1,4 @@
-"""8 and 16 writers that complete one instant, 60 rounds, on both timeline layouts: once, and everybody is told the same.
+"""8 or 16 writers that complete one instant, 60 rounds, on both timeline layouts: once, and everybody is told the same.
 
 Also where each takes the others for dead and nothing but the claims keeps them apart. And the same on a storage that must fail.
 S3 is moto behind one lock, where the rounds are few, as one completion is two dozen requests; or the server that AIRFLOW_HUDI_S3_SERVER
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -35,7 +35,13 @@ CONTROL_ROUNDS = 12
 MOTO_ROUNDS = 3
 FIRST = 20260101000000000
 _tables = itertools.count()
-LAYOUTS = pytest.mark.parametrize("layout", [1, 2])
+
+
+def races_of(quick: Collection[tuple[str, int, int, int]], races: Sequence[tuple[str, int, int]]) -> pytest.MarkDecorator:
+    """Races by place, writers and rounds on either timeline layout; those that are not `quick` are left to `make soak`."""
+    found = [(*race, layout) for race in races for layout in (1, 2)]
+    marked = [pytest.param(*race, marks=() if race in quick else pytest.mark.soak) for race in found]
+    return pytest.mark.parametrize(("where", "writers", "rounds", "layout"), marked)
 
 
 @pytest.fixture
@@ -91,22 +97,24 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
     return wrong
 
 
-@LAYOUTS
-@pytest.mark.parametrize("writers", [8, 16])
-@pytest.mark.parametrize("where", ["local", "s3"])
-def test_racing_writers_complete_each_instant_once(table: Callable[[str], Storage], where: str, writers: int, layout: int) -> None:
-    assert races(table(where), layout, writers, rounds_of(where, ROUNDS), everybody_dead=False) == []
+@races_of(
+    {("local", 16, ROUNDS, 1), ("local", 16, ROUNDS, 2), ("s3", 8, ROUNDS, 2)},
+    [("local", 8, ROUNDS), ("local", 16, ROUNDS), ("s3", 8, ROUNDS), ("s3", 16, ROUNDS)],
+)
+def test_racing_writers_complete_each_instant_once(table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int) -> None:
+    assert races(table(where), layout, writers, rounds_of(where, rounds), everybody_dead=False) == []
 
 
-@LAYOUTS
-@pytest.mark.parametrize(("where", "writers", "rounds"), [("local", 8, ROUNDS), ("local", 16, CONTROL_ROUNDS), ("s3", 8, ROUNDS)])
+@races_of(
+    {("local", 8, ROUNDS, 1), ("local", 8, ROUNDS, 2), ("s3", 8, ROUNDS, 1)}, [("local", 8, ROUNDS), ("local", 16, CONTROL_ROUNDS), ("s3", 8, ROUNDS)]
+)
 def test_writers_that_take_each_other_for_dead_complete_no_instant_twice(
     table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int
 ) -> None:
     assert races(table(where), layout, writers, rounds_of(where, rounds), everybody_dead=True) == []
 
 
-@pytest.mark.parametrize("where", ["local", "s3"])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
 def test_the_race_finds_a_storage_that_checks_then_puts(table: Callable[[str], Storage], where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody reads its claim back, which finds out about most of these on its own."""
     monkeypatch.setattr(Claim, "_is_on_record", lambda self: True)

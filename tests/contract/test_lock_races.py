@@ -1,11 +1,12 @@
-"""8 and 16 writers, 60 rounds: on the timeline's exclusive create and on every lock provider, and the same on a storage that must fail.
+"""8 or 16 writers, 60 rounds: on the timeline's exclusive create and on every lock provider, and the same on a storage that must fail.
 
-S3 is moto behind one lock, or the server that AIRFLOW_HUDI_S3_SERVER names (`make soak`: versitygw).
+S3 is moto behind one lock, where the rounds are few, or the server that AIRFLOW_HUDI_S3_SERVER names (`make soak`: versitygw).
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,13 @@ from hudi_core.transaction.locks.dynamodb import DynamodbLock
 from hudi_core.transaction.owner import Owner
 from tests.contract.lock_providers import TABLE, LockSpec
 from tests.contract.racing import CheckThenPut, Round, fair, race_for_creates, race_for_lock, several
+from tests.contract.racing_servers import CHOICE
 
 pytestmark = pytest.mark.slow
 ROUNDS = 60
+MOTO_ROUNDS = 20
 CONTROL_ROUNDS = 12
+"""In which the mistake is found."""
 _tables = itertools.count()
 
 
@@ -40,39 +44,50 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Loc
     return make
 
 
+def rounds_of(where: str) -> int:
+    """moto answers one request after the other."""
+    return MOTO_ROUNDS if where == "dynamodb" or (where == "s3" and os.environ.get(CHOICE, "moto") == "moto") else ROUNDS
+
+
+RACES = pytest.mark.parametrize(
+    ("where", "writers"),
+    [("local", 16), ("s3", 8), pytest.param("local", 8, marks=pytest.mark.soak), pytest.param("s3", 16, marks=pytest.mark.soak)],
+)
+WRITERS = pytest.mark.parametrize("writers", [8, pytest.param(16, marks=pytest.mark.soak)])
+
+
 def locks_of(spec: LockSpec, writers: int, storage: Storage | None = None) -> list[Any]:
     return [spec.lock(f"writer {number}", wait_ms=0, storage=storage) for number in range(writers)]
 
 
-@pytest.mark.parametrize("writers", [8, 16])
-@pytest.mark.parametrize("where", ["local", "s3"])
+@RACES
 def test_one_writer_creates_each_file_of_the_timeline(table: Callable[..., LockSpec], where: str, writers: int) -> None:
     storage = table("filesystem", where).storage
-    found = race_for_creates(storage, writers, ROUNDS)
+    rounds = rounds_of(where)
+    found = race_for_creates(storage, writers, rounds)
     assert fair(found), found
     names = storage.list_names(".hoodie")
-    assert len(names) == ROUNDS
+    assert len(names) == rounds
     for number, (winner,) in enumerate(found):
         assert storage.read(f".hoodie/{20260101000000000 + number}.commit") == str(winner).encode()
 
 
-@pytest.mark.parametrize("writers", [8, 16])
-@pytest.mark.parametrize("where", ["local", "s3"])
+@RACES
 @pytest.mark.parametrize("provider", ["filesystem", "lease"])
 def test_one_writer_takes_the_lock_in_the_tables_storage(table: Callable[..., LockSpec], provider: str, where: str, writers: int) -> None:
-    found = race_for_lock(locks_of(table(provider, where), writers), ROUNDS)
+    found = race_for_lock(locks_of(table(provider, where), writers), rounds_of(where))
     assert fair(found), found
 
 
-@pytest.mark.parametrize("writers", [8, 16])
+@WRITERS
 def test_one_writer_takes_the_lock_in_zookeeper(zookeeper: str, writers: int) -> None:
     found = race_for_lock(locks_of(LockSpec("zookeeper", zookeeper), writers), ROUNDS)
     assert fair(found), found
 
 
-@pytest.mark.parametrize("writers", [8, 16])
+@WRITERS
 def test_one_writer_takes_the_lock_in_dynamodb(dynamodb: str, writers: int) -> None:
-    found = race_for_lock(locks_of(LockSpec("dynamodb", dynamodb), writers), ROUNDS)
+    found = race_for_lock(locks_of(LockSpec("dynamodb", dynamodb), writers), rounds_of("dynamodb"))
     assert fair(found), found
 
 
@@ -80,15 +95,16 @@ def too_weak(found: list[Round]) -> str:
     return f"a race test that passes here is too weak: {found}"
 
 
-@pytest.mark.parametrize("where", ["local", "s3"])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
 def test_the_race_for_creates_finds_a_check_then_put(table: Callable[..., LockSpec], where: str) -> None:
     storage = cast(Storage, CheckThenPut(table("filesystem", where).storage))
     found = race_for_creates(storage, 8, CONTROL_ROUNDS)
     assert several(found), too_weak(found)
 
 
-@pytest.mark.parametrize("where", ["local", "s3"])
-@pytest.mark.parametrize("provider", ["filesystem", "lease"])
+@pytest.mark.parametrize(
+    ("provider", "where"), [("filesystem", "local"), ("lease", "local"), ("filesystem", "s3"), pytest.param("lease", "s3", marks=pytest.mark.soak)]
+)
 def test_the_race_for_locks_finds_a_check_then_put(table: Callable[..., LockSpec], provider: str, where: str) -> None:
     spec = table(provider, where)
     found = race_for_lock(locks_of(spec, 8, cast(Storage, CheckThenPut(spec.storage))), CONTROL_ROUNDS, strict=False)
@@ -124,7 +140,7 @@ def test_the_race_for_locks_finds_a_check_then_put_in_dynamodb(dynamodb: str) ->
     assert several(found), too_weak(found)
 
 
-@pytest.mark.parametrize("where", ["local", "s3", "memory"])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak), "memory"])
 def test_the_probe_trusts_an_atomic_store_and_leaves_nothing_behind(table: Callable[..., LockSpec], where: str) -> None:
     storage = MemoryStorage() if where == "memory" else table("filesystem", where).storage
     report = probe(storage, writers=16, rounds=20)
@@ -135,7 +151,7 @@ def test_the_probe_trusts_an_atomic_store_and_leaves_nothing_behind(table: Calla
     assert storage.list_folders(FOLDER) == []
 
 
-@pytest.mark.parametrize("where", ["local", "s3"])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
 def test_the_probe_finds_a_check_then_put(table: Callable[..., LockSpec], where: str) -> None:
     storage = cast(Storage, CheckThenPut(table("filesystem", where).storage))
     report = probe(storage, writers=8, rounds=CONTROL_ROUNDS)

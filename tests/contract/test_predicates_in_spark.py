@@ -70,7 +70,7 @@ def _examples(count: int) -> tuple[list[pa.RecordBatch], list[Expr]]:
 
 @pytest.mark.spark
 def test_rows_that_match_are_those_of_spark(spark: Any) -> None:
-    batches, exprs = _examples(150)
+    batches, exprs = _examples(80)
     exprs += [parse_predicate(text) for text in WRITTEN]
     table = pa.Table.from_batches(batches[:20])
     (batch,) = table.combine_chunks().to_batches()

@@ -10,7 +10,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +127,20 @@ def column_types(schema: dict[str, Any]) -> dict[str, Any]:
     return {field["name"]: field["type"] for field in schema["fields"]}
 
 
+def on_both(quick: Collection[tuple[str, str]]) -> list[Any]:
+    """Every read, on Spark Connect in `make test` only those of some tables."""
+    return [
+        pytest.param(kind, *read, marks=() if kind == "classic" or read[:2] in quick else pytest.mark.soak)
+        for kind in ("classic", "connect")
+        for read in READS
+    ]
+
+
 @pytest.mark.parametrize(
-    ("version", "case", "query"), READS, ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value.values()))
+    ("reader", "version", "case", "query"),
+    on_both((("6", "cdc_mor"), ("8", "types_mor"), ("9", "mor_basic"))),
+    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value.values())),
+    indirect=["reader"],
 )
 def test_rows_are_those_of_the_engine(golden: Golden, tmp_path: Path, reader: Reader, version: str, case: str, query: dict[str, Any]) -> None:
     table = golden(version, case).table

@@ -1,4 +1,7 @@
-"""Services in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job zip."""
+"""Services in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job zip.
+
+What tests/airflow runs as well, jobs that come to their end, is left to `make soak` here.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +82,7 @@ class Submitted:
         raise AssertionError(self.log.read_text())
 
 
+@pytest.mark.soak
 def test_spark_submit_runs_the_zip_and_ends_with_one_result_line(golden: Golden, tmp_path: Path) -> None:
     case = golden("6", "mor_compaction_requested")
     job = Submitted(RunRequest(table=case.table.as_uri(), owner="a test"), tmp_path)
@@ -104,6 +108,7 @@ def test_a_job_that_is_told_to_end_gives_the_instant_back(golden: Golden, tmp_pa
     assert_compacted(case)
 
 
+@pytest.mark.soak
 def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Path) -> None:
     table = golden("9", "mor_compacted").table
     before = HudiTable.open(str(table)).read()
@@ -119,6 +124,7 @@ def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Pa
     assert_metadata_true(table)
 
 
+@pytest.mark.soak
 def test_a_verb_is_a_job_too_and_may_leave_its_result_as_a_file(golden: Golden, tmp_path: Path) -> None:
     table = golden("8", "failed_inflight_mor").table
     (failed,) = HudiTable.open(str(table)).timeline().pending()

@@ -73,7 +73,7 @@ def zookeeper_process() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             _wait(f"127.0.0.1:{port}", process, log)
             yield f"127.0.0.1:{port}", process
         finally:
-            process.terminate()
+            process.kill()  # one that a failed test has left stopped would not hear of an end
             process.wait()
 
 

@@ -1,7 +1,7 @@
 """An archival is killed at every operation on the storage; nothing may be lost, doubled or visible in a wrong order, and the next run ends it.
 
-Null controls: with the guard turned round, the same sweep finds the damage. `make test` kills after every change, on each version; deaths before
-a change, and at reads, run in `make soak`.
+Null controls: with the guard turned round, the same sweep finds the damage. `make test` kills after each change, of which
+each version takes a third; each change on each version, deaths before a change, and at reads, run in `make soak`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ from tests.validator import assert_valid
 
 Timing = Literal["before", "after"]
 ROUND = 3
+VERSIONS = ("6", "8", "9")
 
 
 @dataclass(frozen=True)
 class Golden:
-    """A table to archive: its completed instants on the timeline and in the archive, and its rows."""
+    """A table to archive: its completed instants on the timeline and in the archive, and its rows. `turn` is its version's number."""
 
+    turn: int
     source: Path
     active: list[Key]
     history: list[Key]
@@ -55,10 +57,10 @@ class Golden:
         return target
 
 
-@pytest.fixture(scope="module", params=["6", "8", "9"])
+@pytest.fixture(scope="module", params=VERSIONS)
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     case = open_case(str(request.param), "archived_timeline_mor", tmp_path_factory.mktemp("source"))
-    return Golden(case.table, active_of(case.table), history_of(case.table), read_rows(case.table))
+    return Golden(VERSIONS.index(request.param), case.table, active_of(case.table), history_of(case.table), read_rows(case.table))
 
 
 @pytest.fixture(autouse=True)
@@ -121,9 +123,17 @@ def operations_of(golden: Golden, tmp_path: Path, counts: frozenset[str] | None)
     return plan.counted
 
 
-@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), pytest.param("after", marks=pytest.mark.slow)])
-def test_killed_at_every_change_and_run_again_by_another(table: Golden, timing: Timing, tmp_path: Path) -> None:
-    for number in range(operations_of(table, tmp_path, MUTATIONS)):
+@pytest.mark.parametrize(
+    ("timing", "versions"),
+    [
+        pytest.param("after", len(VERSIONS), marks=pytest.mark.slow, id="after, by turns"),
+        pytest.param("after", 1, marks=pytest.mark.soak, id="after"),
+        pytest.param("before", 1, marks=pytest.mark.soak, id="before"),
+    ],
+)
+def test_killed_at_every_change_and_run_again_by_another(table: Golden, timing: Timing, versions: int, tmp_path: Path) -> None:
+    """`versions` share the changes among them."""
+    for number in range(table.turn % versions, operations_of(table, tmp_path, MUTATIONS), versions):
         path = table.copy(tmp_path / f"killed-{number}")
         with pytest.raises(InjectedCrash):
             run_killed(path, FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS))
@@ -159,7 +169,7 @@ POINTS: dict[str, Callable[[Operation], bool]] = {
 
 
 @pytest.mark.parametrize("point", list(POINTS))
-@pytest.mark.parametrize("timing", ["before", "after"])
+@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), "after"])
 def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
     with pytest.raises(InjectedCrash):

@@ -1,7 +1,7 @@
 """A clean is killed before and after every operation that changes the storage, planned or run; somebody must bring it to the same end.
 
-Reads are left out: a kill at a read leaves the state that the change before it left. `make test` kills one table of each version after every
-change; the other tables and forms of death run in `make soak`.
+Reads are left out: a kill at a read leaves the state that the change before it left. `make test` kills one table after each
+change, of which each version takes a third; each change on each version, the other tables and forms of death run in `make soak`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tests.unit.hudi_core.services.clean.test_run import clean_of, listed, metad
 from tests.validator import assert_valid
 
 Timing = Literal["before", "after"]
-CASES = [(folder, name) for folder in ("6", "8", "9") for name in ("clean_requested_cow", "insert_overwrite_clean_requested")]
+VERSIONS = ("6", "8", "9")
+CASES = [(folder, name) for folder in VERSIONS for name in ("clean_requested_cow", "insert_overwrite_clean_requested")]
 """With a metadata table and without one; the second deletes whole partitions."""
 REPRESENTATIVE = [case for case in CASES if case[1] == "clean_requested_cow"]
 EVERY_TABLE = pytest.mark.parametrize("table", CASES, indirect=True, ids="-".join)
@@ -38,8 +39,9 @@ EVERY_TABLE = pytest.mark.parametrize("table", CASES, indirect=True, ids="-".joi
 
 @dataclass(frozen=True)
 class Golden:
-    """A table with a pending clean, and what real Hudi made of it."""
+    """A table with a pending clean, and what real Hudi made of it. `turn` is its version's number."""
 
+    turn: int
     source: Path
     after: Path
     instant: str
@@ -53,7 +55,7 @@ class Golden:
 @pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     case = open_case(*request.param, tmp_path_factory.mktemp("source"))
-    return Golden(case.table, case.after(), clean_of(case.table), read_rows(case.table))
+    return Golden(VERSIONS.index(request.param[0]), case.table, case.after(), clean_of(case.table), read_rows(case.table))
 
 
 def dead_process() -> Owner:
@@ -105,17 +107,16 @@ def changes_of(golden: Golden, tmp_path: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("table", "timing"),
+    ("table", "timing", "versions"),
     [
-        pytest.param(case, timing, id=f"{'-'.join(case)}-{timing}", marks=pytest.mark.slow if quick else pytest.mark.soak)
-        for case in CASES
-        for timing in ("before", "after")
-        for quick in [case in REPRESENTATIVE and timing == "after"]
+        *(pytest.param(case, "after", len(VERSIONS), id=f"{'-'.join(case)}-by turns", marks=pytest.mark.slow) for case in REPRESENTATIVE),
+        *(pytest.param(case, timing, 1, id=f"{'-'.join(case)}-{timing}", marks=pytest.mark.soak) for case in CASES for timing in ("before", "after")),
     ],
     indirect=["table"],
 )
-def test_killed_at_every_change(table: Golden, timing: Timing, tmp_path: Path) -> None:
-    for number in range(changes_of(table, tmp_path)):
+def test_killed_at_every_change(table: Golden, timing: Timing, versions: int, tmp_path: Path) -> None:
+    """`versions` share the changes among them."""
+    for number in range(table.turn % versions, changes_of(table, tmp_path), versions):
         path = table.copy(tmp_path / f"killed-{number}")
         with pytest.raises(InjectedCrash):
             run_killed(path, table.instant, FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS))
@@ -139,7 +140,7 @@ POINTS: dict[str, Callable[[str, str], bool]] = {
 
 @EVERY_TABLE
 @pytest.mark.parametrize("point", list(POINTS))
-@pytest.mark.parametrize("timing", ["before", "after"])
+@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), "after"])
 def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
     plan = FaultPlan(when=lambda operation: operation.kind in MUTATIONS and POINTS[point](operation.kind, operation.path), timing=timing)

@@ -1,8 +1,8 @@
 """Indexing is killed before and after every operation that changes the storage: planned, run, resized, dropped; what comes next brings it to its end.
 
 At every moment `validate` finds nothing: what is listed is whole, and what is not listed counts for nobody. Reads are left out: a kill at a read
-leaves the state that the change before it left. `make test` kills once in each class of operations (service_acts.class_of) on each version; all the
-others, and those that the same process runs again, are in `make soak`.
+leaves the state that the change before it left. `make test` kills at some of the classes of operations (service_acts.class_of); all changes, and
+those that the same process runs again, are in `make soak`.
 """
 
 from __future__ import annotations
@@ -38,15 +38,8 @@ from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comp
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 
 Timing = Literal["before", "after"]
-Timings = pytest.mark.parametrize(
-    ("timing", "who"),
-    [
-        pytest.param("after", "another", marks=pytest.mark.slow),
-        pytest.param("before", "another", marks=pytest.mark.soak),
-        pytest.param("after", "the same", marks=pytest.mark.soak),
-        pytest.param("before", "the same", marks=pytest.mark.soak),
-    ],
-)
+SOME = 8
+"""Kills of `make test` in one sweep, spread over the classes of operations."""
 ROWS = {"hoodie.metadata.record.index.enable": "true", "airflow_hudi.indexing.file_groups": "3"}
 SECONDARY = {"hoodie.metadata.index.secondary.column": "name", "hoodie.index.name": "by_name"}
 EVERY = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.bloom.filter.enable": "true", **ROWS}
@@ -190,10 +183,11 @@ def points_of(case: Case, tmp_path: Path, timing: Timing, *, whole: bool) -> tup
     return End.of(path), sorted(points)
 
 
-def sweep(case: Case, tmp_path: Path, timing: Timing, who: str, *, whole: bool) -> None:
+def sweep(case: Case, tmp_path: Path, timing: Timing, who: str, *, whole: bool, some: int | None = None) -> None:
+    """Kills at all points (points_of), or at `some`, the last one among them."""
     end, points = points_of(case, tmp_path, timing, whole=whole)
     rows = read_rows(case.source)
-    for number in points:
+    for number in points[:: -max(1, len(points) // (some or len(points)))]:
         path = case.copy(tmp_path / f"killed-{number}")
         plan = FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS)
         same = Owner.current("the same")
@@ -208,10 +202,20 @@ def sweep(case: Case, tmp_path: Path, timing: Timing, who: str, *, whole: bool) 
         shutil.rmtree(path)
 
 
-@Timings
+SWEPT = [("build", "6"), ("build", "9"), ("resize", "8"), ("drop", "6"), ("unschedule", "9"), ("every", "8")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "version"), SWEPT)
+def test_killed_at_some_changes(name: str, version: str, tmp_path: Path) -> None:
+    sweep(CASES[name](version, scratch_of(tmp_path)), tmp_path, "after", "another", whole=False, some=SOME)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("timing", ["after", "before"])
 @pytest.mark.parametrize(("name", "version"), [("build", "6"), ("resize", "6"), ("resize", "8"), ("build", "9")])
-def test_killed_at_a_change_of_each_class(name: str, version: str, timing: Timing, who: str, tmp_path: Path) -> None:
-    sweep(CASES[name](version, scratch_of(tmp_path)), tmp_path, timing, who, whole=False)
+def test_the_same_process_runs_again(name: str, version: str, timing: Timing, tmp_path: Path) -> None:
+    sweep(CASES[name](version, scratch_of(tmp_path)), tmp_path, timing, "the same", whole=False)
 
 
 @pytest.mark.soak
@@ -220,11 +224,6 @@ def test_killed_at_a_change_of_each_class(name: str, version: str, timing: Timin
 @pytest.mark.parametrize("name", list(CASES))
 def test_killed_at_every_change(name: str, version: str, timing: Timing, tmp_path: Path) -> None:
     sweep(CASES[name](version, scratch_of(tmp_path)), tmp_path, timing, "another", whole=True)
-
-
-@pytest.mark.parametrize(("name", "version"), [("drop", "6"), ("unschedule", "9"), ("every", "8")])
-def test_killed_at_one_change_of_each_class_of_the_others(name: str, version: str, tmp_path: Path) -> None:
-    sweep(CASES[name](version, scratch_of(tmp_path)), tmp_path, "after", "another", whole=False)
 
 
 POINTS: dict[str, Callable[[str], bool]] = {
@@ -267,8 +266,7 @@ def test_an_error_at_every_change_leaves_a_run_that_the_same_process_can_repeat(
         shutil.rmtree(path)
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-@pytest.mark.parametrize("timing", ["before", "after"])
+@pytest.mark.parametrize(("version", "timing"), [("6", "after"), ("8", "before"), ("9", "after")])
 def test_killed_while_planning(version: str, timing: Timing, tmp_path: Path) -> None:
     """However the planner died, the next one plans, or finds the plan, and there is one."""
     source = open_case(version, "mdt_record_index_lookup", scratch_of(tmp_path)).table

@@ -80,6 +80,9 @@ QUERIES = {
 class EveryKind(Judged):
     """See Judged. `options` are those of real Hudi's writer."""
 
+    dropped: frozenset[str] = frozenset()
+    """The indexes that we dropped."""
+
     @classmethod
     def without_metadata(cls, hudi: RealHudi, base: Path, kind: str, version: str) -> EveryKind:
         """Three inserts, of two file groups each, and two upserts by real Hudi, without a metadata table."""
@@ -105,7 +108,9 @@ class EveryKind(Judged):
     def copy(self, base: Path) -> EveryKind:
         """As Judged."""
         shutil.copytree(self.base, base)
-        return EveryKind(self.hudi, base, self.rows, dict(self.options), self.steps)
+        copied = EveryKind(self.hudi, base, self.rows, dict(self.options), self.steps)
+        copied.dropped = self.dropped
+        return copied
 
     @property
     def version(self) -> str:
@@ -121,8 +126,12 @@ class EveryKind(Judged):
         if SECONDARY in PARTITIONS[self.version]:
             self.index({"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"})
             expression = {"hoodie.metadata.index.expression.options": "expr=from_unixtime,format=yyyy-MM-dd"}
-            self.index({"hoodie.index.name": "by_day", "hoodie.metadata.index.expression.column": "ts", **expression})
-        assert self.config.metadata_partitions == PARTITIONS[self.version]
+            if self.version == "8" and self.hudi.version == "1.2.0":
+                # It fails on definitions without a version, such as those of 1.0.2 (SparkValueMetadataUtils.getValueMetadata).
+                self.dropped = frozenset({EXPRESSION})
+            else:
+                self.index({"hoodie.index.name": "by_day", "hoodie.metadata.index.expression.column": "ts", **expression})
+        assert self.config.metadata_partitions == PARTITIONS[self.version] - self.dropped
         self.options = {**self.options, **SWITCHES, "hoodie.metadata.enable": "true"}
 
     def index(self, options: Mapping[str, str]) -> None:
@@ -161,6 +170,11 @@ class EveryKind(Judged):
         assert self.found() != []
         assert self.ours("metadata_update")["applied"] == left_out
 
+    def drop(self, index: str) -> None:
+        """An index is gone; the others stay as they are."""
+        self.ours("metadata_drop", partitions=(index,))
+        self.dropped |= {index}
+
     def keep_up(self) -> dict[str, Any]:
         """The metadata table's own services, at once."""
         done = self.ours("metadata_update", COMPACT_AT_ONCE)
@@ -177,22 +191,35 @@ class EveryKind(Judged):
         self.hudi.ask("write", base=str(self.base), operation="delete", parquet=parquet, options={**self.options, **BY_RECORD_INDEX})
         self.rows = self.rows.filter(pc.invert(pc.is_in(self.rows["id"], value_set=gone["id"].combine_chunks())))
 
+    def clean_once(self) -> None:
+        """A clean of real Hudi, or one of ours where an expression is indexed.
+
+        Real 1.x writes the deletions of an expression index into new file groups of the folder `column_stats`, named as those of the expression
+        index (HoodieMetadataPayload.createColumnStatsRecords names the wrong partition), and its next write fails on them.
+        """
+        before = self.times(Action.CLEAN)
+        if any(name.startswith("expr_index_") for name in self.config.metadata_partitions):
+            self.run(service="clean", schedule=True, options={**OURS, **KEEP_ONE})
+        else:
+            self.clean(KEEP_ONE)
+        assert len(self.times(Action.CLEAN)) == len(before) + 1
+
     def go_on(self) -> None:
-        """Real Hudi writes by our indexes, compacts and cleans data and metadata: each row stays in its file group, and nothing is rebuilt."""
+        """Real Hudi writes by our indexes, compacts and cleans: each row stays in its file group, and nothing is rebuilt."""
         metadata, before = self.metadata_files(), self.groups()
         self.upsert(5, options=BY_RECORD_INDEX)
-        self.upsert(5, fresh=False, options=BY_BLOOM)
         self.delete()
         after = self.groups()
         assert {key: place for key, place in after.items() if key in before} == {key: place for key, place in before.items() if key in after}
-        self.assert_true()
         if self.is_mor:
             self.compact()
-        assert self.clean(KEEP_ONE) == 1
-        self.upsert(3, fresh=False, options={**BY_RECORD_INDEX, **COMPACT_AT_ONCE})
+        self.clean_once()
+        self.upsert(3, fresh=False, options={**BY_BLOOM, **COMPACT_AT_ONCE})
         assert self.groups().keys() == after.keys()
         self.assert_metadata_kept(metadata)
-        self.judge()
+        self.assert_true()
+        self.check()
+        self.check_locations()
 
     # What must hold.
 
@@ -212,8 +239,9 @@ class EveryKind(Judged):
 
     def assert_true(self) -> None:
         """Our validation finds nothing, and no partition was given up."""
-        assert self.found() == []
-        assert self.config.metadata_partitions == PARTITIONS[self.version]
+        found = self.found()
+        assert found == [], found
+        assert self.config.metadata_partitions == PARTITIONS[self.version] - self.dropped
 
     def groups(self) -> dict[str, tuple[str, str]]:
         """The partition and the file id of each record key, as real Hudi reads them without a metadata table."""
@@ -226,10 +254,12 @@ class EveryKind(Judged):
         """Real Hudi's queries have the same rows by the indexes as without, and each index leaves slices out."""
         slices = len(HudiTable.open(str(self.base)).files())
         listed = self.config.metadata_partitions
-        asked = [(index, where) for index, predicates in QUERIES.items() if index in listed for where in predicates]
+        # 1.x asks the statistics of version 6 for the index definition that version does not have; without `strict` it reads all files.
+        undefined = {"column_stats"} if self.version == "6" and not self.hudi.version.startswith("0.") else set()
+        asked = [(index, where) for index, predicates in QUERIES.items() if index in listed - undefined for where in predicates]
         answers = self.hudi.ask("skipping", base=str(self.base), predicates=[where for _, where in asked])
         wrong = [(index, answer) for (index, _), answer in zip(asked, answers, strict=True) if not answer["same"] or answer["slices"] >= slices]
-        assert wrong == []
+        assert wrong == [], wrong
         assert sum(answer["rows"] for answer in answers) > 0
 
     def check_locations(self) -> None:

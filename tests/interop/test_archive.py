@@ -116,7 +116,7 @@ def archive_of(table: Path) -> Any:
     return [list(records(context.storage.read(file.path), file.path)) for _, file in archive_files(context.storage, folder)]
 
 
-@pytest.fixture(scope="module", params=["6", pytest.param("8", marks=pytest.mark.soak), "9"])
+@pytest.fixture(scope="module", params=[*(pytest.param(version, marks=pytest.mark.soak) for version in ("6", "8")), "9"])
 def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     """The version, the copy that we archived and the copy that real Hudi archived."""
     version = str(request.param)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,14 @@ CASES = [
     "payload_overwrite_latest",
     "schema_evolution_mor_compaction_requested",
 ]
+WRITTEN_ON = ("mor_compaction_requested", "compaction_inflight", "schema_evolution_mor_compaction_requested")
+READ = ("mor_compaction_requested", "payload_overwrite_latest")
+"""Those of `make test`."""
 Golden = Callable[[str, str], GoldenCase]
+
+
+def cases(quick: Collection[str]) -> list[Any]:
+    return [pytest.param(case, marks=() if case in quick else pytest.mark.soak) for case in CASES]
 
 
 def compact(table: Path) -> str:
@@ -81,7 +89,7 @@ def write_on_top(hudi: RealHudi, chosen: GoldenCase, scratch: Path, *, options: 
         assert_same_rows(user_columns(hudi.snapshot(chosen.table, metadata=metadata, query="read_optimized")), expected)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases(WRITTEN_ON))
 def test_native_version_reads_writes_and_compacts_what_we_compacted(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str) -> None:
     chosen = serviced(golden, case)
     assert_hudi_reads(hudi_0_15, chosen)
@@ -90,7 +98,7 @@ def test_native_version_reads_writes_and_compacts_what_we_compacted(golden: Gold
     assert_metadata_equals_storage(hudi_0_15, chosen)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases(READ))
 def test_version_1_2_reads_what_we_compacted(golden: Golden, hudi_1_2: RealHudi, case: str) -> None:
     chosen = serviced(golden, case)
     assert_hudi_reads(hudi_1_2, chosen)
@@ -104,6 +112,7 @@ def test_version_1_2_writes_and_compacts_at_table_version_6(golden: Golden, hudi
     assert_metadata_equals_storage(hudi_1_2, chosen)
 
 
+@pytest.mark.soak
 def test_version_1_2_upgrades_the_table_to_version_9(golden: Golden, hudi_1_2: RealHudi, tmp_path: Path) -> None:
     chosen = serviced(golden, "mor_compaction_requested")
     write_on_top(hudi_1_2, chosen, tmp_path, options={"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9"})

@@ -46,6 +46,20 @@ SAME = [
     "sql_dml",
     "types_mor",
 ]
+QUICK = {
+    "bucket_index_mor",
+    "clustered_mor",
+    "mor_log_only",
+    "multilevel_plain_mor",
+    "only_deletes_mor",
+    "payload_event_time",
+    "payload_partial_update",
+    "rolled_back_mor",
+    "schema_evolution_mor",
+    "sql_dml",
+    "types_mor",
+}
+"""Those of `make test`."""
 REFUSED = {
     "mdt_all_mor": "metadata table",
 }
@@ -69,7 +83,7 @@ def metadata_of(chosen: GoldenCase) -> str:
     return str((chosen.table / ".hoodie" / "metadata" / ".hoodie").is_dir()).lower()
 
 
-@pytest.mark.parametrize("case", SAME)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.soak) for case in SAME])
 def test_our_execution_equals_real_hudis(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str) -> None:
     chosen, instant = scheduled(golden, hudi_0_15, case)
     theirs = tmp_path / "theirs" / case

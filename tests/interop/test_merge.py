@@ -91,6 +91,19 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     "6-delete-marker": (V6, of_payload(DEFAULT, hoodie__payload__delete__field="Op", hoodie__payload__delete__marker="D")),
 }
 
+QUICK = {
+    "9-two-ordering-fields",
+    "9-text-ordering-field",
+    "9-decimal-ordering-field",
+    "9-postgres",
+    "8-dms",
+    "8-non-defaults-payload",
+    "6-event-time-payload",
+    "6-partial-update-payload",
+    "6-delete-marker",
+}
+"""Those of `make test`: each payload class once, and the orders."""
+
 
 def rows(dice: random.Random, keys: list[str], *, first: bool = False) -> pa.Table:
     """A version of each key; `first` ones are whole and not deleted."""
@@ -116,7 +129,7 @@ def rows(dice: random.Random, keys: list[str], *, first: bool = False) -> pa.Tab
     return pa.Table.from_pylist([one(key) for key in keys], schema=SCHEMA)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.soak) for name in CASES])
 def test_rows_are_those_that_real_hudi_reads(hudi_0_15: RealHudi, hudi_1_2: RealHudi, tmp_path: Path, name: str) -> None:
     version, options = CASES[name]
     hudi = hudi_1_2 if version == V9 else hudi_0_15

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -61,18 +62,56 @@ class Writer:
             time.sleep(0.05)
 
     def join(self) -> None:
-        """Waits for the last write; raises what failed."""
+        """Waits for the last write, if there was a first; raises what failed."""
+        if self._thread.ident is None:
+            return
         self._thread.join(PATIENCE)
         if self.failures:
             raise self.failures[0]
         assert self.committed == COMMITS
 
 
-def indexes_of(label: str, names: str) -> Mapping[str, str]:
-    """The options of an indexing action."""
-    if names == "secondary":
-        return {"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"}
-    return {name: value for name, value in SWITCHES.items() if label[0] != "6" or "partition.stats" not in name}
+PARTITION_STATS = "hoodie.metadata.index.partition.stats.enable"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Indexes that are built: the partitions that are there `before`, the options that `ask` for them, what is listed in the end.
+
+    Every commit of a writer of Hudi 1.x fails that enables partition statistics where the column statistics are not listed yet
+    (HoodieTableMetadataUtil.convertMetadataToRecords), and in 1.2 one switch enables both.
+    """
+
+    before: tuple[str, ...]
+    ask: Mapping[str, str]
+    listed: frozenset[str]
+    writer: Mapping[str, str]
+
+
+def enabling(*kinds: str) -> dict[str, str]:
+    """Options of a writer that has these kinds alone: one of 1.2 fails, too, where a kind that it enables is neither listed nor inflight."""
+    return {name: str(any(kind in name for kind in kinds)).lower() if name.endswith("enable") else value for name, value in SWITCHES.items()}
+
+
+BY_FILE = {name: value for name, value in SWITCHES.items() if name != PARTITION_STATS}
+SUBJECTS = {
+    "no columns": Subject(
+        (),
+        {name: value for name, value in BY_FILE.items() if "column" not in name},
+        frozenset({"files", "bloom_filters", "record_index"}),
+        enabling("bloom", "record"),
+    ),
+    "all": Subject((), BY_FILE, frozenset({"files", "column_stats", "bloom_filters", "record_index"}), enabling("column", "bloom", "record")),
+    "secondary": Subject(
+        ("record_index",),
+        {"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"},
+        frozenset({"files", "record_index", SECONDARY}),
+        enabling("record"),
+    ),
+    "partition_stats": Subject(
+        ("column_stats",), {PARTITION_STATS: "true"}, frozenset({"files", "column_stats", "partition_stats"}), enabling("column", "partition")
+    ),
+}
 
 
 def write_during_the_build(monkeypatch: pytest.MonkeyPatch, writer: Writer) -> None:
@@ -90,47 +129,43 @@ def write_during_the_build(monkeypatch: pytest.MonkeyPatch, writer: Writer) -> N
     monkeypatch.setattr(IndexBuild, "fill", filled)
 
 
-CASES = [("6", MOR, "all"), ("8", MOR, "all"), ("9", MOR, "all")]
-MORE = [
-    *((label, COW, "all") for label in LABELS),
-    *((label, MOR, "all") for label in OTHERS),
-    *((label, kind, "secondary") for label in ("8", "9", "8-by-1.2.0") for kind in (MOR, COW)),
+IN_TEST = ("9", MOR, "no columns")
+"""The writer of 1.2 that streams to the metadata table, and takes back there what shows no sign of life."""
+CASES = [
+    *((label, kind, "no columns" if LABELS[label] == "hudi_1_2" else "all") for kind in (MOR, COW) for label in LABELS),
+    *((label, kind, names) for names in ("secondary", "partition_stats") for label in ("8", "9", "8-by-1.2.0") for kind in (MOR, COW)),
 ]
 
 
-@pytest.mark.parametrize(("label", "kind", "names"), [*CASES, *(pytest.param(*case, marks=pytest.mark.soak) for case in MORE)])
+@pytest.mark.parametrize(("label", "kind", "names"), [pytest.param(*case, marks=() if case == IN_TEST else pytest.mark.soak) for case in CASES])
 def test_an_index_is_whole_though_a_writer_commits_five_times(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, kind: str, names: str
 ) -> None:
     hudi: RealHudi = request.getfixturevalue(LABELS[label])
+    subject = SUBJECTS[names]
     table = EveryKind.without_metadata(hudi, tmp_path / "table", kind, label[0])
-    table.ours("metadata_create", partitions=() if names == "all" else ("record_index",))
-    asked = indexes_of(label, names)
-    switches = {name: "false" for name in SWITCHES if name.endswith("enable")} | SWITCHES
-    table.options |= {**switches, "hoodie.metadata.enable": "true"}
-    options = {name: value for name, value in OURS.items() if name not in SWITCHES} | CONCURRENT | dict(asked)
+    table.ours("metadata_create", partitions=subject.before)
+    table.options |= {**subject.writer, "hoodie.metadata.enable": "true"}
+    options = {name: value for name, value in OURS.items() if name not in SWITCHES} | CONCURRENT | dict(subject.ask)
     planned = table.run("schedule", service="indexing", options=options).document
     assert planned is not None
     writer = Writer(table)
     write_during_the_build(monkeypatch, writer)
-    result = table.run(service="indexing", instant=planned["instant"], options=options)
-    writer.join()
+    try:
+        result = table.run(service="indexing", instant=planned["instant"], options=options)
+    finally:
+        writer.join()
     monkeypatch.undo()
     assert [item.state for item in result.instants] == ["completed"]
     writes = {Action.COMMIT, Action.DELTA_COMMIT}
     commits = [item for item in table.instants() if item.action in writes and item.requested_time > planned["instant"]]
     assert len(commits) == COMMITS
-    listed = table.config.metadata_partitions
-    assert listed == ({"files", "record_index", SECONDARY} if names == "secondary" else {*listed_by(label), "files"})
+    assert table.config.metadata_partitions == subject.listed
     assert table.config.metadata_partitions_inflight == frozenset()
     table.check()
     table.check_queries()
-    table.check_locations()
-    if names == "all":
+    if "record_index" in subject.listed:
+        table.check_locations()
+    if "bloom_filters" in subject.listed:
         table.check_filters()
     assert table.found() == []
-
-
-def listed_by(label: str) -> set[str]:
-    """The partitions that an action with every switch makes."""
-    return {"column_stats", "bloom_filters", "record_index"} | (set() if label[0] == "6" else {"partition_stats"})

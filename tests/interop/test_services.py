@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from itertools import cycle, product
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -39,8 +38,6 @@ RETAINED = {
     "KEEP_LATEST_FILE_VERSIONS": {"hoodie.cleaner.fileversions.retained": "1"},
     "KEEP_LATEST_BY_HOURS": {"hoodie.cleaner.hours.retained": "1"},
 }
-IN_TURNS = (*RETAINED, "KEEP_LATEST_BY_HOURS")
-"""The policies of COW, MOR, COW, MOR …: each is on both kinds of the versions together."""
 PATCHING = Lock()
 ALONE = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
 """Nobody else writes: a writer that is pending is dead."""
@@ -226,18 +223,20 @@ def unschedule(source: Judged, base: Path, _how: str) -> None:
 
 SCENARIOS = {function.__name__: function for function in (clean, rollback, lazy_writer, restore, unschedule)}
 CHOSEN = [
-    *(Case("clean", label, kind, policy) for (label, kind), policy in zip(product(LABELS, KINDS), cycle(IN_TURNS), strict=False)),
-    *(Case("rollback", label, MOR, PUBLISHED) for label in LABELS),
-    *(Case("rollback", label, COW, PUBLISHED) for label in LABELS if label[0] == "8"),
-    *(Case("lazy_writer", label, MOR, WRITING) for label in LABELS),
-    *(Case("restore", label, kind) for label, kind in zip(LABELS, cycle((MOR, COW)), strict=False)),
-    *(Case("unschedule", label, MOR) for label in LABELS if label[0] != "6"),
+    *(Case("clean", label, kind, policy) for label, kind, policy in zip(JUDGES, (COW, MOR, MOR), RETAINED, strict=True)),
+    *(Case("rollback", label, kind, PUBLISHED) for label, kind in zip(JUDGES, (MOR, COW, MOR), strict=True)),
+    Case("lazy_writer", "9", MOR, WRITING),
+    Case("restore", "6", MOR),
+    Case("restore", "9", COW),
+    Case("unschedule", "9", MOR),
 ]
+"""Each service on each version or on one of either layout; each policy and each kind of table at least once."""
 MORE = [
-    *(Case("restore", label, kind) for label in LABELS for kind in KINDS),
     *(Case("clean", label, kind, policy) for label in LABELS for kind in KINDS for policy in RETAINED),
     *(Case("rollback", label, kind, moment) for label in LABELS for kind in KINDS for moment in MOMENTS),
     *(Case("lazy_writer", label, kind, moment) for label in LABELS for kind in KINDS for moment in MOMENTS),
+    *(Case("restore", label, kind) for label in LABELS for kind in KINDS),
+    *(Case("unschedule", label, MOR) for label in LABELS if label[0] != "6"),
 ]
 CASES = [*CHOSEN, *(case for case in MORE if ALL and case not in CHOSEN)]
 Outcomes = Mapping[Case, Future[None]]

@@ -55,7 +55,7 @@ CATCHUP_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.indexing.catchup_minutes",
     15,
     whole_number(0, 10**6),
-    "minutes that a built index waits for the writes that were pending when its build began, before indexing gives up for now",
+    "minutes that indexing, and whoever drops an index of rows or adds a column, waits for writes that were pending before it gives up for now",
 )
 
 INDEXING_KEYS: tuple[ConfigKey[object], ...] = (

@@ -59,6 +59,9 @@ class TableVersion:
     """Index definitions say which version their index has."""
     index_plan_extra: bool = True
     """Plans of indexing actions have extra metadata for each partition."""
+    cleans_leave_statistics: bool = False
+    """Cleans of its Hudi leave the column statistics of files that they delete: those of log files, and in partitions of base files (which
+    HoodieTableMetadataUtil.getColumnStatsRecords of 0.15 looks for under the ends of their names)."""
     metadata_bloom_entries: int = 60000
     """The keys that a row of the bloom filter in the metadata table's base files is made for."""
 
@@ -82,6 +85,7 @@ V6 = TableVersion(
     conflict_release="0.15",
     metadata_needs_rest=True,
     index_plan_extra=False,
+    cleans_leave_statistics=True,
 )
 V8 = TableVersion(
     8,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.tree import Column
 from hudi_core.index.equalities import equal_texts
@@ -14,14 +17,19 @@ from hudi_core.model.ids import FileGroupId
 if TYPE_CHECKING:
     from hudi_core.metadata_table.reader import MetadataTable
 
+log = logging.getLogger(__name__)
+
 SECONDARY: Final = "secondary_index"
+T = TypeVar("T")
 
 
 def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[FileGroupId] | None:
-    """The file groups in which the keys are, by the record index; None when there is none."""
+    """The file groups in which the keys are, by the record index; None when there is none, or it went while it was asked."""
     if RECORD_INDEX not in metadata.kinds:
         return None
-    found = metadata.record_locations([key for key in keys if key])
+    found = _asked(metadata, RECORD_INDEX, lambda: metadata.record_locations([key for key in keys if key]))
+    if found is None:
+        return None
     return frozenset(FileGroupId(place.partition, place.file_id) for places in found.values() for place in places)
 
 
@@ -41,8 +49,22 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
         values = None if column.path[0] in hidden else equal_texts(bound.node, column)
         if values is None:
             continue
-        keys = {key for found in metadata.secondary_keys(name, sorted(values)).values() for key in found}
-        groups = groups_of_keys(metadata, keys)
+        by_value = _asked(metadata, name, partial(metadata.secondary_keys, name, sorted(values)))
+        groups = None if by_value is None else groups_of_keys(metadata, {key for found in by_value.values() for key in found})
         if groups is not None:
             result = groups if result is None else result & groups
     return result
+
+
+def _asked(metadata: MetadataTable, index: str, question: Callable[[], T]) -> T | None:
+    """The index's answer; None where it is not what it was any more, so that rows may be missing in the answer (MetadataTable.stands)."""
+    try:
+        answer = question()
+    except (CorruptFileError, StorageNotFoundError):
+        if metadata.stands(index):
+            raise
+    else:
+        if metadata.stands(index):
+            return answer
+    log.warning("the index %s went while it was asked: the query does without", index)
+    return None

@@ -24,6 +24,7 @@ from hudi_core.metadata_table.slices import MergedSlice
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 _REMEMBERED = 1 << 16
 """Distinct data that are kept while one source is read."""
 _KEPT_OF_BASE = 128 << 10
@@ -49,10 +50,10 @@ class RecordRules(Protocol[T]):
 
 
 @runtime_checkable
-class CellRules(Protocol[T]):
+class CellRules(Protocol[T_co]):
     """RecordRules that decode some cells faster than by their data."""
 
-    def decode_cell(self, schema: str, key: bytes, value: bytes) -> T | None:
+    def decode_cell(self, schema: str, key: bytes, value: bytes) -> T_co | None:
         """The record of a cell whose value `schema` encodes; None where `decode` has to read it, or to refuse it."""
         ...
 
@@ -160,11 +161,12 @@ class GroupReader(Generic[T]):
 
     def _split(self, question: _Question) -> Split[T]:
         try:
-            first, *later = self._sources() or [None]
+            sources = self._sources()
+            first = sources[0] if sources else None
             if not isinstance(first, Records) or not first.unique:
                 return Split(self._merge(question), None, ())
             spoken_of: set[bytes] = set()
-            for source in later:
+            for source in sources[1:]:
                 spoken_of.update(question.dropped(source) if isinstance(source, Deletes) else (key for key, _ in question.cells(source)))
             merged = self.lookup(sorted(spoken_of)) if spoken_of else {}
             return Split(merged, first, _left_alone(question.cells(first), spoken_of))

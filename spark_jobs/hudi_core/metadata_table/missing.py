@@ -7,7 +7,7 @@ tables is none. Hudi itself does not look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
@@ -54,25 +54,36 @@ def refuse_missing(folder: str, files: Sequence[FileInfo], slices: Sequence[Merg
                 )
 
 
-def _makers(files: Sequence[FileInfo]) -> frozenset[str]:
-    """The instants that base files and the first, empty log files of file groups are of: among them those under which the partition was made."""
-    parsed = ((name, info.size) for info in files if (name := parse_data_file(info.name)) is not None)
-    made = (name for name, size in parsed if isinstance(name, BaseFileName) or size <= _EMPTY_LOG or name.instant.startswith(SOLO_COMMIT))
-    return frozenset(name.instant for name in made)
+def _makers(files: Sequence[FileInfo]) -> Mapping[str, frozenset[str]]:
+    """By file group, the instants of its base files and of its first, empty log files: among them that under which the group was made."""
+    found: dict[str, set[str]] = {}
+    for info in files:
+        name = parse_data_file(info.name)
+        if name is not None and (isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or name.instant.startswith(SOLO_COMMIT)):
+            found.setdefault(name.file_id, set()).add(name.instant)
+    return {file_id: frozenset(instants) for file_id, instants in found.items()}
 
 
-def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Collection[str]) -> dict[str, str]:
+def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:
     """By file group, the completion time from which on a commit's files belong to what is read of it.
 
-    That is the instant of the base file, as a compaction merges what completed before it was requested. A group that was made with its
-    partition starts when that was done; of several times that a partition was made, the latest counts. An index that an indexing action made
-    anew, resized or because somebody did not tell it, lost the log files of before; those that were told while it was built are not asked for.
+    That is the instant of the base file, as a compaction merges what completed before it was requested. A group that no compaction merged starts
+    when it was made: with its partition, or later, as those of new data partitions in a partitioned record index. Of several times that it was
+    made, the latest counts: an index that an indexing action made anew, resized or because somebody did not tell it, lost the log files of
+    before; those that were told while it was built are not asked for. Where the making was archived, the latest compaction came after it and
+    found nothing to merge, or the base file would be its own.
     """
-    made = {item.requested_time: item.completed_at for item in timeline.commits() if item.action == Action.DELTA_COMMIT}
-    made = {instant: done for instant, done in made.items() if instant in makers}
-    first = max(made.values(), default="")
-    bases = {item.file_id: _base_instant(item) for item in slices}
-    return {file_id: first if base in made or base.startswith(SOLO_COMMIT) or not base else base for file_id, base in bases.items()}
+    commits = timeline.commits()
+    made = {item.requested_time: item.completed_at for item in commits if item.action == Action.DELTA_COMMIT}
+    compaction = max((item.requested_time for item in commits if item.action == Action.COMMIT), default="")
+    found: dict[str, str] = {}
+    for item in slices:
+        base = _base_instant(item)
+        if base in made or base.startswith(SOLO_COMMIT) or not base:
+            found[item.file_id] = max((made[time] for time in makers.get(item.file_id, ()) if time in made), default=compaction)
+        else:
+            found[item.file_id] = base
+    return found
 
 
 def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str], since: str) -> Iterator[Instant]:

@@ -32,6 +32,7 @@ class OpenedMetadataTable:
         self.storage = storage
         self.config = config
         self.data_timeline = data_timeline
+        self._listed: dict[str, frozenset[str]] = {}
         self._stats: dict[Instant, tuple[WriteStat, ...]] = {}
 
     def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
@@ -49,6 +50,7 @@ class OpenedMetadataTable:
         folder = self.folder(name)
         timeline, own = self.timeline, self._own_config
         files = self.storage.list_files(folder)
+        self._listed[name] = frozenset(info.name for info in files)
         slices = merged_slices(folder, files, timeline, own.layout_version)
         if own.features.log_name_has_own_instant:
             # What is pending on the data timeline no reader counts: a writer that was thought dead may have completed it behind its rollback.
@@ -56,6 +58,17 @@ class OpenedMetadataTable:
             counted = timeline.filter(lambda instant: instant.requested_time not in pending)
             refuse_missing(folder, files, slices, counted, self._stats_of)
         return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
+
+    def stands(self, name: str) -> bool:
+        """Whether the properties list partition `name` now, and the files are there that its folder held when it was opened.
+
+        Nothing says how many file groups an index has, and the properties may be older than its drop or its resize: opened while its files went,
+        it finds no key where there are some. Those who take it away take it off the list first. A clean of the metadata table makes it False
+        without need. Costs one read and one listing.
+        """
+        if name not in TableConfig.load(self.storage).metadata_partitions:
+            return False
+        return self._listed.get(name, frozenset()) <= {info.name for info in self.storage.list_files(self.folder(name))}
 
     def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
         """Partition `name`; errors as `groups`, and CorruptFileError when it holds no file group."""

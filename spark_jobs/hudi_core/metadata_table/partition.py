@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,20 @@ _AT_ONCE = 16
 """File groups that are asked at the same time where each answer is a round trip away."""
 HashedPart = Callable[[str], str]
 """The part of a key whose hash chooses the file group: the whole key, but in secondary indexes of version 2."""
+_NUMBERED = re.compile(r".*-(?P<number>\d{4,})-\d+\Z", re.ASCII | re.DOTALL)
+
+
+def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
+    """Raises CorruptFileError where one of an index's numbered file groups is not there: the hashes of keys would choose wrong ones."""
+    matches = [_NUMBERED.match(group.file_id) for group in groups]
+    numbers = {int(match["number"]) for match in matches if match is not None}
+    missing = sorted(set(range(max(numbers, default=-1) + 1)) - numbers)
+    if missing and all(matches):
+        raise CorruptFileError(
+            f"of the index's file groups number {missing[0]} is not there",
+            path=folder,
+            remedy="drop the index with `hudictl metadata drop TABLE --partition …`, then create it anew",
+        )
 
 
 class MetadataPartition(Generic[T]):
@@ -56,7 +71,7 @@ class MetadataPartition(Generic[T]):
 
     def lookup(self, keys: Iterable[str]) -> dict[str, T]:
         """The records of those of `keys` that are there, each file group asked once."""
-        wanted = list(dict.fromkeys(keys))
+        wanted = sorted(dict.fromkeys(keys))
         if len(self.groups) == 1 and wanted:
             return dict(next(iter(self._asked(_lookup, [(self.groups[0], wanted)]))))
         found: dict[str, T] = {}
@@ -126,8 +141,9 @@ class MetadataPartition(Generic[T]):
 
 
 def _lookup(group: GroupReader[T], keys: list[str]) -> dict[str, T]:
-    encoded = {key.encode("utf-8", "surrogatepass"): key for key in keys}
-    return {encoded[key]: record for key, record in group.lookup(sorted(encoded)).items()}
+    """The records of sorted keys, which their UTF-8 sorts alike."""
+    found = group.lookup([key.encode("utf-8", "surrogatepass") for key in keys])
+    return {key.decode("utf-8", "surrogatepass"): record for key, record in found.items()}
 
 
 def _with_prefixes(group: GroupReader[T], prefixes: list[str]) -> dict[bytes, T]:

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.index_definitions import IndexDefinition, load_ind
 from hudi_core.metadata_table.keys import bloom_filter_key, secondary_hashed_part
 from hudi_core.metadata_table.listing import MetadataTableListing
 from hudi_core.metadata_table.opened import OpenedMetadataTable
-from hudi_core.metadata_table.partition import MetadataPartition
+from hudi_core.metadata_table.partition import MetadataPartition, check_numbers
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FilesRecord
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.record_index import RecordIndex, RecordIndexRules, RecordLocation
@@ -128,8 +128,14 @@ class MetadataTable:
         by_value = definition is not None and definition.version > 1
         if index not in self._secondary:
             hashed = secondary_hashed_part if by_value else str
-            self._secondary[index] = self._opened.partition(index, SecondaryIndexRules(), hashed)
+            opened = self._opened.partition(index, SecondaryIndexRules(), hashed)
+            check_numbers(self._opened.folder(index), opened.groups)
+            self._secondary[index] = opened
         return record_keys(self._secondary[index], values, by_value=by_value)
+
+    def stands(self, index: str) -> bool:
+        """Whether an index that was asked is still what it was then: OpenedMetadataTable.stands."""
+        return self._opened.stands(index)
 
     def covers_all_rows(self, index: str) -> bool:
         """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows.

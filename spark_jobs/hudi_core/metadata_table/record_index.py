@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
 from hudi_core.metadata_table.group_reader import GroupReader
-from hudi_core.metadata_table.partition import MetadataPartition
+from hudi_core.metadata_table.partition import MetadataPartition, check_numbers
 from hudi_core.metadata_table.record import RecordKind
 from hudi_core.timeline.instant_time import of_epoch_millis
 
@@ -78,7 +78,10 @@ class RecordIndex:
     """The index, global or (from version 9 on) one per data partition, whose file groups carry that partition's name."""
 
     def __init__(self, folder: str, groups: Sequence[GroupReader[RecordLocation]], *, is_remote: bool = False) -> None:
-        """`is_remote` as MetadataPartition. Raises CorruptFileError when there is no file group."""
+        """`is_remote` as MetadataPartition. Raises CorruptFileError when there is no file group, or one of a global index is not there.
+
+        Those of a new data partition come while others read.
+        """
         self._global: MetadataPartition[RecordLocation] | None = None
         self._by_partition: dict[str, MetadataPartition[RecordLocation]] = {}
         found: dict[str, list[GroupReader[RecordLocation]]] = defaultdict(list)
@@ -87,6 +90,7 @@ class RecordIndex:
             if match is not None:
                 found[_unescaped(match["partition"])].append(group)
         if not found:
+            check_numbers(folder, groups)
             self._global = MetadataPartition(PARTITION, folder, groups, is_remote=is_remote)
         elif sum(map(len, found.values())) != len(groups):
             raise CorruptFileError("the record index holds file groups of the global and of the partitioned form", path=folder)
@@ -111,12 +115,14 @@ class RecordIndex:
         A global index gives one location per key, a partitioned one up to one per data partition. Raises ConfigError for the empty text,
         which is no key.
         """
-        wanted = sorted(set(keys))
-        if wanted and not wanted[0]:
+        distinct = dict.fromkeys(keys)
+        if "" in distinct:
             raise ConfigError("the empty text is no record key")
-        found: dict[str, tuple[RecordLocation, ...]] = {}
         if self._global is not None and partition is None:
-            return {key: (location,) for key, location in self._global.lookup(wanted).items()}
+            return {key: (location,) for key, location in self._global.lookup(distinct).items()}
+        # Each part sorts what it is asked for: once is enough.
+        wanted = sorted(distinct)
+        found: dict[str, tuple[RecordLocation, ...]] = {}
         for part in self._parts(partition):
             for key, location in part.lookup(wanted).items():
                 if partition is None or location.partition == partition:

@@ -79,7 +79,9 @@ def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ..
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
     """One slice. Of several base files of one instant, which only a retried task leaves, the longest is the whole one (addBaseFile)."""
-    base = max(parts.bases, key=lambda item: (item.size, item.name), default=None)
+    base = parts.bases[0] if len(parts.bases) == 1 else max(parts.bases, key=lambda item: (item.size, item.name), default=None)
+    if not parts.logs:
+        return FileSlice(group, instant, base, (), ())
     return FileSlice(
         group,
         instant,

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,15 +15,16 @@ ROOT = Path(__file__).resolve().parents[3]
 
 PROGRAM = """
 import importlib.util, json, sys
-spec = importlib.util.spec_from_file_location("dag_file", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-dag = module.dag
-heavy = [name for name in ("pyarrow", "pyspark") if name in sys.modules]
-upstream = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
-intervals = [task.poke_interval for task in dag.tasks if getattr(task, "deferrable", False)]
-params = {name: dag.params[name] for name in dag.params}
-print("FOUND", json.dumps([dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params]))
+for number, path in enumerate(sys.argv[1:]):
+    spec = importlib.util.spec_from_file_location(f"dag_file_{number}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    dag = module.dag
+    heavy = [name for name in ("pyarrow", "pyspark") if name in sys.modules]
+    upstream = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
+    intervals = [task.poke_interval for task in dag.tasks if getattr(task, "deferrable", False)]
+    params = {name: dag.params[name] for name in dag.params}
+    print("FOUND", json.dumps([dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params]))
 """
 UPSTREAM = {
     "hudi_compaction": {"wait_for_compaction": [], "compact": ["wait_for_compaction"]},
@@ -42,16 +44,22 @@ def test_every_dag_file_is_known() -> None:
     assert {path.stem for path in (ROOT / "dags").glob("*.py")} == set(UPSTREAM)
 
 
-@pytest.mark.parametrize("name", UPSTREAM)
-def test_a_ready_to_use_dag_parses(tmp_path: Path, name: str) -> None:
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """What each file's DAG is, by its id: all are parsed by one process, as Airflow takes seconds to import."""
     mine = {"AIRFLOW_HUDI_TABLE": "s3://b/t", "AIRFLOW_HUDI_POLL_SECONDS": "5", "AIRFLOW_HUDI_COMMITS_RETAINED": "7"}
-    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), **mine}
-    command = [sys.executable, "-c", PROGRAM, str(ROOT / "dags" / f"{name}.py")]
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")), **mine}
+    command = [sys.executable, "-c", PROGRAM, *(str(ROOT / "dags" / f"{name}.py") for name in UPSTREAM)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-    found, heavy, runs, upstream, intervals, params = json.loads(line.removeprefix("FOUND "))
-    assert (found, heavy, runs, upstream) == (name, [], 1, UPSTREAM[name])
+    lines = [json.loads(line.removeprefix("FOUND ")) for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    return {line[0]: line[1:] for line in lines}
+
+
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
+    heavy, runs, upstream, intervals, params = parsed[name]
+    assert (heavy, runs, upstream) == ([], 1, UPSTREAM[name])
     assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
     assert params["table"] == "s3://b/t"
     if name == "hudi_table_maintenance":

@@ -17,6 +17,7 @@ from typing import Final
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
 from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.metadata_table.create.build_heartbeat import heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.finish import beginning_content, check_written, remove_losers
 from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
@@ -149,6 +150,7 @@ class IndexBuild:
         own = OwnTimeline(self._storage, config, self._clock)
         for instant in self._left_behind(own, own.active.load(), names, config.metadata_partitions):
             log.warning("deltacommit %s of the metadata table was left by an earlier attempt at indexing: taken back", instant)
+            self._storage.delete(heartbeat_path(instant))
             own.active.undo(instant, Action.DELTA_COMMIT)
         for name in sorted(set(names) - config.metadata_partitions):
             self._storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")

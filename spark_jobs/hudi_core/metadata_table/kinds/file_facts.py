@@ -28,8 +28,9 @@ from hudi_core.metadata_table.kinds.footer_ranges import FooterRanges
 from hudi_core.metadata_table.kinds.indexed_table import IndexedTable, column_type, is_indexable
 from hudi_core.metadata_table.kinds.kind import ColumnRange, DataFileRef, Expression, FileFacts, FilterText, Json, Kind
 from hudi_core.metadata_table.kinds.row_ranges import RowRanges, column_of
+from hudi_core.metadata_table.kinds.stat_records import file_record
 from hudi_core.metadata_table.kinds.value_types import empty_range
-from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.internal_schema import ColumnSource
@@ -47,8 +48,9 @@ class Wanted:
     """What the kinds of a table must know of each file.
 
     `schema` are the columns as files store them, meta fields included; `columns` those whose ranges are asked for, by dotted name, in the
-    encoding of index version `version`; `bloom` asks for the filter over record keys; `expressions` are those of expression indexes;
-    `history` is as in IndexedTable.
+    encoding of index version `version`; `all_columns` says that readers take every column for one of them
+    (TableVersion.indexes_all_columns), so that each range must be told; `bloom` asks for the filter over record keys; `expressions` are
+    those of expression indexes; `history` is as in IndexedTable.
     """
 
     schema: AvroSchema
@@ -57,6 +59,7 @@ class Wanted:
     bloom: bool = False
     expressions: tuple[Expression, ...] = ()
     history: History | None = None
+    all_columns: bool = False
 
     def to_json(self) -> Json:
         """As it crosses the engine."""
@@ -67,6 +70,7 @@ class Wanted:
             "bloom": self.bloom,
             "expressions": [item.to_json() for item in self.expressions],
             "history": self.history,
+            "all_columns": self.all_columns,
         }
 
     @classmethod
@@ -74,7 +78,15 @@ class Wanted:
         """Back from to_json."""
         expressions = tuple(map(Expression.from_json, document["expressions"]))
         columns, history = tuple(document["columns"]), document["history"]
-        return cls(json.loads(document["schema"]), columns, int(document["version"]), bool(document["bloom"]), expressions, history)
+        return cls(
+            json.loads(document["schema"]),
+            columns,
+            int(document["version"]),
+            bool(document["bloom"]),
+            expressions,
+            history,
+            bool(document["all_columns"]),
+        )
 
 
 def wanted_by(table: IndexedTable, kinds: Iterable[Kind]) -> Wanted:
@@ -88,6 +100,7 @@ def wanted_by(table: IndexedTable, kinds: Iterable[Kind]) -> Wanted:
         any(kind.needs.bloom for kind in kinds),
         tuple(kind.needs.expression for kind in kinds if kind.needs.expression is not None),
         table.history,
+        table.config.features.indexes_all_columns,
     )
 
 
@@ -95,11 +108,26 @@ def read_file_facts(storage: Storage, file: DataFileRef, wanted: Wanted) -> File
     """What `file` says. Columns that it lacks are null in all its rows.
 
     Raises StorageNotFoundError when the file is gone, CorruptFileError for a base file that is broken, UnsupportedError for one that is no
-    Parquet file.
+    Parquet file, and for a range that the index cannot store where all must be told.
     """
     if not (wanted.columns or wanted.bloom or wanted.expressions):
         return FileFacts(file)
-    return _of_base(storage, file, wanted) if file.is_base else _of_log(storage, file, wanted)
+    facts = _of_base(storage, file, wanted) if file.is_base else _of_log(storage, file, wanted)
+    if wanted.all_columns:
+        _check_told(facts)
+    return facts
+
+
+def _check_told(facts: FileFacts) -> None:
+    """To a reader that finds no range of a file's column all its values are null: it would lose the rows."""
+    for found in facts.ranges:
+        if file_record(facts.file, found) is None:
+            raise UnsupportedError(
+                f"column_stats cannot store the range of the column {found.column!r}: as decimal(30, 15) in this table version",
+                path=join(facts.file.partition, facts.file.name),
+                remedy=f"drop column_stats, or list the columns without {found.column!r} in hoodie.metadata.index.column.stats.column.list, "
+                "for readers, too",
+            )
 
 
 class _Reading:
@@ -147,7 +175,7 @@ def _kind_of(stored: pa.Schema, name: str) -> pa.DataType:
 
 def _indexed(stored: pa.Schema, wanted: Wanted) -> list[str]:
     """Those of the asked columns that the table has and whose values have an order: of others the indexes hold nothing."""
-    return [name for name in wanted.columns if is_indexable(column_type(stored, name), wanted.version)]
+    return [name for name in wanted.columns if is_indexable(column_type(stored, name), wanted.version, by_value=wanted.all_columns)]
 
 
 def _of_base(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
@@ -187,8 +215,7 @@ def _bloom(parquet: ParquetBaseFile, wanted: Wanted) -> FilterText | None:
 
 
 def _of_log(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
-    name = parse_data_file(file.name)
-    if isinstance(name, LogFileName) and name.cdc:
+    if file.is_cdc:
         return FileFacts(file)
     stored = arrow_schema(wanted.schema)
     reading = _Reading(_indexed(stored, wanted), stored, wanted, file)

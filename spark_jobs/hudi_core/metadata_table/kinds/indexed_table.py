@@ -85,7 +85,8 @@ class IndexedTable:
         """Those of statistics_columns that data files have and whose values have an order, with their types: of others nothing is held."""
         stored, version = self.arrow_schema(), self.version_of(_STATISTICS[0])
         types = {name: column_type(stored, name) for name in self.statistics_columns()}
-        return {name: kind for name, kind in types.items() if kind is not None and is_indexable(kind, version)}
+        by_value = self.config.features.indexes_all_columns
+        return {name: kind for name, kind in types.items() if kind is not None and is_indexable(kind, version, by_value=by_value)}
 
     def chosen_columns(self) -> tuple[str, ...]:
         """The columns that a new index gets by the options and the schema; see statistics_columns."""
@@ -128,10 +129,12 @@ def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
     return path
 
 
-def is_indexable(kind: pa.DataType | None, version: int) -> bool:
-    """Whether a type's values have bounds that an index of that version stores: no lists, maps or structs; in version 1 no wide decimals."""
+def is_indexable(kind: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
+    """Whether a type's values have bounds that an index of that version stores: no lists, maps or structs; in version 1 no wide decimals,
+    unless each value is looked at (`by_value`, as 0.15 does: HoodieTableMetadataUtil.tryUpcastDecimal).
+    """
     if kind is None or pa.types.is_nested(kind) or pa.types.is_null(kind):
         return False
     if version == 1 and pa.types.is_decimal(kind):
-        return bool(kind.scale <= _V1_DIGITS and kind.precision - kind.scale <= _V1_DIGITS)
+        return by_value or bool(kind.scale <= _V1_DIGITS and kind.precision - kind.scale <= _V1_DIGITS)
     return not (version == 1 and pa.types.is_fixed_size_binary(kind))

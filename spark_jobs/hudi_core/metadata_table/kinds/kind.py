@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.record import Datum
 from hudi_core.metadata_table.stat_values import Bound, ValueType
+from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
 
 Record = tuple[str, Datum | None]
@@ -28,6 +29,12 @@ class DataFileRef:
     name: str
     size: int
     is_base: bool
+
+    @property
+    def is_cdc(self) -> bool:
+        """Whether it is a log file of changes (CDC), of which indexes hold nothing."""
+        name = parse_data_file(self.name)
+        return isinstance(name, LogFileName) and name.cdc
 
     def to_json(self) -> Json:
         """As it crosses the engine."""
@@ -101,8 +108,9 @@ class FileFacts:
 
     @property
     def bounds_rows(self) -> bool:
-        """Whether it has a part in the range of its partition: a base file without rows (a compaction of deletes leaves one) has no ranges."""
-        return bool(self.ranges) or self.rows > 0 or not self.file.is_base
+        """Whether it has a part in the range of its partition: a base file without rows (a compaction of deletes leaves one) has no ranges, nor
+        has a log file of changes (CDC), which no reader merges."""
+        return bool(self.ranges) or self.rows > 0 or not (self.file.is_base or self.file.is_cdc)
 
     def to_json(self) -> Json:
         """As it crosses the engine."""

@@ -1,22 +1,18 @@
 """Another number of file groups for an index of rows: it is delisted, deleted, built anew beside the writers, and listed again (RFC-8's open point).
 
-The number is stored nowhere: who looks a key up counts the file groups in the folder and takes the key's hash by that. So whoever lists the folder
-while its files go, one after the other, looks in wrong groups, finds nothing and takes old rows for new ones. Therefore the index is delisted
-first, and its files go when every write has ended that may have read the properties before: real Hudi reads them again after it has put its
-instant on the timeline.
+The index is delisted first, and its files go when every write has ended that may have read the properties before (metadata.retired).
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from hudi_core.config.indexing_config import FILE_GROUPS
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, TableConfig
-from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.metadata_table.create.indexing import SUFFIX
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.kinds.record_groups import GLOBAL_MAXIMUM, GLOBAL_MINIMUM, PARTITIONED_MAXIMUM, PARTITIONED_MINIMUM
@@ -87,33 +83,6 @@ def group_counts(storage: Storage, name: str) -> dict[str, int]:
 def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int]) -> list[str]:
     """The listed indexes that have another number of file groups, sorted."""
     return sorted(name for name, count in counts.items() if name in config.metadata_partitions and not has_groups(context.storage, name, count))
-
-
-def delist(context: TableContext, names: Sequence[str]) -> TableConfig:
-    """Takes indexes off the properties' list, so that nobody begins to use them; their files and definitions stay. Returns the properties.
-
-    The caller holds the table lock. May be repeated. Raises ConflictError while a compaction of the metadata table is pending: its plan names
-    files that are to go.
-    """
-    config = TableConfig.load(context.storage)
-    own = OwnTimeline(context.storage, config, context.clock()).active
-    timeline = own.load()
-    pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
-    if pending:
-        raise ConflictError(
-            f"compaction {pending[0].requested_time} of the metadata table is pending, and its plan may name files of {', '.join(names)}",
-            path=own.path_of(pending[0]),
-            remedy="finish it with `hudictl metadata update TABLE`, or by a write of Hudi, then run the indexing again",
-        )
-    for name in names:
-        log.warning("the index %s is delisted, to be built with other file groups than %s", name, group_counts(context.storage, name))
-    return update_properties(context.storage, {METADATA.name: ",".join(sorted(config.metadata_partitions.difference(names)))})
-
-
-def may_be_in_use(storage: Storage, config: TableConfig, names: Iterable[str]) -> list[str]:
-    """Those of indexes to be built whose files of an earlier life are still there: somebody may hold properties that list them."""
-    unknown = set(names) - config.metadata_partitions - config.metadata_partitions_inflight
-    return sorted(name for name in unknown if storage.list_files(f"{ROOT}/{name}"))
 
 
 def remove_leftovers(context: TableContext, instant: str, names: Collection[str]) -> None:

@@ -12,11 +12,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
+from hudi_core.metadata_table.create.build_heartbeat import BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.indexing import Build, IndexBuild
 from hudi_core.metadata_table.create.target import NewBaseFile
@@ -26,11 +26,12 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.failed_writes.clean import clean_failed_writes
-from hudi_core.services.indexing.resize import delist, may_be_in_use, misfits, planned_counts, remove_leftovers, settings_for
+from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
 from hudi_core.services.indexing.told import Witnesses, untold
-from hudi_core.services.indexing.waiting import pending_writers, wait_for_writers
 from hudi_core.services.metadata.beginnings import Beginnings, Snapshot
 from hudi_core.services.metadata.pending_indexing import read_index_plan
+from hudi_core.services.metadata.retired import delist, left_over, refuse_compacting
+from hudi_core.services.waiting import pending_writers, wait_for_writers
 from hudi_core.timeline.index_plans import IndexedPartition, encode_index_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
@@ -78,6 +79,7 @@ class IndexingRun:
         self._owner = owner
         self._progress = progress
         self._witnesses: Witnesses | None = None
+        self._alive = BuildHeartbeat(context.storage)
 
     def run(self) -> InstantResult:
         """Builds what the plan names and completes the instant, or returns the completed state when it is done already.
@@ -97,8 +99,9 @@ class IndexingRun:
         with self._context.claim(self._instant, self._owner) as held:
             if self._context.completer(held, self._owner).finish_decided(self._instant) is None and not self._find().is_completed:
                 self._active.to_inflight(self._instant, Action.INDEXING)
-                files, size = self._execute(planned, held)
-        forget_claims(self._context.storage, self._instant)
+                with self._alive:
+                    files, size = self._execute(planned, held)
+        self._forget()
         return self._result(started, files, size)
 
     def _execute(self, plan: _Planned, held: Claim) -> tuple[int, int]:
@@ -126,12 +129,16 @@ class IndexingRun:
             remove_leftovers(self._context, self._instant, plan.names)
             names = misfits(self._context, TableConfig.load(self._context.storage), plan.counts)
             if names:
+                refuse_compacting(self._context, TableConfig.load(self._context.storage), names)
+                for name in names:
+                    groups = group_counts(self._context.storage, name)
+                    log.warning("the index %s is delisted, to be built with other file groups than %s", name, groups)
                 lock.check()
                 delist(self._context, names)
 
     def _wait_for_users(self, names: Sequence[str], config: TableConfig, held: Claim) -> None:
         """Until the writes have ended that may have read properties which list an index whose files are to go."""
-        awaited = pending_writers(self._active.load()) if may_be_in_use(self._context.storage, config, names) else frozenset()
+        awaited = pending_writers(self._active.load()) if left_over(self._context.storage, config, names) else frozenset()
         if awaited:
             wait_for_writers(self._context, awaited, held.check)
 
@@ -139,10 +146,14 @@ class IndexingRun:
         rows = self._rows(names, counts, Snapshot.of(self._current()), held)
         with self._context.lock(self._owner) as lock:
             held.check()
+            config = TableConfig.load(self._context.storage)
+            if left_over(self._context.storage, config, names):  # whose files go now, and may be in a plan that somebody made meanwhile
+                refuse_compacting(self._context, config, names)
             snapshot = Snapshot.of(self._current())
             begun = self._begun(names, counts, snapshot, rows, held)
             lock.check()
             build = self._index(held).begin(begun, snapshot.timeline)
+            self._alive.begin(build.instant)
         if self._witnesses is None:
             self._witnesses = Witnesses(self._active.load().requested_times)
         return Built(snapshot, build, self._fill(build, begun, held))
@@ -178,10 +189,26 @@ class IndexingRun:
         up_to = None if built is None else built.snapshot.timeline.commits().last()
         done = [replace(item, up_to=item.up_to if up_to is None else max(item.up_to, up_to.requested_time), extra={}) for item in plan.partitions]
         content = encode_index_metadata(done, extra=self._context.config.features.index_plan_extra)
-        publish = None if built is None else partial(self._publish, built, plan.counts, held, counted, last=last)
+
+        def publish() -> None:
+            ours = () if built is None else built.build.targets
+            self._refuse_misfits({name: count for name, count in plan.counts.items() if name not in ours})
+            if built is not None:
+                self._publish(built, plan.counts, held, counted, last=last)
+
         self._context.completer(held, self._owner).complete(self._instant, Action.INDEXING, content, publish=publish)
         log.info("indexing %s completed: %s", self._instant, ", ".join(plan.names))
         return len(counted), sum(item.size for item in counted)
+
+    def _refuse_misfits(self, counts: Mapping[str, int]) -> None:
+        """Under the lock: a writer of Hudi may have built and listed an index between two attempts, with a number of its own."""
+        names = misfits(self._context, TableConfig.load(self._context.storage), counts)
+        if names:
+            raise ConflictError(
+                f"a writer built {', '.join(names)} itself meanwhile, with another number of file groups than was planned",
+                path=self._active.folder,
+                remedy="set hoodie.metadata.index.async on the writers that enable it, then run the indexing again",
+            )
 
     def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile], *, last: bool) -> None:
         """Under the lock. What completed since the snapshot must have told the index; else it is built anew, at the last attempt here."""
@@ -233,6 +260,10 @@ class IndexingRun:
             return
         with held, self._context.lock(self._owner):  # taking the lock also breaks the one that the dead run may have left
             log.info("indexing %s was completed by a run that died right after", self._instant)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._context.storage.delete(heartbeat_path(self._instant))
         forget_claims(self._context.storage, self._instant)
 
     def _result(self, started: float, files: int, size: int) -> InstantResult:

@@ -6,7 +6,8 @@ whole partitions are made of the files as they are now, and come first where lat
 again: a deltacommit that has begun is gone on with.
 
 What the indexes of rows cannot be told of, because later commits told them what became of the rows or a clean took the older files, leaves them
-false. They are never left so: catch-up refuses, or takes them away when the options say that they may be built anew (REBUILD_ROW_INDEXES).
+false. They are never left so: catch-up refuses (RowsUnknownError), and an update takes them away where the options say that they may be built anew
+(REBUILD_ROW_INDEXES, rebuild).
 """
 
 from __future__ import annotations
@@ -21,10 +22,7 @@ from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.commit_records import CommitKinds
-from hudi_core.metadata_table.compaction.run import MetadataCompaction
-from hudi_core.metadata_table.create.create import MetadataCreation
 from hudi_core.metadata_table.delta_writer import DeltaWriter
-from hudi_core.metadata_table.drop import drop_partitions
 from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.files import rollback_records
 from hudi_core.metadata_table.index_definitions import load_index_definitions
@@ -62,56 +60,28 @@ log = logging.getLogger(__name__)
 _OF_FILES: Final = frozenset({int(RecordKind.COLUMN_STATS), int(RecordKind.BLOOM_FILTER)})
 
 
-@dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """The instants that were applied, in their order, and the indexes that are gone now and may be built anew."""
-
-    applied: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-
-
-def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None]) -> CaughtUp:
-    """Applies what was left out.
+def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]) -> None:
+    """Applies what was left out, in its order; `applied` gets each instant when it is told.
 
     The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises, before anything is written,
     TimelineError for what cannot be told any more (an archived action; a restore that later actions followed; RowsUnknownError for rows whose
     later changes the indexes of rows know), ConflictError while a restore is pending or an indexing builds, UnsupportedError for an index that no
     kind keeps; while it goes on, RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
     """
-    own, may_rebuild = OwnTimeline(context.storage, context.config, context.clock()), REBUILD_ROW_INDEXES.read(context.options)
+    own = OwnTimeline(context.storage, context.config, context.clock())
     _forget_told(context, own)
     missing = left_out(context, own)
     if not missing:
-        return CaughtUp()
+        return
     catching = _CatchUp(context, engine, epoch, own)
     catching.check(missing)
-    dropped: frozenset[str] = frozenset()
-
-    def without_rows(error: RowsUnknownError) -> _CatchUp:
-        nonlocal dropped
-        if not may_rebuild:
-            raise error
-        # What goes here begins anew: nothing may stand in the way of that. A pending compaction's plan names files that go.
-        token = WriteToken(0, epoch, 0)
-        MetadataCreation(context.storage, token, context.clock()).check()
-        MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
-        dropped = catching.row_indexes
-        return catching.without_row_indexes(error)
-
-    try:
-        catching.check_rows(missing)
-    except RowsUnknownError as error:
-        catching = without_rows(error)
+    catching.check_rows(missing)
     catching.tell_whole_ranges(missing)
     for item in missing:
         guard()
         log.warning("the metadata table was not told of %s %s: it is now", item.action, item.requested_time)
-        try:
-            catching.tell(item)
-        except RowsUnknownError as error:
-            catching = without_rows(error)
-            catching.tell(item)
-    return CaughtUp(tuple(item.requested_time for item in missing), tuple(sorted(dropped)))
+        catching.tell(item)
+        applied.append(item.requested_time)
 
 
 @dataclass(frozen=True)
@@ -156,13 +126,6 @@ class _CatchUp:
                 path=self.own.active.folder,
                 remedy=f"{CREATE_ROWS_ANEW}, or set {REBUILD_ROW_INDEXES.name} to true",
             )
-
-    def without_row_indexes(self, error: RowsUnknownError) -> _CatchUp:
-        """The same of the table as it is then: the indexes of rows are taken away."""
-        names, storage = self.row_indexes, self.context.storage
-        log.warning("the indexes %s are taken away, to be built anew: %s", ", ".join(sorted(names)), error.message)
-        config = drop_partitions(storage, self.context.config, names)
-        return _CatchUp(replace(self.context, config=config), self.engine, self.epoch, self.own)
 
     def tell_whole_ranges(self, missing: list[Instant]) -> None:
         """Of the partitions that commits among the missing ones touched, before any of these is told."""

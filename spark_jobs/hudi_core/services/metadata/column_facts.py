@@ -17,15 +17,15 @@ from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.kinds.file_facts import Wanted
 from hudi_core.metadata_table.kinds.indexed_table import IndexedTable, column_type, is_indexable
 from hudi_core.metadata_table.kinds.kind import ColumnRange, DataFileRef, FileFacts, Record
-from hudi_core.metadata_table.kinds.stat_records import file_record, partition_record
+from hudi_core.metadata_table.kinds.stat_records import file_record, partition_record, whole_key
 from hudi_core.metadata_table.kinds.stored_ranges import StoredRange, StoredRangeRules
 from hudi_core.metadata_table.kinds.value_types import as_type, contains, empty_type, is_unknown, merged
 from hudi_core.metadata_table.opened import OpenedMetadataTable
 from hudi_core.metadata_table.reader import PARTITION_STATS
 from hudi_core.metadata_table.record import RecordKind
-from hudi_core.metadata_table.stat_values import ValueType
 from hudi_core.query.slices_plan import table_schema
 from hudi_core.services.metadata.facts_units import read_facts
+from hudi_core.timeline.instant import COMMIT_ACTIONS
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.view.file_group import FileSlice
@@ -137,31 +137,35 @@ class ColumnFacts:
             if name not in listed.get(partition, {}):
                 yield from (self._deletion(column_stats_key(column, partition, name), column, name) for column in known.told)
 
-    def whole_ranges(self, context: TableContext, snapshot: Snapshot, *, widens: bool) -> Iterator[Record]:
-        """What `partition_stats` has to hold of the columns, by the slices of `snapshot`, of which all files have been learnt.
+    def whole_ranges(self, context: TableContext, snapshot: Snapshot) -> Iterator[Record]:
+        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, of which all files have been learnt.
 
-        `widens`: records that widen what the index has or will have. Raises ConflictError where that is of another type, UnsupportedError for a range
-        that is not known.
+        The records widen what the index has, or will have of a write that is under way; a range of another type they replace. Raises ConflictError
+        where a write is pending that such a record would hide, UnsupportedError for a range that is not known.
         """
         stored = indexed_table(context, snapshot.timeline).arrow_schema()
         kinds = {name: kind for name in self._columns if (kind := column_type(stored, name)) is not None}
-        older = self._older(context, snapshot.timeline) if widens else {}
+        older = self._older(context, snapshot.timeline)
+        is_written = len(snapshot.timeline.pending().of_actions(*COMMIT_ACTIONS)) > 0
         by_partition: dict[str, dict[str, ColumnRange]] = {}
         for item in snapshot.slices(context):
             self._add(by_partition.setdefault(item.file_group.partition, {}), item)
         for partition, ranges in sorted(by_partition.items()):
             for column, found in ranges.items():
                 typed = as_type(found, kinds[column], self._version)
-                record = partition_record(partition, typed, widens=widens)
+                standing = older.get(whole_key(column, partition))
+                replaces = standing is not None and not _is_like(standing, typed)
+                record = partition_record(partition, typed, widens=not replaces)
                 if record is None:
                     raise UnsupportedError(f"the range of {column} in the partition {partition!r} cannot be told", remedy=_LEAVE_OUT)
-                if older.get(record[0], typed.type) != typed.type:
+                if replaces and is_written:
                     raise ConflictError(
                         f"the partition {partition!r} has a range of {column} of another type, which cannot be replaced while writes are pending",
                         path=context.config.path,
                         remedy="run this again when they are completed or rolled back",
                     )
-                yield record
+                if standing is None or replaces or not contains(standing, typed):
+                    yield record
 
     def _add(self, ranges: dict[str, ColumnRange], item: FileSlice) -> None:
         """Merges what the files of a slice say into `ranges`."""
@@ -171,11 +175,11 @@ class ColumnFacts:
                 both = merged((ranges[found.column], found) if found.column in ranges else (found,))
                 ranges[found.column] = found if both is None else both
 
-    def _older(self, context: TableContext, timeline: Timeline) -> dict[str, ValueType]:
-        """The types of the ranges of whole partitions that the index holds of the columns, by key."""
+    def _older(self, context: TableContext, timeline: Timeline) -> dict[str, ColumnRange]:
+        """The ranges of whole partitions that the index holds of the columns, by key, but for those of which it knows no bounds."""
         opened = OpenedMetadataTable(context.storage, context.config, timeline).partition(PARTITION_STATS, StoredRangeRules())
         found = opened.with_prefixes([column_id(name) for name in self._columns])
-        return {key: item.range.type for key, item in found if not item.is_deleted and item.range.least is not None}
+        return {key: item.range for key, item in found if not item.is_deleted and item.range.least is not None}
 
     def _wanted(self, context: TableContext, timeline: Timeline) -> Wanted:
         table = indexed_table(context, timeline)
@@ -218,6 +222,12 @@ class ColumnFacts:
         body = {"fileName": name, "columnName": column, "minValue": None, "maxValue": None, **counts, "isDeleted": True, "isTightBound": False}
         value_type = {"typeOrdinal": type_.ordinal, "additionalInfo": type_.info} if type_.ordinal else None
         return key, {"type": int(RecordKind.COLUMN_STATS), "ColumnStatsMetadata": {**body, "valueType": value_type}}
+
+
+def _is_like(standing: ColumnRange, new: ColumnRange) -> bool:
+    """Whether Hudi's readers can merge two ranges of a column: of Java's types they compare each with itself alone (mergeColumnStatsRecords)."""
+    bounds = (standing.least, new.least)
+    return standing.type == new.type and (bounds[0] is None or bounds[1] is None or bounds[0].kind == bounds[1].kind)
 
 
 def _is_listed(listed: Sizes, partition: str, name: str, size: int) -> bool:

@@ -8,21 +8,27 @@ The definition is what readers of 1.x go by: of a column that it names, a file w
 and rows would be passed over; records of columns that it does not name are not asked for (DataSkippingUtils). So it comes last where a
 column is added, and the records stay where one is dropped.
 
-Beside writers: what is pending tells its own files when it completes, which are not listed now. Its ranges of whole partitions merge beneath
-ours, of a newer instant, so ours then widen and do not replace. The deletions of a pending clean would merge beneath our records: it has to be
-run first, except where log files merge as they are written. Killed anywhere, it is run again: a deltacommit that did not complete counts for
-nobody and is taken back, and what was told is not told twice.
+Beside writers: what is pending tells its own files when it completes, which are not listed now, and by its own options. One of Hudi 1.x whose
+options lack the column leaves the definition as it is where its list is that of the definition which it read when it began
+(HoodieTableMetaClient.buildIndexDefinition): that it then names the column the writer does not see, and its files would pass for ones where the
+column is null. So the definition is put when no such write is at work; what they wrote meanwhile is read and told. One that begins in that very
+moment has the definition taken back and is waited for as well. Ranges of whole partitions, which merge by their instants, widen what is there and
+do not replace it. The deletions of a pending clean would merge beneath our records: it has to be run first, except where log files merge as they
+are written. Killed anywhere, it is run again: a deltacommit that did not complete counts for nobody and is taken back, and what was told is not
+told twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.keys import name_list
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, ConflictError, MetadataUnavailableError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
 from hudi_core.metadata_table.create.of_files import COLUMN_STATS
 from hudi_core.metadata_table.delta_writer import DeltaWriter
@@ -34,15 +40,20 @@ from hudi_core.metadata_table.reader import PARTITION_STATS
 from hudi_core.metadata_table.upkeep.failed import roll_back_failed
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hudi_core.services.failed_writes.clean import clean_failed_writes
 from hudi_core.services.metadata.beginnings import Snapshot
 from hudi_core.services.metadata.column_facts import ColumnFacts, check_indexable, indexed_table
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.claim import current_claim, is_live
 
 if TYPE_CHECKING:
     from hudi_core.model.engine import Engine
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
 
 _STATISTICS: Final = frozenset({COLUMN_STATS, PARTITION_STATS})
 _ALWAYS: Final = frozenset({COMMIT_TIME, PARTITION_PATH, RECORD_KEY})
@@ -60,6 +71,10 @@ class ColumnsChanged:
 
     columns: tuple[str, ...]
     indexed: tuple[str, ...]
+
+
+class _AtWork(ConflictError):
+    """Writes are at work that would leave the definition without their columns as it is put now."""
 
 
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
@@ -82,19 +97,25 @@ def add_columns(context: TableContext, columns: Collection[str], engine: Engine,
 
     Files that lack a column that the index has already, as after a change of its writers' options, get it, too. Raises, before anything is
     written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a column that some file cannot tell; ConflictError
-    while the index is being built or an action is pending that takes files away; LockError. Memory: the names of the table's files, and ColumnFacts.
+    while the index is being built, an action is pending that takes files away, or writers leave no moment without a write for
+    `airflow_hudi.indexing.catchup_minutes`; LockError. Writes that died are rolled back, as the options say. Memory: the names of the table's files,
+    and ColumnFacts.
     """
     wanted = tuple(dict.fromkeys(columns))
     _check_index(context.config)
     check_columns(context, wanted)
-    facts = ColumnFacts(wanted, engine, epoch)
-    for _ in range(_ROUNDS):
-        snapshot = Snapshot.of(context)
-        _check_rest(context.config, snapshot.timeline)
-        if facts.learn(context, snapshot) <= _FEW:
-            break
-    with context.lock(owner) as lock:
-        return _publish(replace(context, config=TableConfig.load(context.storage)), wanted, facts, WriteToken(0, epoch, 0), lock.check)
+    facts, deadline = ColumnFacts(wanted, engine, epoch), deadline_of(context)
+    while True:
+        _learn(context, facts)
+        if _wait(context, owner, deadline):
+            _learn(context, facts)
+        try:
+            with context.lock(owner) as lock:
+                return _publish(replace(context, config=TableConfig.load(context.storage)), wanted, facts, WriteToken(0, epoch, 0), lock.check)
+        except _AtWork as error:
+            if time.monotonic() >= deadline:
+                raise
+            log.info("%s: waited for", error.message)
 
 
 def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> ColumnsChanged:
@@ -123,6 +144,54 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
     return ColumnsChanged(dropped, kept)
 
 
+def _learn(context: TableContext, facts: ColumnFacts) -> None:
+    """Learns of the files without the lock, until few are left."""
+    for _ in range(_ROUNDS):
+        snapshot = Snapshot.of(context)
+        _check_rest(context.config, snapshot.timeline)
+        if facts.learn(context, snapshot) <= _FEW:
+            break
+
+
+def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
+    """Until none of the writes that are pending now is at work; those that died are rolled back, so that they cannot complete later.
+
+    Whether there were any.
+    """
+    awaited = _writes_of_others(context, context.active.load())
+    if awaited and wait_for_writers(context, awaited, lambda: None, rule=may_be_at_work, deadline=deadline):
+        for result in clean_failed_writes(context, owner):
+            log.info("the failed write %s was rolled back", result.target)
+    return bool(awaited)
+
+
+def _writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
+    """The pending instants of writers that may not look at the definition again. Our own services do, under the lock (CommitKinds.records)."""
+    return frozenset(item.requested_time for item in timeline.pending().of_actions(*WRITE_ACTIONS) if not _is_ours(context, item))
+
+
+def _is_ours(context: TableContext, item: Instant) -> bool:
+    claimed = current_claim(context.storage, item.requested_time)
+    return claimed is not None and is_live(context.storage, item.requested_time, claimed.epoch)
+
+
+def _refuse_begun(context: TableContext, before: Timeline) -> None:
+    """Raises _AtWork where others began to write since the timeline was `before`."""
+    now = context.active.load()
+    others = _writes_of_others(context, now) - before.requested_times
+    begun = [item for item in now if item.requested_time in others]
+    if begun:
+        raise _at_work(context, begun)
+
+
+def _at_work(context: TableContext, writers: Sequence[Instant]) -> _AtWork:
+    return _AtWork(
+        f"{writers[0].pending_action} {writers[0].requested_time} is at work" + (f", with {len(writers) - 1} others" if len(writers) > 1 else ""),
+        path=context.active.path_of(writers[0]),
+        remedy="run this again when the table's writers rest for a moment",
+    )
+
+
 def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts, token: WriteToken, guard: Callable[[], None]) -> ColumnsChanged:
     """Learns the rest and tells everything. The caller holds the table lock, `context.config` was loaded under it."""
     storage, config = context.storage, context.config
@@ -133,6 +202,9 @@ def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts
     snapshot = Snapshot.of(context)
     timeline, listed = snapshot.timeline, snapshot.committed()
     _check_rest(config, timeline)
+    alive = writers_at_work(context, _writes_of_others(context, timeline), may_be_at_work)
+    if alive:
+        raise _at_work(context, alive)
     facts.learn(context, snapshot)
     definition = _definition(context, timeline)
     missing, gone = list(facts.missing(listed)), list(facts.left_over(listed))
@@ -140,7 +212,7 @@ def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts
     fresh = tuple(name for name in columns if name in lacking or (definition is not None and name not in definition.source_fields))
     told: dict[str, Iterable[Record]] = {COLUMN_STATS: [*missing, *gone]} if missing or gone else {}
     if fresh and PARTITION_STATS in config.metadata_partitions:
-        told[PARTITION_STATS] = list(facts.whole_ranges(context, snapshot, widens=len(timeline.pending().of_actions(*COMMIT_ACTIONS)) > 0))
+        told[PARTITION_STATS] = list(facts.whole_ranges(context, snapshot))
     guard()
     if told:
         roll_back_failed(storage, config, token, context.clock())
@@ -149,8 +221,24 @@ def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts
     if definition is None:
         return ColumnsChanged(fresh, ())
     fields = tuple(dict.fromkeys([*definition.source_fields, *columns]))
-    put_index_definitions(storage, config, [replace(definition, source_fields=fields)])
+    _name(context, definition, fields, timeline)
     return ColumnsChanged(fresh, fields)
+
+
+def _name(context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline) -> None:
+    """Puts the definition, if nobody began to write since the timeline was `before`: such a writer may have read the one that stands.
+
+    Real Hudi 1.0 puts its instants without the lock, and reads the definition behind that. None can complete here, as that needs the lock. Raises
+    _AtWork when somebody did; the definition is then what it was.
+    """
+    storage, config = context.storage, context.config
+    _refuse_begun(context, before)  # so that a crash between the two next steps has a moment's time
+    put_index_definitions(storage, config, [replace(definition, source_fields=fields)])
+    try:
+        _refuse_begun(context, before)
+    except HudiError:
+        put_index_definitions(storage, config, [definition])
+        raise
 
 
 def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | None:

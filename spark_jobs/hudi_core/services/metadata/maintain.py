@@ -1,6 +1,7 @@
 """`metadata create`, `update` and `drop`: the metadata table begun, kept in shape and taken away without any write of data.
 
-All of it happens under the table lock, as in real Hudi: writers wait for it.
+All of it happens under the table lock, as in real Hudi: writers wait for it. Only while an index of rows goes the lock is let go in between,
+until the writes that may use it have ended.
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.compaction.group_task import compact_group_task
+from hudi_core.metadata_table.compaction.run import MetadataCompaction
 from hudi_core.metadata_table.create.create import MetadataCreation
 from hudi_core.metadata_table.create.of_rows import record_index_definition
 from hudi_core.metadata_table.drop import drop_partitions, with_dependents
 from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.upkeep.run import Upkeep, keep_up
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.metadata.beginnings import PARTITION_STATS, Beginnings, Snapshot
 from hudi_core.services.metadata.catch_up import catch_up
-from hudi_core.services.metadata.pending_indexing import give_up_builds, inflight_build
-from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.services.metadata.pending_indexing import give_up_builds, inflight_build, refuse_running_builds
+from hudi_core.services.metadata.rebuild import forget_rebuild, planned_rebuild, retire_rows
+from hudi_core.services.metadata.retired import left_over, refuse_compacting, retire, rows_among, users_of
+from hudi_core.services.metadata.row_changes import RowsUnknownError
+from hudi_core.services.waiting import wait_for_writers
 
 if TYPE_CHECKING:
     from hudi_core.model.engine import Engine
@@ -68,16 +73,6 @@ def _defined(context: TableContext, names: Collection[str]) -> dict[str, IndexDe
     return {RECORD_INDEX: definition}
 
 
-def _refuse_compacting(own: ActiveTimeline) -> None:
-    compacting = own.load().pending_compactions().first()
-    if compacting is not None:
-        raise ConflictError(
-            f"compaction {compacting.requested_time} of the metadata table is pending, and its plan names files of all partitions",
-            path=own.path_of(compacting),
-            remedy="finish it with `hudictl metadata update TABLE`, then run this again",
-        )
-
-
 def _begin(
     context: TableContext,
     creation: MetadataCreation,
@@ -110,52 +105,84 @@ class Updated:
 def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: int = 0) -> Updated:
     """Applies what the metadata table was not told of (catch_up), then rolls back, cleans, compacts and archives as the options say (keep_up).
 
-    Indexes that catch_up had to take away are built anew before that; who dies in between leaves a table without them, as its log says. Raises as
-    these, ConfigError for a table without a metadata table, and LockError.
+    Where indexes of rows cannot be told and the options say that they may be built anew (REBUILD_ROW_INDEXES), they are taken off the list, the
+    writes that may use them are waited for without the lock, and they are built anew; who dies in between leaves it to the next update (rebuild).
+    Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
     """
     if not context.has_metadata_table:
         raise ConfigError("the table has no metadata table", path=context.config.path, remedy="create one with `hudictl metadata create TABLE`")
-    with context.lock(owner) as lock:
-        current = replace(context, config=TableConfig.load(context.storage))
-        caught = catch_up(current, engine, epoch, lock.check)
-        if caught.dropped:
-            current = replace(context, config=TableConfig.load(context.storage))
-            creation = MetadataCreation(context.storage, WriteToken(0, epoch, 0), context.clock())
-            _begin(current, creation, caught.dropped, engine, epoch, lock.check)
-        lock.check()
-        upkeep = keep_up(
-            context.storage,
-            TableConfig.load(context.storage),
-            WriteToken(0, epoch, 0),
-            context.options,
-            lock.check,
-            context.clock(),
-            run_units=lambda units: engine.run(compact_group_task, units, run_epoch=epoch),
-            uri=context.uri,
-            storage_options=context.storage_options,
-        )
-    return Updated(caught.applied, caught.dropped, upkeep)
+    applied: list[str] = []
+    users: frozenset[str] | None = None
+    retired = False
+    while True:
+        with context.lock(owner) as lock:
+            current = context.reloaded()
+            users = users_of(current, planned_rebuild(current)) if users is None else frozenset()
+            if not users:
+                try:
+                    return _update(current, engine, epoch, lock.check, applied)
+                except RowsUnknownError as error:
+                    if retired or not REBUILD_ROW_INDEXES.read(context.options):
+                        raise
+                    users, retired = retire_rows(current.reloaded(), error, WriteToken(0, epoch, 0)), True
+        wait_for_writers(context, users, lambda: None)
+
+
+def _update(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]) -> Updated:
+    """Everything that an update does, with the lock held; of planned rebuilds nobody uses the old files any more. `applied` as in catch_up."""
+    token, anew = WriteToken(0, epoch, 0), planned_rebuild(context)
+    if anew:
+        MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
+        context = replace(context, config=drop_partitions(context.storage, context.config, anew))
+    catch_up(context, engine, epoch, guard, applied)
+    if anew:
+        order = sorted(anew, key=lambda name: (name != RECORD_INDEX, name))
+        _begin(context.reloaded(), MetadataCreation(context.storage, token, context.clock()), order, engine, epoch, guard)
+    forget_rebuild(context)
+    guard()
+    upkeep = keep_up(
+        context.storage,
+        TableConfig.load(context.storage),
+        token,
+        context.options,
+        guard,
+        context.clock(),
+        run_units=lambda units: engine.run(compact_group_task, units, run_epoch=epoch),
+        uri=context.uri,
+        storage_options=context.storage_options,
+    )
+    return Updated(tuple(applied), tuple(sorted(anew)), upkeep)
 
 
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
     """Takes the named indexes away, with `files` the whole metadata table; returns the properties as they are then.
 
     `column_stats` takes `partition_stats` with it. Indexing actions that are pending for one of them go first, with what they have built. The
-    definitions of dropped indexes go, too; real Hudi's writer would build the indexes anew by them. Raises ConflictError while an indexing runs, and
-    for an index while a compaction of the metadata table is pending, whose plan names its files; LockError.
-
-    A writer of Hudi's that tags by the record index and read the properties before must be over: among files that go one by one it finds no keys,
-    and inserts rows that are there (indexing.resize waits for such writers).
+    definitions of dropped indexes go, too; real Hudi's writer would build the indexes anew by them. Indexes of rows go off the list first, and the
+    writes that may use them are waited for without the lock (retired). Raises ConflictError while an indexing runs, for an index while a compaction
+    of the metadata table is pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
     """
     names = with_dependents(names)
+    refuse_running_builds(context, names)
+    with context.lock(owner):
+        users = retire(context, names)
+    wait_for_writers(context, users, lambda: None)
     give_up_builds(context, names, owner)
     with context.lock(owner):
         begun = inflight_build(context, names)
         if begun is not None:
             raise ConflictError(f"indexing {begun} began meanwhile", path=context.active.folder, remedy="run this again")
         config = TableConfig.load(context.storage)
-        if FILES_PARTITION not in names and not config.metadata_partitions.isdisjoint(names):
-            _refuse_compacting(OwnTimeline(context.storage, config).active)
+        again = [name for name in rows_among(context, config, names) if name in config.metadata_partitions]
+        if again:
+            raise ConflictError(
+                f"a writer built {', '.join(again)} anew meanwhile",
+                path=config.path,
+                remedy="take the index out of the options of all writers, then run this again",
+            )
+        if FILES_PARTITION not in names and (left_over(context.storage, config, names) or not config.metadata_partitions.isdisjoint(names)):
+            refuse_compacting(context, config, names)
         config = drop_partitions(context.storage, config, names)
+        forget_rebuild(context, names)
         gone = load_index_definitions(context.storage, config).keys() if FILES_PARTITION in names else names
         return put_index_definitions(context.storage, config, [], [*gone])

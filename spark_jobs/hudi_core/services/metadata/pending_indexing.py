@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.metadata_table.create.indexing import IndexBuild
 from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.index_definitions import put_index_definitions
@@ -16,7 +16,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.timeline.index_plans import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.query import Timeline
-from hudi_core.transaction.claim import forget_claims
+from hudi_core.transaction.claim import current_claim, forget_claims, is_live
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -71,6 +71,20 @@ def take_back_build(context: TableContext, instant: str, names: Collection[str])
     unlisted = sorted(set(names) - config.metadata_partitions)
     config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(unlisted, context.active.load())
     put_index_definitions(context.storage, config, [], [name for name in unlisted if name.startswith(_DEFINED)])
+
+
+def refuse_running_builds(context: TableContext, names: Collection[str]) -> None:
+    """Raises ConflictError while somebody runs an indexing action that builds one of the named partitions, with `files` any."""
+    for instant, partitions in pending_builds(context, context.active.load()).items():
+        if FILES_PARTITION not in names and {item.name for item in partitions}.isdisjoint(names):
+            continue
+        claimed = current_claim(context.storage, instant)
+        if claimed is not None and is_live(context.storage, instant, claimed.epoch):
+            raise ConflictError(
+                f"indexing {instant} is run by {claimed.owner.describe()}",
+                path=claimed.path,
+                remedy="wait for it to end, or end it, then run this again",
+            )
 
 
 def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:

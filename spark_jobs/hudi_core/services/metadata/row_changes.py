@@ -129,9 +129,23 @@ class RowChanges:
         touched |= {(group.partition, group.file_id) for group in metadata.replaced_file_groups()}
         partitions = {name for name, _ in touched}
         after = self._slices(_as_of(timeline, instant, inclusive=True), partitions)
-        before = self._slices(_as_of(timeline, instant, inclusive=False), partitions)
+        before = self._slices(self._begun(_as_of(timeline, instant, inclusive=False), instant), partitions)
         self._check_known(instant, metadata, before, after)
         return [SliceChange(before.get(group), after.get(group), instant.requested_time) for group in sorted(touched)]
+
+    def _begun(self, timeline: Timeline, commit: Instant) -> Timeline:
+        """The timeline right before `commit` with the last archived commit of then, where it shows nothing that stood: without one to begin with,
+        all older files would count for uncommitted ones. Archived commits that completed later are pending ones, as in _as_of."""
+        if timeline.visible_writes().start is not None:
+            return timeline
+        archived = [item for item in self.context.history().instants(up_to=commit.requested_time) if item.action in COMMIT_ACTIONS]
+        stood = Timeline(item for item in archived if _is_there(item, commit, inclusive=False))
+        added = [_not_yet(item) for item in archived if not stood.contains(item.requested_time)]
+        last = stood.last()
+        if last is not None:
+            # Whatever it was: nothing more is read of it, and what it replaced was deleted before it was archived.
+            added.append(Instant(last.requested_time, Action.COMMIT, State.COMPLETED, last.completion_time))
+        return Timeline([*timeline, *(item for item in added if not timeline.contains(item.requested_time))])
 
     def _check_known(self, instant: Instant, metadata: CommitMetadata, before: Slices, after: Slices) -> None:
         """What the commit wrote is there, and so is what it wrote upon or replaced; else a clean took it since, and nobody knows its rows."""

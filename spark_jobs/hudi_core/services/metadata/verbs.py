@@ -13,6 +13,7 @@ from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.kinds.indexed_table import COLUMN_LIST
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.services.metadata.retired import left_over
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.data_registry import open_data_storage
 
@@ -87,5 +88,7 @@ def _drop(context: TableContext, request: RunRequest, owner: Owner) -> Json:
     if request.columns:
         dropped = drop_columns(context, request.columns, owner).columns
         return {"dropped": [], "partitions": sorted(before), "columns": list(dropped), "reason": None if dropped else _NOT_THERE}
-    after = drop_metadata(context, request.partitions or (FILES_PARTITION,), owner).metadata_partitions
+    names = request.partitions or (FILES_PARTITION,)
+    before = before.union(left_over(context.storage, context.config, names))  # which a drop took off the list that died or gave up
+    after = drop_metadata(context, names, owner).metadata_partitions
     return {"dropped": sorted(before - after), "partitions": sorted(after), "columns": [], "reason": None if before - after else _NOT_THERE}

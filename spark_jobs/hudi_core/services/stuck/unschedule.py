@@ -12,6 +12,7 @@ from typing import Any
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.pending_indexing import planned_partitions, take_back_build
+from hudi_core.services.metadata.retired import refuse_in_use
 from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch
 from hudi_core.services.rollback.result import NOTHING, Removed
 from hudi_core.services.stuck.guards import check_droppable, check_no_rows_lost
@@ -103,7 +104,9 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             if opens:
                 keep_plan(context, instant)
             if plan.kind == "indexing":
-                take_back_build(context, instant, planned_partitions(context, timeline, instant))
+                built = planned_partitions(context, timeline, instant)
+                refuse_in_use(context, built)
+                take_back_build(context, instant, built)
             lock.check()
             for state in (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)

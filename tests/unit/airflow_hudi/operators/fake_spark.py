@@ -6,7 +6,6 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,27 +13,13 @@ from typing import Any
 import pytest
 
 from hudi_core.request.model import RunRequest
+from tests.unit.airflow_hudi.operators.job_server import CLIENT, job_server
 
-ROOT = Path(__file__).resolve().parents[4]
 # Notes its request, then does to the timeline what the test says.
 FAKE_SUBMIT = """#!/bin/sh
 for argument; do request="$argument"; done
 printf '%s\\n' "$request" >> "$FAKE_OUTPUT"
 FAKE_REQUEST="$request" sh -c "$FAKE_ACTION"
-"""
-REAL_JOB = """
-import os, sys
-from hudi_core.services.local_engine import LocalEngine
-import hudi_spark.job as job
-class Local(LocalEngine):
-    def __init__(self, *_): super().__init__(2)
-    def __enter__(self): return self
-    def __exit__(self, *_): pass
-    def start(self): return self
-    def with_zone(self, request): return request
-    open = start
-job.SessionEngine = Local
-sys.exit(job.main(["--request", os.environ["FAKE_REQUEST"]]))
 """
 
 
@@ -90,10 +75,7 @@ def requests(output: Path) -> list[RunRequest]:
     return [RunRequest.from_json(line) for line in output.read_text().splitlines()] if output.exists() else []
 
 
-def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "", environ: Mapping[str, str] | None = None) -> None:
+def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "") -> None:
     """The job's own code without Spark, on the local engine; `before` and `after` are shell commands around it."""
-    for name, value in (environ or {}).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "spark_jobs"), str(ROOT)]))
-    job = f"{sys.executable} -c {shlex.quote(REAL_JOB)}"
+    job = f"{sys.executable} -S -E -c {shlex.quote(CLIENT)} {job_server()}"
     monkeypatch.setenv("FAKE_ACTION", f"{before or ':'}; {job}; code=$?; {after or ':'}; exit $code")

@@ -27,8 +27,9 @@ def test_template_fields_are_arguments_kept_as_given(kind: Any) -> None:
     assert {"table", "hudi_conn_id", "spark_conn_id", "options"} <= set(kind.template_fields)
 
 
-def test_all_ten_are_there() -> None:
-    names = {"Archive", "Clean", "Compaction", "Doctor", "ProbeStore", "Restore", "Rollback", "Savepoint", "Takeover", "Unschedule"}
+def test_all_of_them_are_there() -> None:
+    services = {"Archive", "Clean", "Compaction", "Indexing", "Metadata", "Restore", "Rollback", "Savepoint"}
+    names = services | {"Doctor", "ProbeStore", "Takeover", "Unschedule"}
     assert {kind.__name__ for kind in operators()} == {f"Hudi{name}Operator" for name in names}
 
 

@@ -15,7 +15,7 @@ from hudi_core.expr.tree import Expr
 from tests.unit.hudi_core.expr.random_predicates import SCHEMA, holds, predicates, rows
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(batch=rows(), expr=predicates())
 def test_the_mask_is_what_the_predicate_means_row_by_row(batch: pa.RecordBatch, expr: Expr) -> None:
     mask = row_mask(bind(expr, SCHEMA), batch)

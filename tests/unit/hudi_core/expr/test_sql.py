@@ -34,7 +34,7 @@ def equals(value: object) -> Compare:
     return Compare("=", A, Literal.of(value))  # type: ignore[arg-type]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(predicates())
 def test_text_and_tree_say_the_same(expr: Expr) -> None:
     assert parse_predicate(to_sql(expr)) == expr

@@ -54,7 +54,7 @@ def test_beginning_a_metadata_table(golden: Golden, version: str, tmp_path: Path
     expected = listing_of(source)
     drop_metadata_table(source.storage)
     copy = copies(source.path, tmp_path)
-    number = 0
+    number = VERSIONS.index(version)
     while True:
         table = copy(number)
 
@@ -72,7 +72,7 @@ def test_beginning_a_metadata_table(golden: Golden, version: str, tmp_path: Path
         shutil.rmtree(table.path)
         if not crashed:
             break
-        number += 1
+        number += len(VERSIONS)
     assert number > 20
 
 
@@ -106,7 +106,7 @@ def test_compacting(golden: Golden, version: str, tmp_path: Path) -> None:
     source = Table(golden(version, "mor_basic").table)
     expected = held(source)
     copy = copies(source.path, tmp_path)
-    number = 0
+    number = VERSIONS.index(version)
     while True:
         table = copy(number)
         crashed = killed_at(
@@ -126,5 +126,5 @@ def test_compacting(golden: Golden, version: str, tmp_path: Path) -> None:
         shutil.rmtree(table.path)
         if not crashed:
             break
-        number += 1
+        number += len(VERSIONS)
     assert number > 8

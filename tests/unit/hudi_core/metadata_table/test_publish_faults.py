@@ -1,10 +1,14 @@
-"""Every method of the publisher, killed before each change of the storage in turn and run again: nothing is lost, nothing is left."""
+"""Every method of the publisher, killed before each change of the storage in turn and run again: nothing is lost, nothing is left.
+
+In `make test` the three versions take turns, and each is killed before every third change; in `make soak` before all.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -58,13 +62,13 @@ def restore(table: Table) -> Step:
     return Step(table, lambda publisher: publisher.restore(target.requested_time, instant), None, lambda: None)
 
 
-def killed_everywhere(make: Callable[[], Step]) -> tuple[int, Records]:
-    """How many changes the step makes, and what the table holds in the end, however often it was killed."""
+def killed_everywhere(make: Callable[[], Step], turn: Turn) -> tuple[int, Records]:
+    """How many changes the step makes or a few more, and what the table holds in the end, however often it was killed."""
     whole = make()
     whole.call(whole.table.publisher())
     whole.finish()
     expected = comparable(whole.table.live())
-    number = 0
+    number, versions = turn
     while True:
         step = make()
         plan = FaultPlan(kill_at=number, counts=MUTATIONS)
@@ -78,7 +82,7 @@ def killed_everywhere(make: Callable[[], Step]) -> tuple[int, Records]:
         assert not list(step.table.own.load().pending()), number
         if not plan.crashed:
             return number, expected
-        number += 1
+        number += versions
 
 
 KILLED = [
@@ -89,23 +93,36 @@ KILLED = [
     (roll_back, "8", "mor_basic"),
     (roll_back, "9", "cow_basic"),
 ]
+RESTORED = ["6-by-1.2.0", "8", "9"]
+Turn = tuple[int, int]
+"""The first change to die before, and how many versions share the changes."""
 
 
-@pytest.mark.parametrize(("step", "version", "case"), KILLED)
-def test_killed_anywhere_and_run_again(golden: Golden, step: Callable[[Table], Step], version: str, case: str) -> None:
-    changes, _ = killed_everywhere(lambda: step(Table(golden(version, case).table)))
+def in_turns(*cases: Any) -> list[Any]:
+    """Each third of the changes on another case, and all changes on each."""
+    quick = [pytest.param(*case, (number % 3, 3), id="-".join(map(text, case))) for number, case in enumerate(cases)]
+    return [*quick, *(pytest.param(*case, (0, 1), id=f"{'-'.join(map(text, case))}-all", marks=pytest.mark.soak) for case in cases)]
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value.__name__)
+
+
+@pytest.mark.parametrize(("step", "version", "case", "turn"), in_turns(*KILLED))
+def test_killed_anywhere_and_run_again(golden: Golden, step: Callable[[Table], Step], version: str, case: str, turn: Turn) -> None:
+    changes, _ = killed_everywhere(lambda: step(Table(golden(version, case).table)), turn)
     assert changes > 5
 
 
-@pytest.mark.parametrize("version", ["6-by-1.2.0", "8", "9"])
-def test_a_restore_killed_anywhere_and_run_again(golden: Golden, version: str) -> None:
+@pytest.mark.parametrize(("version", "turn"), in_turns(*((version,) for version in RESTORED)))
+def test_a_restore_killed_anywhere_and_run_again(golden: Golden, version: str, turn: Turn) -> None:
     tables: list[Table] = []
 
     def make() -> Step:
         tables.append(Table(golden(version, "cow_basic").table))
         return restore(tables[-1])
 
-    changes, records = killed_everywhere(make)
+    changes, records = killed_everywhere(make, turn)
     assert changes > 10
     assert set(records["files"]) >= set(stored(tables[-1]))
 

@@ -4,19 +4,21 @@ Exact: which files have statistics (a file that is not listed has none; a listed
 holds), and the counts of base files. Loose: bounds, which have to contain the values; the counts of log files, which Hudi
 takes while it appends. Statistics of a partition that is no longer listed are not looked at: nobody asks for them.
 
-Version 6 does not record which columns are indexed; there a file has to have statistics of at least one.
+Version 6 does not record which columns are indexed; there a file has to have statistics of at least one. Nor do its cleans take away what
+is stored of the files that they delete (TableVersion.cleans_leave_statistics); there such a file may have statistics.
 
-Memory: the statistics of one data partition.
+Memory: the statistics of one data partition; the names of files with statistics that are not listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_core.expr.tree import Column, Operand
+from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.reader import COLUMN_STATS, MetadataTable
 from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
@@ -47,11 +49,16 @@ def _is_in(operand: Operand, head: FileHead, carried: frozenset[str] | None) -> 
 class ColumnStatsCheck(KindCheck):
     """Compares what is stored of each file of a partition."""
 
-    def __init__(self, metadata: MetadataTable, columns: IndexedColumns, findings: Findings) -> None:
+    def __init__(
+        self, metadata: MetadataTable, columns: IndexedColumns, findings: Findings, left_by: Callable[[], Iterable[FileChanges]] = lambda: ()
+    ) -> None:
+        """`left_by` are the cleans that may have left statistics of files that they deleted."""
         self._metadata = metadata
         self._columns = columns
         self._findings = findings
+        self._left_by = left_by
         self._stored: dict[str, dict[str, Statistic]] = {}
+        self._unlisted: dict[str, set[str]] = {}
 
     def file_columns(self) -> frozenset[str]:
         """The top-level columns of those that are indexed."""
@@ -62,8 +69,17 @@ class ColumnStatsCheck(KindCheck):
         tables = self._metadata.column_stats(list(self._columns.operands), partitions=[files.partition])
         self._stored = {name: statistics_by(table, "file") for name, table in tables.items()}
         known = {file for stored in self._stored.values() for file in stored}
-        for file in sorted(known - files.listed.keys()):
-            self._findings.add(COLUMN_STATS, "has statistics, but `files` does not list it", partition=files.partition, file=file)
+        if unlisted := known - files.listed.keys():
+            self._unlisted[files.partition] = unlisted
+
+    def finish(self) -> None:
+        """Tells of the files that have statistics and are not listed."""
+        for changes in self._left_by() if self._unlisted else ():
+            for partition, names in changes.deleted.items():
+                self._unlisted.get(partition, set()).difference_update(names)
+        for partition, files in self._unlisted.items():
+            for file in sorted(files):
+                self._findings.add(COLUMN_STATS, "has statistics, but `files` does not list it", partition=partition, file=file)
 
     def open_file(self, head: FileHead) -> _OfFile:
         """Compares one file."""

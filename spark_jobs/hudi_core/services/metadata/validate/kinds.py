@@ -56,7 +56,9 @@ class Checks:
     def _of(self, name: str) -> Iterator[KindCheck]:
         metadata, findings = self._subject.metadata, self._findings
         if name == COLUMN_STATS:
-            yield ColumnStatsCheck(metadata, IndexedColumns(self._columns(name), name in self._definitions), findings)
+            leaves = self._subject.context.config.features.cleans_leave_statistics
+            columns = IndexedColumns(self._columns(name), name in self._definitions)
+            yield ColumnStatsCheck(metadata, columns, findings, left_by=self._subject.cleans if leaves else tuple)
         elif name == PARTITION_STATS:
             yield PartitionStatsCheck(metadata, self._of_rows(name, self._columns(COLUMN_STATS)), findings)
         elif name == BLOOM_FILTERS:

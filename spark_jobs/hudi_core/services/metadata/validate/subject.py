@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.filegroup.reader import SliceReader
 from hudi_core.history.completion import CompletionTimes
+from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.metadata_table.opened import OpenedMetadataTable
 from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.model.ids import FileGroupId
 from hudi_core.query.slices_plan import reader_spec, table_schema
 from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
+from hudi_core.services.metadata.told import clean_changes
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.schema_history import renamed_columns
@@ -98,6 +100,17 @@ class Subject:
             replaced_file_groups(timeline, active.read_commit),
             slicing_for(active.layout, timeline, completion.of),
         )
+
+    def cleans(self) -> Iterator[FileChanges]:
+        """What completed cleans deleted, of the timeline and its archive. Raises CorruptFileError where one does not say it."""
+        archive = self.context.history()
+        for instant in archive.timeline().of_actions(Action.CLEAN):
+            if content := archive.content(instant):
+                yield clean_changes(content, path=f"archived {instant.action} {instant.requested_time}")
+        active = self.context.active
+        for instant in self.timeline.of_actions(Action.CLEAN).completed():
+            if content := active.read_of(instant):
+                yield clean_changes(content, path=active.path_of(instant))
 
     def view(self, partition: str, files: Iterable[FileInfo]) -> FileSystemView:
         """The slices of one partition that has these files."""

@@ -196,6 +196,20 @@ def test_a_standing_file_of_unknown_values_is_refused(golden: Golden) -> None:
         list(kind_of(day, table).of_commit(facts))
 
 
+def test_a_log_file_of_changes_has_no_part_in_the_range_of_its_partition(golden: Golden) -> None:
+    """Real Hudi's CDC logs stand among the files of a slice, and no index holds anything of them."""
+    table = table_of(golden)
+    written, standing = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e")
+    changes = FileFacts(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1.cdc", 9, False))
+    rows = FileFacts(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1", 9, False))
+    kind = kind_of("partition_stats", table)
+    facts = CommitFacts("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (standing, changes)})
+    assert dict(kind.of_commit(facts)) == dict(kind.of_commit(replace(facts, standing={"2024-01-01": (standing,)})))
+    assert dict(kind.initial("1", [written, changes])) == dict(kind.initial("1", [written]))
+    with pytest.raises(UnsupportedError, match="cannot be told"):
+        list(kind.of_commit(replace(facts, standing={"2024-01-01": (standing, rows)})))
+
+
 def test_what_the_index_holds_of_standing_files(golden: Golden) -> None:
     cells = GoldenCells(golden("9", "mdt_all_mor").table, WRITER)
     opened = OpenedMetadataTable(cells.storage, cells.config, cells.timeline)

@@ -22,7 +22,11 @@ Golden = Callable[[str, str], GoldenCase]
 CASE = "mor_compaction_requested"
 MOMENTS = {"6": 4, "8": 4, "9": 6}
 """In which it can be stopped: its deltacommit requested, inflight, a log file of each file group it writes to, completed."""
-STOPS = [pytest.param(version, number, id=f"{version}-{number}") for version, count in MOMENTS.items() for number in range(count)]
+STOPS = [
+    pytest.param(version, number, id=f"{version}-{number}", marks=pytest.mark.soak if version == "8" else ())
+    for version, count in MOMENTS.items()
+    for number in range(count)
+]
 
 
 def stopped(table: Table, number: int, successor: Callable[[], object]) -> bool:

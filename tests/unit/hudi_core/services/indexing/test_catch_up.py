@@ -15,9 +15,9 @@ from hudi_core.services.clean.service import CleanService
 from hudi_core.services.compaction.service import CompactionService
 from hudi_core.services.indexing import run as running
 from hudi_core.services.indexing.service import IndexingService
-from hudi_core.services.indexing.waiting import wait_for_writers
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata.maintain import drop_metadata
+from hudi_core.services.waiting import wait_for_writers
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner

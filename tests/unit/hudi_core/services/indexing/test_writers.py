@@ -22,8 +22,8 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.services.indexing.service import IndexingService
-from hudi_core.services.indexing.waiting import wait_for_writers
 from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.waiting import wait_for_writers
 from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.heartbeats import read_heartbeats

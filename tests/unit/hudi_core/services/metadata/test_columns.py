@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hudi_core.metadata_table.kinds.stat_records import partition_record
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.restore_reach import reach_of
 from hudi_core.metadata_table.stat_values import Bound, ValueType
+from hudi_core.metadata_table.told_alone import STATISTICS
 from hudi_core.model.engine import Json, UnitTask
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import RunRequest
@@ -74,7 +76,9 @@ def add(table: Table, *columns: str, engine: LocalEngine | None = None, storage:
 
 
 def statistics(table: Table) -> Records:
-    return {name: items for name, items in table.live().items() if name in ("column_stats", "partition_stats")}
+    """Without whether ranges are tight: what is added to an index widens it."""
+    live = table.live()
+    return {name: {key: replace(item, is_tight=False) for key, item in live[name].items()} for name in STATISTICS & live.keys()}
 
 
 def findings(table: Table) -> list[Any]:
@@ -88,6 +92,14 @@ def indexed(table: Table) -> tuple[str, ...]:
 def rows(table: Table, where: str | None = None) -> list[dict[str, Any]]:
     result = HudiTable.open(str(table.path)).read("snapshot", where=where)
     return sorted((row for batch in result.batches for row in batch.to_pylist()), key=lambda row: str(row["_hoodie_record_key"]))
+
+
+def assert_found(table: Table, wanted: list[dict[str, Any]]) -> None:
+    """Some of the rows are found by their `qty`."""
+    some = [row for row in wanted if row["qty"] is not None][::7][:5]
+    assert some
+    for row in some:
+        assert row in rows(table, f"qty = {row['qty']}")
 
 
 @pytest.mark.parametrize("case", ["mdt_all_mor", "mdt_all_cow"])
@@ -184,18 +196,18 @@ def _is_completed(path: Path, table: Table) -> bool:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_write_that_is_pending_all_the_while_keeps_its_rows(golden: Golden, version: str) -> None:
+    """One that counts as dead, and that nobody may roll back."""
     table = Table(golden(version, "mdt_all_mor").table)
     every = rows(table)
     drop_columns(context(table), ["qty"], OWNER)
     complete = with_late_commit(table)
     older = rows(table)
     assert older != every
-    add(table, "qty")
+    add_columns(context(table, {"hoodie.cleaner.policy.failed.writes": "NEVER"}), ["qty"], CountingEngine(), OWNER, 5)
     assert rows(table) == older
     complete()
     assert rows(table) == every
-    for row in every:
-        assert row in rows(table, f"qty = {row['qty']}") or row["qty"] is None
+    assert_found(table, every)
     assert findings(table) == []
 
 
@@ -245,8 +257,11 @@ def test_a_restore_to_before_it_leaves_no_name_without_records(golden: Golden, v
     assert late() == {"column_stats", "partition_stats"}
 
 
-@pytest.mark.parametrize("version", ["6", "8"])
-def test_killed_before_each_change_it_is_run_again(golden: Golden, version: str) -> None:
+EVERYWHERE = [("8", 4), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8"))]
+
+
+@pytest.mark.parametrize(("version", "step"), EVERYWHERE)
+def test_killed_before_each_change_it_is_run_again(golden: Golden, version: str, step: int) -> None:
     origin = golden(version, "mdt_all_cow").table
     index_only(Table(origin), "id", *reversed(ADDED))
     whole = statistics(Table(origin))
@@ -264,14 +279,14 @@ def test_killed_before_each_change_it_is_run_again(golden: Golden, version: str)
         else:
             break
         assert rows(table, "qty >= 0 or qty < 0 or qty is null") == narrow
-        if at % 2:
+        if crashes % 2:
             update_metadata(context(table), LocalEngine(2), OWNER, 6)
         add(table, *ADDED)
         assert statistics(table) == whole, at
         assert findings(table) == [], at
         shutil.rmtree(copy)
-        at += 1
-    assert crashes > 5
+        at += step
+    assert crashes > 2
 
 
 REFUSED: list[tuple[str, str, dict[str, str], type[HudiError], str]] = [

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
 from hudi_core.services.local_engine import LocalEngine
@@ -33,7 +33,14 @@ QUICK = {
     ("8", "clustered_cow"),
     ("9", "delete_partition_cow"),
     ("9", "non_partitioned_mor"),
+    ("6", "types_cow"),
+    ("6", "mor_parquet_log_types"),
 }
+WIDE_DECIMALS = {
+    *(("6", name) for name in ("mor_parquet_log_types", "types_3level_lists_cow", "types_3level_lists_mor", "types_cow", "types_mor")),
+    ("6-by-1.2.0", "types_mor"),
+}
+"""Values that are no decimal(30, 15), in a version whose readers take a column without statistics for one without values."""
 OPTIONS = {"spark.sql.session.timeZone": "UTC"}
 READS = {"airflow_hudi.read.zone": "UTC"}
 NEEDS_REST = "cannot begin while actions of the table are pending"
@@ -62,9 +69,22 @@ def test_a_validation_finds_nothing(folder: str, case: str, tmp_path: Path) -> N
             create_metadata(context_of(table.path, OPTIONS), listed, engine, owner, 3)
         assert not (table.path / ROOT).exists()
         return
+    if (folder, case) in WIDE_DECIMALS:
+        with pytest.raises(UnsupportedError, match="cannot store the range of the column 'c_dec_38_10'"):
+            create_metadata(context_of(table.path, OPTIONS), listed, engine, owner, 3)
+        listed = {"files", "bloom_filters"}
     assert create_metadata(context_of(table.path, OPTIONS), listed, engine, owner, 3).metadata_partitions == listed
     assert findings(table) == []
     assert_same_rows(read_rows(table.path, "on"), rows)
+
+
+@pytest.mark.parametrize("case", ["cdc_cow", "cdc_mor"])
+def test_ranges_of_partitions_with_log_files_of_changes(case: str, tmp_path: Path) -> None:
+    table = Table(open_case("8", case, tmp_path).table)
+    assert list(table.path.rglob("*.cdc"))
+    names = {"column_stats", "partition_stats"}
+    assert create_metadata(context_of(table.path, OPTIONS), names, LocalEngine(2), Owner.current("test")).metadata_partitions == names | {"files"}
+    assert findings(table) == []
 
 
 def test_the_choice_is_of_tables_that_there_are() -> None:

@@ -59,7 +59,8 @@ def test_commits_that_were_left_out_are_applied(table: Table, count: int) -> Non
     assert findings(table) == []
 
 
-def test_killed_anywhere_new_file_groups_begin_again(table: Table, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [15, pytest.param(1, marks=pytest.mark.soak)])
+def test_killed_anywhere_new_file_groups_begin_again(table: Table, tmp_path: Path, step: int) -> None:
     before, real = locations(table), groups(table)
     forget(table, 3)
     number = 0
@@ -73,7 +74,7 @@ def test_killed_anywhere_new_file_groups_begin_again(table: Table, tmp_path: Pat
             assert locations(copy) == before, number
             assert groups(copy) == real, number
             shutil.rmtree(copy.path)
-            number += 4
+            number += step
             continue
         break
     assert number > 12

@@ -139,7 +139,7 @@ def test_a_writer_that_found_no_plan_is_in_the_one_that_is_given_back(behind: Be
     assert len(again.operations) > 1
 
 
-@pytest.mark.parametrize("timing", ["before", "after"])
+@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), "after"])
 @pytest.mark.parametrize("writes", [True, False])
 def test_killed_anywhere_the_next_run_looks_again(behind: Behind, tmp_path: Path, timing: str, writes: bool) -> None:
     rows = read_rows(behind.table, "off")

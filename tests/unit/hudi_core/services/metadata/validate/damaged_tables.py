@@ -20,6 +20,7 @@ from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.clean_plans import CleanMetadata, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instants import InstantClock
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
@@ -62,16 +63,19 @@ class DamagedTable:
         return dict(OpenedMetadataTable(context.storage, context.config, context.active.load()).partition(kind, _Raw()).all())
 
     def write(self, records: Records) -> None:
-        """Brings records (None deletes the key) to the metadata table under a new instant, and completes that as a clean of the data table."""
+        """Brings records (None deletes the key) to the metadata table under a new instant, and completes that as a clean of no files."""
         context = self.context
         own = OwnTimeline(context.storage, context.config, InstantClock("UTC", sleep=lambda seconds: None))
         latest = max(item.completed_at[:14] for timeline in (context.active.load(), own.active.load()) for item in timeline)
         instant = (datetime.strptime(latest, "%Y%m%d%H%M%S") + timedelta(seconds=1)).strftime("%Y%m%d%H%M%S000")
         DeltaWriter(context.storage, own, WriteToken(0, 9, 9)).write(instant, records)
-        context.active.create_requested(instant, Action.CLEAN, b"plan")
+        policy = "KEEP_LATEST_COMMITS"
+        context.active.create_requested(instant, Action.CLEAN, encode_clean_plan(CleanPlan(policy, {}), str))
         context.active.to_inflight(instant, Action.CLEAN)
         named = context.config.features.completion_time_in_name
-        context.active.complete(instant, Action.CLEAN, b"done", str(int(instant) + 1) if named else None)
+        context.active.complete(
+            instant, Action.CLEAN, encode_clean_metadata(CleanMetadata(instant, policy, {})), str(int(instant) + 1) if named else None
+        )
 
     def rewrite(self, kind: str, records: Mapping[str, Datum]) -> None:
         """Puts statistics in the place of others, with which they would merge: a deletion first, then the data."""

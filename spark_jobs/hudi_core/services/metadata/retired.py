@@ -1,0 +1,102 @@
+"""Indexes of rows that are to go: off the list first, their files when nobody can hold properties that list them.
+
+How many file groups an index has is stored nowhere: who looks a key up counts them in the folder and takes the key's hash by that. Whoever lists the
+folder while its files go, one after the other, looks in wrong groups and finds nothing. A writer of Hudi that tags by the record index then inserts
+rows that are there. It reads the properties again after it has put its instant on the timeline: so the writes are waited for that are pending when
+the index is off the list.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import METADATA, TableConfig
+from hudi_core.errors import ConflictError
+from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT
+from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
+from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.services.context import TableContext
+from hudi_core.services.waiting import is_at_work, pending_writers, writers_at_work
+from hudi_core.storage.base import Storage
+
+log = logging.getLogger(__name__)
+
+_FINISH: Final = "finish it with `hudictl metadata update TABLE`, or by a write of Hudi, then run this again"
+
+
+def delist(context: TableContext, names: Collection[str]) -> TableConfig:
+    """Takes indexes off the properties' list, so that nobody begins to use them; their files and definitions stay. Returns the properties.
+
+    The caller holds the table lock. May be repeated.
+    """
+    config = TableConfig.load(context.storage)
+    return update_properties(context.storage, {METADATA.name: ",".join(sorted(config.metadata_partitions.difference(names)))})
+
+
+def refuse_compacting(context: TableContext, config: TableConfig, names: Iterable[str]) -> None:
+    """Raises ConflictError while a compaction of the metadata table is pending: its plan may name files of `names`, and could not be finished."""
+    own = OwnTimeline(context.storage, config, context.clock()).active
+    timeline = own.load()
+    pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
+    if pending:
+        raise ConflictError(
+            f"compaction {pending[0].requested_time} of the metadata table is pending, and its plan may name files of {', '.join(sorted(names))}",
+            path=own.path_of(pending[0]),
+            remedy=_FINISH,
+        )
+
+
+def left_over(storage: Storage, config: TableConfig, names: Iterable[str]) -> list[str]:
+    """Those of `names` that nothing lists and whose files of an earlier life are there: somebody may hold properties that list them."""
+    unknown = set(names) - config.metadata_partitions - config.metadata_partitions_inflight
+    return sorted(name for name in unknown if storage.list_files(f"{ROOT}/{name}"))
+
+
+def users_of(context: TableContext, names: Iterable[str]) -> frozenset[str]:
+    """The pending instants that may use delisted indexes whose files are there, as far as somebody is at work on them.
+
+    The caller holds the table lock, or the files stay.
+    """
+    if not left_over(context.storage, TableConfig.load(context.storage), names):
+        return frozenset()
+    alive = writers_at_work(context, pending_writers(context.active.load()), is_at_work)
+    return frozenset(item.requested_time for item in alive)
+
+
+def rows_among(context: TableContext, config: TableConfig, names: Collection[str]) -> list[str]:
+    """The indexes of rows among `names`, with `files` all that are listed or have a folder; sorted."""
+    found = set(names)
+    if FILES_PARTITION in names:
+        found.update(config.metadata_partitions, (folder.rpartition("/")[2] for folder in context.storage.list_folders(ROOT)))
+    return sorted(filter(is_index_of_rows, found))
+
+
+def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
+    """Raises ConflictError while a write is at work that may use one of the delisted indexes `names`, whose files are to go."""
+    users = sorted(users_of(context, filter(is_index_of_rows, names)))
+    if users:
+        raise ConflictError(
+            f"{', '.join(sorted(filter(is_index_of_rows, names)))} may be in use by {users[0]}, which began before",
+            path=context.active.folder,
+            remedy="run this again when that write has ended",
+        )
+
+
+def retire(context: TableContext, names: Collection[str]) -> frozenset[str]:
+    """Takes the indexes of rows among `names`, with `files` all of them, off the list; the pending instants of those who may use them.
+
+    Their files may go when these have ended (waiting.wait_for_writers). The caller holds the table lock. May be repeated. Raises as
+    refuse_compacting where an index goes and the metadata table stays.
+    """
+    config = TableConfig.load(context.storage)
+    rows = rows_among(context, config, names)
+    listed = config.metadata_partitions.intersection(rows)
+    if listed:
+        if FILES_PARTITION not in names:
+            refuse_compacting(context, config, listed)
+        log.info("the indexes %s are off the list; their files go when nobody can use them", ", ".join(sorted(listed)))
+        delist(context, listed)
+    return users_of(context, rows)

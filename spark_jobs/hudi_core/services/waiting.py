@@ -1,0 +1,129 @@
+"""Writes that were pending at some moment: each is waited for while its writer may be alive (AbstractIndexingCatchupTask.awaitInstantCaughtUp).
+
+Such a write may have looked at the table's properties, or at the definitions of its indexes, before these were changed. One that completes is seen
+then, and one whose writer is dead does not complete.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from typing import Final, TypeAlias
+
+from hudi_core.config.indexing_config import CATCHUP_MINUTES
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.errors import ConflictError
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.clustering_plan import is_clustering
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.query import Timeline
+from hudi_core.transaction.claim import current_claim, is_live
+from hudi_core.transaction.heartbeats import Heartbeats, may_be_alive, read_heartbeats, silent_seconds
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS: Final = 5.0
+"""RunIndexActionExecutor.TIMELINE_RELOAD_INTERVAL_MILLIS."""
+_TELL_NOTHING: Final = frozenset({Action.INDEXING, Action.SAVEPOINT})
+Rule: TypeAlias = Callable[[TableContext, Instant, Heartbeats], bool]
+"""Whether somebody may be at work on a pending instant."""
+
+
+def pending_writers(timeline: Timeline) -> frozenset[str]:
+    """The pending instants that whoever changes an index now may have to wait for."""
+    return frozenset(item.requested_time for item in timeline.pending() if item.action not in _TELL_NOTHING)
+
+
+def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
+    """By its claim or its heartbeat; a write that has neither also when it changed lately. A plan that nobody runs is nobody's work."""
+    claimed = current_claim(context.storage, item.requested_time)
+    if claimed is not None:
+        return is_live(context.storage, item.requested_time, claimed.epoch, now=lambda: heartbeats.now)
+    if _is_write(context, item):
+        return may_be_alive(item, context.active, context.active.modified(), heartbeats)
+    return item.state is State.INFLIGHT and not heartbeats.is_expired(item.requested_time)
+
+
+def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
+    """As is_at_work, and any action that has begun, has no heartbeat and changed lately: compactions and clusterings of Hudi before 1.2 make none."""
+    if is_at_work(context, item, heartbeats):
+        return True
+    return item.state is State.INFLIGHT and may_be_alive(item, context.active, context.active.modified(), heartbeats)
+
+
+def writers_at_work(context: TableContext, awaited: Collection[str], rule: Rule = is_at_work) -> list[Instant]:
+    """Those of the `awaited` instants that are pending and whose writers may be alive."""
+    pending = _pending(context, awaited)
+    heartbeats = _heartbeats(context) if pending else None
+    return [item for item in pending if heartbeats is not None and rule(context, item, heartbeats)]
+
+
+def wait_for_writers(
+    context: TableContext,
+    awaited: Collection[str],
+    check: Callable[[], None],
+    sleep: Callable[[float], None] = time.sleep,
+    *,
+    rule: Rule = is_at_work,
+    deadline: float | None = None,
+) -> frozenset[str]:
+    """Waits until none of the `awaited` instants is pending with a writer that may be alive; the dead writes among them, which stay pending.
+
+    Plans that nobody runs are not waited for: whoever runs one looks at the properties then. `check` raises when this run lost its claim.
+    `deadline` (time.monotonic) is by default `airflow_hudi.indexing.catchup_minutes` away; raises ConflictError when a writer is still at work
+    then, naming it: what waited can be run again.
+    """
+    minutes = CATCHUP_MINUTES.read(context.options)
+    limit = deadline_of(context) if deadline is None else deadline
+    told: set[str] = set()
+    while True:
+        check()
+        pending = _pending(context, awaited)
+        if not pending:
+            return frozenset()
+        heartbeats = _heartbeats(context)
+        alive = [item for item in pending if rule(context, item, heartbeats)]
+        for item in pending:
+            if item not in alive and item.requested_time not in told:
+                told.add(item.requested_time)
+                log.warning("%s %s is not waited for: %s", item.pending_action, item.requested_time, _why(context, item, heartbeats))
+        if not alive:
+            return frozenset(item.requested_time for item in pending if _is_write(context, item))
+        if time.monotonic() >= limit:
+            first = alive[0]
+            raise ConflictError(
+                f"{first.pending_action} {first.requested_time}, which began before, is still at work after {minutes} minutes"
+                + (f", with {len(alive) - 1} others" if len(alive) > 1 else ""),
+                path=context.active.path_of(first),
+                remedy=f"run this again when it has ended, or let it wait longer by {CATCHUP_MINUTES.name}",
+            )
+        sleep(min(POLL_SECONDS, max(0.0, limit - time.monotonic())))
+
+
+def deadline_of(context: TableContext) -> float:
+    """Until when writers are waited for from now on, by time.monotonic."""
+    return time.monotonic() + 60.0 * CATCHUP_MINUTES.read(context.options)
+
+
+def _pending(context: TableContext, awaited: Collection[str]) -> list[Instant]:
+    if not awaited:
+        return []
+    return [item for item in context.active.load().pending() if item.requested_time in awaited and item.action not in _TELL_NOTHING]
+
+
+def _heartbeats(context: TableContext) -> Heartbeats:
+    return read_heartbeats(context.storage, HeartbeatConfig.of(context.options), silent_seconds=silent_seconds(context.options))
+
+
+def _is_write(context: TableContext, item: Instant) -> bool:
+    return item.pending_action in COMMIT_ACTIONS and not is_clustering(context.active, item)
+
+
+def _why(context: TableContext, item: Instant, heartbeats: Heartbeats) -> str:
+    if not _is_write(context, item):
+        return "it is a plan that nobody runs"
+    age = heartbeats.age(item.requested_time)
+    if age is None:
+        return "its writer makes no heartbeat, and it did not change for long"
+    return f"its writer's last heartbeat is {age:.0f} seconds old, so that it counts as dead and must not complete"
