@@ -117,8 +117,10 @@ class _CatchUp:
         rows = [item for item in missing if item.action in COMMIT_ACTIONS and self._rows_of(self._commit(item))]
         if not rows:
             return
-        later = (item for item in self._timeline.completed().of_actions(*COMMIT_ACTIONS) if item.completed_at > rows[0].completed_at)
+        later = [item for item in self._timeline.completed().of_actions(*COMMIT_ACTIONS) if item.completed_at > rows[0].completed_at]
         known = next((item for item in later if item.requested_time not in names and tells_of_rows(self._commit(item).operation_type)), None)
+        if known is None:
+            known = self._archived_behind(rows[0])
         if known is not None:
             raise RowsUnknownError(
                 f"{', '.join(sorted(self.row_indexes))} know {known.action} {known.requested_time}, but not {rows[0].action} "
@@ -126,6 +128,16 @@ class _CatchUp:
                 path=self.own.active.folder,
                 remedy=f"{CREATE_ROWS_ANEW}, or set {REBUILD_ROW_INDEXES.name} to true",
             )
+
+    def _archived_behind(self, commit: Instant) -> Instant | None:
+        """A commit of rows that was requested before `commit`, completed after it and is archived already."""
+        history = self.context.history()
+        for item in history.completed_in(commit.completed_at, None):
+            if item.action in COMMIT_ACTIONS and item.requested_time < commit.requested_time:
+                metadata = history.commit(item.requested_time)
+                if metadata is None or tells_of_rows(metadata.operation_type):
+                    return item
+        return None
 
     def tell_whole_ranges(self, missing: list[Instant]) -> None:
         """Of the partitions that commits among the missing ones touched, before any of these is told."""

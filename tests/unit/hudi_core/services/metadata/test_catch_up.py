@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -170,6 +170,24 @@ def test_killed_anywhere_it_goes_on(golden: Golden, version: str, step: int) -> 
         shutil.rmtree(copy)
         at += step
     assert crashes > 1
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_rows_that_a_commit_moved_which_is_archived_already(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was requested before what was left out, and completed after it."""
+    table = Table(golden(version, "mdt_all_mor").table)
+    commits = table.data.load().commits().instants
+    metadata, left = table.data.read_commit(commits[0]), commits[-1]
+    assert left.completion_time is not None
+    overtaken = replace(commits[0], requested_time=f"{int(commits[0].requested_time) - 1}", completion_time=f"{int(left.completion_time) + 1}")
+
+    archive = context_of(table.path, {}).history()
+    monkeypatch.setattr(archive, "completed_in", lambda begin, end: [overtaken] if (begin, end) == (left.completion_time, None) else [])
+    monkeypatch.setattr(archive, "commit", {overtaken.requested_time: metadata}.get)
+    forget_these(table, [left.requested_time])
+    monkeypatch.setattr(TableContext, "history", lambda self: archive)
+    with pytest.raises(RowsUnknownError, match=f"know {overtaken.action} {overtaken.requested_time}, but not {left.action} {left.requested_time}"):
+        update(table)
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
