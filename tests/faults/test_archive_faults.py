@@ -46,11 +46,11 @@ VERSIONS = ("6", "8", "9")
 class Golden:
     """A table to archive: its completed instants on the timeline and in the archive, and its rows. `turn` is its version's number."""
 
-    turn: int
     source: Path
     active: list[Key]
     history: list[Key]
     rows: pa.Table
+    turn: int = 0
 
     def copy(self, target: Path) -> Path:
         shutil.copytree(self.source, target, symlinks=True)
@@ -60,7 +60,7 @@ class Golden:
 @pytest.fixture(scope="module", params=VERSIONS)
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     case = open_case(str(request.param), "archived_timeline_mor", tmp_path_factory.mktemp("source"))
-    return Golden(VERSIONS.index(request.param), case.table, active_of(case.table), history_of(case.table), read_rows(case.table))
+    return Golden(case.table, active_of(case.table), history_of(case.table), read_rows(case.table), VERSIONS.index(request.param))
 
 
 @pytest.fixture(autouse=True)

@@ -41,11 +41,11 @@ EVERY_TABLE = pytest.mark.parametrize("table", CASES, indirect=True, ids="-".joi
 class Golden:
     """A table with a pending clean, and what real Hudi made of it. `turn` is its version's number."""
 
-    turn: int
     source: Path
     after: Path
     instant: str
     rows: pa.Table
+    turn: int = 0
 
     def copy(self, target: Path) -> Path:
         shutil.copytree(self.source, target, symlinks=True)
@@ -55,7 +55,7 @@ class Golden:
 @pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     case = open_case(*request.param, tmp_path_factory.mktemp("source"))
-    return Golden(VERSIONS.index(request.param[0]), case.table, case.after(), clean_of(case.table), read_rows(case.table))
+    return Golden(case.table, case.after(), clean_of(case.table), read_rows(case.table), VERSIONS.index(request.param[0]))
 
 
 def dead_process() -> Owner:
