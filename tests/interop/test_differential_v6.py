@@ -1,7 +1,6 @@
 """Our executor against real Hudi's, on the same plan: every merge-on-read golden table of version 6 that real Hudi 0.15.0 can plan a compaction for.
 
-Real Hudi schedules; it executes the plan on one copy of the table, we on another; what it reads from both must be the same rows. Where we
-refuse the table by name, nothing may have changed in it.
+Real Hudi schedules; it executes the plan on one copy of the table, we on another; what it reads from both must be the same rows.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import UnsupportedError
 from hudi_core.request.model import RunRequest
 from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
@@ -28,6 +26,7 @@ SAME = [
     "clustered_mor",
     "complex_keygen_nonpart_mor",
     "insert_overwrite_partition_mor",
+    "mdt_all_mor",
     "mor_basic",
     "mor_compacted",
     "mor_log_only",
@@ -49,6 +48,7 @@ SAME = [
 QUICK = {
     "bucket_index_mor",
     "clustered_mor",
+    "mdt_all_mor",
     "mor_log_only",
     "multilevel_plain_mor",
     "only_deletes_mor",
@@ -60,9 +60,6 @@ QUICK = {
     "types_mor",
 }
 """Those of `make test`."""
-REFUSED = {
-    "mdt_all_mor": "metadata table",
-}
 Golden = Callable[[str, str], GoldenCase]
 
 
@@ -106,14 +103,3 @@ def test_lists_of_three_levels_that_real_hudi_cannot_merge_by_default(golden: Go
     HudiTable.open(str(chosen.table)).run(RunRequest(table=str(chosen.table), service="compaction", instant=instant, owner="test"), LocalEngine(1))
     for query in ("snapshot", "read_optimized"):
         assert_same_rows(hudi_0_15.snapshot(chosen.table, metadata=False, query=query), before)
-
-
-@pytest.mark.parametrize("case", sorted(REFUSED))
-def test_what_we_refuse_stays_as_it_was(golden: Golden, hudi_0_15: RealHudi, case: str) -> None:
-    chosen, instant = scheduled(golden, hudi_0_15, case)
-    before = {path: path.stat().st_mtime_ns for path in sorted(chosen.table.rglob("*"))}
-    with pytest.raises(UnsupportedError, match=REFUSED[case]):
-        HudiTable.open(str(chosen.table)).run(
-            RunRequest(table=str(chosen.table), service="compaction", instant=instant, owner="test"), LocalEngine(1)
-        )
-    assert {path: path.stat().st_mtime_ns for path in sorted(chosen.table.rglob("*"))} == before
