@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import ConflictError, FormatError, HudiError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError
 from hudi_core.table import HudiTable
 from hudi_core.timeline.plans import CompactionPlan, encode_compaction_plan
 from tests.golden_data import GoldenCase
@@ -25,11 +25,11 @@ def test_payloads_that_are_not_known_are_refused(golden: Golden) -> None:
     assert_refused(table, UnsupportedError, r"com\.example\.MyHoodieRecordPayload")
 
 
-@pytest.mark.parametrize("key", ["partitions=vector_index,files", "partitions.inflight=record_index"])
-def test_metadata_that_would_go_stale_is_refused(golden: Golden, key: str) -> None:
+@pytest.mark.parametrize(("key", "error"), [("partitions=vector_index,files", UnsupportedError), ("partitions.inflight=record_index", ConflictError)])
+def test_metadata_that_would_go_stale_is_refused(golden: Golden, key: str, error: type[HudiError]) -> None:
     table = golden("6", "mor_compaction_requested").table
     set_properties(table, f"hoodie.table.metadata.{key}")
-    assert_refused(table, UnsupportedError, "vector_index|record_index")
+    assert_refused(table, error, "vector_index|record_index")
 
 
 def test_listed_metadata_that_is_not_there_is_refused(golden: Golden) -> None:

@@ -88,10 +88,11 @@ class DamagedTable:
         self.write({"files": [(key, files_datum(FilesRecord(key, RecordKind.FILES, entries)))]})
 
     def base_files(self) -> Iterator[tuple[str, str]]:
-        """Partition and name of the listed Parquet files, sorted."""
+        """Partition and name of the Parquet files that are listed, and there, sorted."""
         metadata = self.metadata
         for partition in metadata.list_partitions():
-            yield from ((partition, name) for name in sorted(metadata.list_files(partition)) if name.endswith(".parquet"))
+            names = sorted(name for name in metadata.list_files(partition) if name.endswith(".parquet"))
+            yield from ((partition, name) for name in names if (self.path / partition / name).exists())
 
     def latest_base(self) -> tuple[str, str]:
         """Partition and name of a file that queries read."""
