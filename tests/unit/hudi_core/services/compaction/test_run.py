@@ -99,7 +99,7 @@ def assert_refused(table: Path, error: type[HudiError], match: str, instant: str
     before = files_of(table)
     with pytest.raises(error, match=match) as caught:
         compact(table, instant=instant or pending_instant(table))
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == (3 if error is ConflictError else 2)
     assert files_of(table) == before
     return caught.value
 
