@@ -46,7 +46,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Loc
 
 def rounds_of(where: str) -> int:
     """moto answers one request after the other."""
-    return MOTO_ROUNDS if where == "dynamodb" or (where == "s3" and os.environ.get(CHOICE, "moto") == "moto") else ROUNDS
+    return MOTO_ROUNDS if where == "s3" and os.environ.get(CHOICE, "moto") == "moto" else ROUNDS
 
 
 RACES = pytest.mark.parametrize(
@@ -85,9 +85,11 @@ def test_one_writer_takes_the_lock_in_zookeeper(zookeeper: str, writers: int) ->
     assert fair(found), found
 
 
-@WRITERS
-def test_one_writer_takes_the_lock_in_dynamodb(dynamodb: str, writers: int) -> None:
-    found = race_for_lock(locks_of(LockSpec("dynamodb", dynamodb), writers), rounds_of("dynamodb"))
+@pytest.mark.parametrize(
+    ("writers", "rounds"), [(8, MOTO_ROUNDS), pytest.param(8, ROUNDS, marks=pytest.mark.soak), pytest.param(16, ROUNDS, marks=pytest.mark.soak)]
+)
+def test_one_writer_takes_the_lock_in_dynamodb(dynamodb: str, writers: int, rounds: int) -> None:
+    found = race_for_lock(locks_of(LockSpec("dynamodb", dynamodb), writers), rounds)
     assert fair(found), found
 
 
