@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tests of `make test`, in three lanes side by side: one waits for JVMs most of its time, one kills runs at storage operations, mutates files
-# and races writers on servers, one computes under coverage. A skipped test is a failure: a part that is missing gets installed, not passed over.
+# and races writers on servers, and then reads the golden tables, one computes; the last two under coverage. A skipped test is a failure: a part
+# that is missing gets installed, not passed over.
 # What is marked soak is left to `make soak` (docs/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ room="$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)"
 scratch="$(mktemp -d "$memory/airflow-hudi-tests-XXXXXX")"
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/tmp"
-export TMPDIR="$scratch/tmp" COVERAGE_FILE="$scratch/coverage"
+export TMPDIR="$scratch/tmp"
 
 python -m tests.interop.bundle >/dev/null || exit 1
 
@@ -23,11 +24,20 @@ lane() { # name, options and paths
     pytest -q -m "not soak" --durations=12 --basetemp="$TMPDIR/$name" --junitxml="$scratch/$name.xml" "$@" 2>&1
 }
 
+covered_lane() { # as lane
+    COVERAGE_FILE="$scratch/coverage.$1" lane "$@" --cov --cov-report= --cov-fail-under=0
+}
+
 lane outside tests/interop tests/airflow >"$scratch/outside.log" &
 outside=$!
-lane faults tests/faults tests/fuzz tests/contract >"$scratch/faults.log" &
+{
+    lane faults tests/faults tests/fuzz tests/contract
+    faults=$?
+    covered_lane golden tests/golden
+    exit $((faults || $?))
+} >"$scratch/faults.log" &
 faults=$!
-lane inside --cov --cov-report= tests/unit tests/arch tests/golden
+covered_lane inside tests/unit tests/arch
 inside=$?
 wait "$faults"
 faults=$?
@@ -36,8 +46,9 @@ wait "$outside"
 outside=$?
 cat "$scratch/outside.log"
 
-coverage report | tail -n 12
+export COVERAGE_FILE="$scratch/coverage"
+coverage combine --quiet "$scratch"/coverage.* && coverage report | tail -n 12
 covered=$?
-python -m tests.report "$scratch"/{inside,faults,outside}.xml
+python -m tests.report "$scratch"/{inside,golden,faults,outside}.xml
 counted=$?
 exit $((inside || faults || outside || covered || counted))
