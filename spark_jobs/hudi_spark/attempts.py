@@ -1,11 +1,15 @@
-"""Which attempt runs on an executor, and the row by which it answers."""
+"""Which attempt runs on an executor, what became of it, and the row by which it answers."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 import pyarrow as pa
 
-from hudi_core.errors import ExecutionError
-from hudi_core.model.engine import TaskAttempt
+from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.model.engine import Json, TaskAttempt
+from hudi_spark.transport import TaskFailure, error_to_json, is_transient
 
 RESULT_SCHEMA = "unit long, failed boolean, body binary"
 
@@ -20,6 +24,23 @@ def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
     # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one instant.
     number = context.partitionId() if partition_id is None else partition_id
     return TaskAttempt(partition_id=number, stage_id=run_epoch, attempt_id=context.taskAttemptId())
+
+
+def outcome_of(work: Callable[[], Json]) -> tuple[bool, bytes]:
+    """Whether `work` failed for good, and its result or its error as JSON.
+
+    Raises TaskFailure, which fails the Spark task, where trying again helps.
+    """
+    try:
+        return False, json.dumps(work()).encode()
+    except HudiError as error:
+        if is_transient(error):
+            raise TaskFailure(error) from error
+        return True, json.dumps(error_to_json(error)).encode()
+    # Not the engine's own error: a defect, or the machine's state (disk full, out of memory). Spark may try again elsewhere, and
+    # the driver must still learn what happened in a typed form.
+    except Exception as error:
+        raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
 
 
 def result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.errors import ExecutionError
 from hudi_core.model.engine import Consume, Json, Produce, UnitTask
-from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, result_row
+from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.transport import PackedUnits, TaskFailure, error_from_json, error_to_json, is_transient, pack_units
+from hudi_spark.transport import PackedUnits, error_from_json, pack_units
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -109,17 +109,7 @@ class UnitRunner:
                 yield result_row(index, failed, body)
 
     def _run_unit(self, index: int) -> tuple[bool, bytes]:
-        """Whether the unit failed for good, and its result or its error as JSON."""
-        try:
-            return False, json.dumps(self.task(self.units.unit(index), attempt_of(self.run_epoch))).encode()
-        except HudiError as error:
-            if is_transient(error):
-                raise TaskFailure(error) from error
-            return True, json.dumps(error_to_json(error)).encode()
-        # Not the engine's own error: a defect, or the machine's state (disk full, out of memory). Spark may try again elsewhere, and
-        # the driver must still learn what happened in a typed form.
-        except Exception as error:
-            raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
+        return outcome_of(lambda: self.task(self.units.unit(index), attempt_of(self.run_epoch)))
 
 
 def _results(rows: Sequence[Row], count: int, word: str) -> list[Json]:

@@ -7,7 +7,6 @@ one row without a key travels along, so that a shard without rows is consumed, t
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,9 +18,9 @@ import pyarrow.compute as pc
 from hudi_core.codec.exchange_rows import SHARD_ROWS, check_rows
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.model.engine import Consume, Produce
-from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, result_row
+from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.transport import PackedUnits, TaskFailure, error_to_json, is_transient
+from hudi_spark.transport import PackedUnits, TaskFailure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,14 +82,7 @@ class ShardConsumer:
             yield result_row(shard, failed, body)
 
     def _run_shard(self, shard: int, rows: Iterator[pa.RecordBatch]) -> tuple[bool, bytes]:
-        try:
-            return False, json.dumps(self.consume(shard, rows, attempt_of(self.run_epoch, shard))).encode()
-        except HudiError as error:
-            if is_transient(error):
-                raise TaskFailure(error) from error
-            return True, json.dumps(error_to_json(error)).encode()
-        except Exception as error:
-            raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
+        return outcome_of(lambda: self.consume(shard, rows, attempt_of(self.run_epoch, shard)))
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -17,6 +17,7 @@ from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.changes import FileChanges
 from hudi_core.model.engine import Engine
 from hudi_core.request.model import InstantResult
+from hudi_core.services.after_completion import clean_up_completed
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.execute import clean_units, delete_files, prove
 from hudi_core.services.clean.guard import check_given_up
@@ -25,7 +26,7 @@ from hudi_core.services.provenance import provenance
 from hudi_core.timeline.clean_plans import CleanedPartition, CleanMetadata, CleanPlan, decode_clean_plan, encode_clean_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.query import Timeline
-from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
+from hudi_core.transaction.claim import Claim, forget_claims
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class CleanRun:
         """
         started = time.monotonic()
         if self._find(self._active.load()).is_completed:
-            self._clean_up_completed()
+            clean_up_completed(self._context, self._instant, self._owner, lambda: None)
             return self._result(State.COMPLETED.value, started)
         plan, deleted = self._plan(), 0
         with self._context.claim(self._instant, self._owner) as held:
@@ -156,19 +157,6 @@ class CleanRun:
         self._active.remove(self._instant, Action.CLEAN, State.INFLIGHT)
         self._active.remove(self._instant, Action.CLEAN, State.REQUESTED)
         return REMOVED
-
-    def _clean_up_completed(self) -> None:
-        """Removes the claims that a run left which died right after it completed; nothing while it is alive, as it does so itself."""
-        if not self._context.storage.list_files(f"{CLAIMS}/{self._instant}"):
-            return
-        try:
-            held = self._context.claim(self._instant, self._owner)
-        except ConflictError as error:
-            log.info("%s: its owner cleans up", error)
-            return
-        with held, self._context.lock(self._owner):  # taking the lock also breaks the one that the dead run may have left
-            log.info("clean %s was completed by a run that died right after", self._instant)
-        forget_claims(self._context.storage, self._instant)
 
     def _result(self, state: str, started: float, deleted: int = 0) -> InstantResult:
         return InstantResult(self._instant, Action.CLEAN, state, seconds=round(time.monotonic() - started, 3), files_deleted=deleted)

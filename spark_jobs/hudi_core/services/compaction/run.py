@@ -29,6 +29,7 @@ from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.request.model import InstantResult
+from hudi_core.services.after_completion import clean_up_completed
 from hudi_core.services.compaction.checks import check_files, check_logs, check_metadata, check_operations, check_schema_evolution, check_table
 from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata, encode_metadata
 from hudi_core.services.compaction.execute import compact_operation
@@ -92,7 +93,8 @@ class CompactionRun:
         policy = check_table(self._context)
         timeline = self._active.load()
         if self._find(timeline).is_completed:
-            self._clean_up_completed(timeline)
+            marked = bool(list_markers(self._storage, self._instant))
+            clean_up_completed(self._context, self._instant, self._owner, lambda: self._clean_up_after_commit(timeline), more=marked)
             return self._result([], started)
         work = self._check_plan(policy, timeline)
         with self._claim() as held:
@@ -237,19 +239,6 @@ class CompactionRun:
             self._storage.delete(info.path)
         delete_markers(self._storage, self._instant)
         self._active.remove(self._instant, Action.COMPACTION, State.INFLIGHT)
-
-    def _clean_up_completed(self, timeline: Timeline) -> None:
-        """Removes what a run that died right after its commit left; nothing when it left nothing, or when it is alive and does so itself."""
-        if not list_markers(self._storage, self._instant) and not self._storage.list_files(f"{CLAIMS}/{self._instant}"):
-            return
-        try:
-            held = self._claim()
-        except ConflictError as error:
-            log.info("%s: its owner cleans up", error)
-            return
-        with held, self._lock():  # taking the lock also breaks the one that the dead run may have left
-            self._clean_up_after_commit(timeline)
-        forget_claims(self._storage, self._instant)
 
     def _clean_up_after_commit(self, timeline: Timeline) -> None:
         metadata = self._active.read_commit(self._find(timeline))

@@ -24,6 +24,7 @@ from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.model.engine import Engine
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import InstantResult
+from hudi_core.services.after_completion import clean_up_completed
 from hudi_core.services.context import TableContext
 from hudi_core.services.failed_writes.clean import clean_failed_writes
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
@@ -34,7 +35,7 @@ from hudi_core.services.metadata.retired import delist, left_over, refuse_compac
 from hudi_core.services.waiting import pending_writers, wait_for_writers
 from hudi_core.timeline.index_plans import IndexedPartition, encode_index_metadata
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
+from hudi_core.transaction.claim import Claim, forget_claims
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class IndexingRun:
         """
         started = time.monotonic()
         if self._find().is_completed:
-            self._clean_up_completed()
+            clean_up_completed(self._context, self._instant, self._owner, self._forget_heartbeat)
             return self._result(started, 0, 0)
         plan = read_index_plan(self._context, self._instant)
         planned = _Planned(plan, planned_counts(plan, self._context.options, path=self._active.folder))
@@ -101,7 +102,8 @@ class IndexingRun:
                 self._active.to_inflight(self._instant, Action.INDEXING)
                 with self._alive:
                     files, size = self._execute(planned, held)
-        self._forget()
+        self._forget_heartbeat()
+        forget_claims(self._context.storage, self._instant)
         return self._result(started, files, size)
 
     def _execute(self, plan: _Planned, held: Claim) -> tuple[int, int]:
@@ -249,22 +251,9 @@ class IndexingRun:
             )
         return found
 
-    def _clean_up_completed(self) -> None:
-        """Removes the claims that a run left which died right after it completed; nothing while it is alive, as it does so itself."""
-        if not self._context.storage.list_files(f"{CLAIMS}/{self._instant}"):
-            return
-        try:
-            held = self._context.claim(self._instant, self._owner)
-        except ConflictError as error:
-            log.info("%s: its owner cleans up", error)
-            return
-        with held, self._context.lock(self._owner):  # taking the lock also breaks the one that the dead run may have left
-            log.info("indexing %s was completed by a run that died right after", self._instant)
-        self._forget()
-
-    def _forget(self) -> None:
+    def _forget_heartbeat(self) -> None:
+        """That of an attempt that died: one that ends removes its own."""
         self._context.storage.delete(heartbeat_path(self._instant))
-        forget_claims(self._context.storage, self._instant)
 
     def _result(self, started: float, files: int, size: int) -> InstantResult:
         seconds = round(time.monotonic() - started, 3)

@@ -69,6 +69,15 @@ class DigestRules:
         return newer
 
 
+def stored_digests(digests: MetadataPartition[FilterDigest], kind: str, files: PartitionFiles, findings: Findings) -> dict[str, FilterDigest]:
+    """By key the filters that are stored of a data partition; those of a file that is no listed base file of it are findings."""
+    stored = {key: digest for key, digest in digests.with_prefixes([partition_id(files.partition)]) if digest.is_there}
+    known = {bloom_filter_key(files.partition, name) for name in files.listed if isinstance(parse_data_file(name), BaseFileName)}
+    for key in sorted(stored.keys() - known):
+        findings.add(kind, f"key {key}: a filter of a file that is no listed base file of the partition", partition=files.partition)
+    return stored
+
+
 class BloomFiltersCheck(KindCheck):
     """Compares the filters of each partition."""
 
@@ -85,12 +94,7 @@ class BloomFiltersCheck(KindCheck):
 
     def open_partition(self, files: PartitionFiles) -> None:
         """Reads what is stored of the partition."""
-        found = self._digests.with_prefixes([partition_id(files.partition)])
-        self._stored = {key: digest for key, digest in found if digest.is_there}
-        known = {bloom_filter_key(files.partition, name) for name in files.listed if isinstance(parse_data_file(name), BaseFileName)}
-        for key in sorted(self._stored.keys() - known):
-            what = f"key {key}: a filter of a file that is no listed base file of the partition"
-            self._findings.add(BLOOM_FILTERS, what, partition=files.partition)
+        self._stored = stored_digests(self._digests, BLOOM_FILTERS, files, self._findings)
 
     def open_file(self, head: FileHead) -> FilterCheck | None:
         """Compares one base file."""

@@ -30,8 +30,7 @@ from hudi_core.metadata_table.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.column_stats import ColumnStats, ColumnStatsRules, statistics_table
 from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, partition_id
 from hudi_core.metadata_table.opened import OpenedMetadataTable
-from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.services.metadata.validate.bloom_filters import DigestRules, FilterCheck, FilterDigest
+from hudi_core.services.metadata.validate.bloom_filters import DigestRules, FilterCheck, stored_digests
 from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import Counts, Statistic, TrueRanges, contradictions, statistics_by
@@ -140,20 +139,14 @@ class ExpressionFiltersCheck(KindCheck):
         self._findings = findings
         self._digests = opened.partition(index.name, DigestRules())
         self._filters = opened.partition(index.name, BloomFilterRules())
-        self._stored: dict[str, FilterDigest] = {}
 
     def file_columns(self) -> frozenset[str]:
         """Those of the expression."""
         return self._index.columns()
 
     def open_partition(self, files: PartitionFiles) -> None:
-        """Reads what is stored of the partition."""
-        found = self._digests.with_prefixes([partition_id(files.partition)])
-        self._stored = {key: digest for key, digest in found if digest.is_there}
-        known = {bloom_filter_key(files.partition, name) for name in files.listed if isinstance(parse_data_file(name), BaseFileName)}
-        for key in sorted(self._stored.keys() - known):
-            what = f"key {key}: a filter of a file that is no listed base file of the partition"
-            self._findings.add(self._index.name, what, partition=files.partition)
+        """Looks for filters of files that are not listed."""
+        stored_digests(self._digests, self._index.name, files, self._findings)
 
     def open_file(self, head: FileHead) -> FilterCheck | None:
         """Compares one base file."""
