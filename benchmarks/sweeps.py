@@ -1,12 +1,14 @@
 """The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`. Stores benchmarks/results/sweeps.json; ends with 1 when a test failed.
 
-What is marked soak: every service killed at every operation on the storage, on every table and by every form of death; memory at full size.
-And real Hudi judges every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
+What is marked soak: every service killed at every operation on the storage, on every table and by every form of death; metadata tables with every
+kind of index made, kept and judged by real Hudi; memory at full size. And real Hudi judges
+every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import subprocess
@@ -33,9 +35,33 @@ class Sweep:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+INTEROP = "tests/interop/test_metadata"
+CORE = "tests/unit/hudi_core"
+SOAKED = {
+    "faults with every kind": ("tests/faults/test_every_kind_faults.py", "tests/faults/test_compaction_every_kind.py"),
+    "faults": ("tests/faults",),
+    "golden tables by a metadata table of ours": (f"{INTEROP}_golden.py",),
+    "metadata tables made and kept": (f"{INTEROP}_tables.py", f"{INTEROP}_large_cells.py"),
+    "services with every kind judged by real Hudi": (f"{INTEROP}_services.py",),
+    "indexing beside a writer": (f"{INTEROP}_indexing.py",),
+    "metadata tables without a JVM": (f"{CORE}/metadata_table", f"{CORE}/services/metadata", f"{CORE}/services/test_every_kind_services.py"),
+    "memory and the rest": ("tests",),
+}
+"""What is marked soak, by the paths that hold it; a path also holds what lies in it and is not named before."""
+
+
+def soaked() -> dict[str, Sweep]:
+    """Each test marked soak in one sweep."""
+    found: dict[str, Sweep] = {}
+    before: list[str] = []
+    for name, paths in SOAKED.items():
+        found[name] = Sweep(["-m", "soak", *(f"--ignore={path}" for path in before), *paths])
+        before += paths
+    return found
+
+
 SWEEPS = {
-    "faults": Sweep(["-m", "soak", "tests/faults"]),
-    "memory and the rest": Sweep(["-m", "soak", "--ignore=tests/faults", "tests"]),
+    **soaked(),
     "services judged by real Hudi": Sweep(["tests/interop/test_services.py"], {"AIRFLOW_HUDI_ALL_SERVICES": "1"}),
     "locks and services on versitygw": Sweep(
         [f"tests/contract/test_{name}.py" for name in ("locks", "lock_races", "probe_store", "completion_races", "services_s3")],
@@ -55,22 +81,32 @@ def run(sweep: Sweep) -> dict[str, Any]:
     return {"passed": found.passed, "failed": found.failed, "pytest": code, "seconds": round(time.monotonic() - begun)}
 
 
+def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
+    """Puts the result of one sweep among those of others, which stay: each says at which commit it was. Two runs may do so side by side."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        text = file.read()
+        sweeps: dict[str, Any] = {**(json.loads(text)["sweeps"] if text else {}), name: result}
+        found = {"machine": machine(), "passed": sum(item["passed"] for item in sweeps.values()), "sweeps": sweeps}
+        file.truncate(0)
+        file.write(json.dumps(found, indent=2) + "\n")
+
+
 def main() -> int:
     """Runs the sweeps, stores what became of each, and prints it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sweeps", default=",".join(SWEEPS), help="names, with commas between them")
+    parser.add_argument("--sweeps", default=",".join(SWEEPS), help=f"with commas between them: {', '.join(SWEEPS)}")
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     names = chosen.sweeps.split(",")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    # Results of sweeps that do not run this time stay: each says at which commit it was.
-    done: dict[str, Any] = json.loads(chosen.output.read_text())["sweeps"] if chosen.output.exists() else {}
+    done = {}
     for name in names:
         done[name] = {"commit": head, **run(SWEEPS[name])}
-        found = {"machine": machine(), "passed": sum(item["passed"] for item in done.values()), "sweeps": done}
         # After every sweep: a run of hours that is stopped has its results so far.
-        chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+        store(chosen.output, name, done[name])
         print(json.dumps(done[name]))
     return 0 if all(done[name]["pytest"] == 0 and not done[name]["failed"] for name in names) else 1
 
