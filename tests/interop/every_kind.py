@@ -126,11 +126,7 @@ class EveryKind(Judged):
         if SECONDARY in PARTITIONS[self.version]:
             self.index({"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"})
             expression = {"hoodie.metadata.index.expression.options": "expr=from_unixtime,format=yyyy-MM-dd"}
-            if self.version == "8" and self.hudi.version == "1.2.0":
-                # It fails on definitions without a version, such as those of 1.0.2 (SparkValueMetadataUtils.getValueMetadata).
-                self.dropped = frozenset({EXPRESSION})
-            else:
-                self.index({"hoodie.index.name": "by_day", "hoodie.metadata.index.expression.column": "ts", **expression})
+            self.index({"hoodie.index.name": "by_day", "hoodie.metadata.index.expression.column": "ts", **expression})
         assert self.config.metadata_partitions == PARTITIONS[self.version] - self.dropped
         self.options = {**self.options, **SWITCHES, "hoodie.metadata.enable": "true"}
 

@@ -91,7 +91,7 @@ def made_anew(table: Path, *, unique_keys: bool) -> None:
     definitions = defined.read_bytes() if defined.exists() else None
     wanted = {"column_stats", "bloom_filters"} - refused_of(config, table) | config.metadata_partitions - {"files"}
     has_keys = config.raw.get("hoodie.populate.meta.fields") != "false"
-    wanted |= {"record_index"} if has_keys and (unique_keys or config.features.index_versions) else set()
+    wanted |= {"record_index"} if has_keys and (unique_keys or config.features.defines_record_index) else set()
     wanted |= {"partition_stats"} if config.partition_fields and config.features.merge_modes else set()
     if has_metadata_table(table):
         run(table, "metadata_drop")

@@ -55,8 +55,8 @@ class TableVersion:
     """The operation type of the commits with which partitions of the metadata table begin."""
     metadata_keeps_versions: bool = False
     """Cleans of the metadata table keep two slices of each file group (else those of the latest commits)."""
-    index_versions: bool = False
-    """Index definitions say which version their index has."""
+    defines_record_index: bool = False
+    """The record index has a definition, which says whether there is one of each data partition."""
     index_plan_extra: bool = True
     """Plans of indexing actions have extra metadata for each partition."""
     cleans_leave_statistics: bool = False
@@ -114,7 +114,7 @@ V9 = replace(
     conflict_release="1.2",
     metadata_begins_with="BULK_INSERT_PREPPED",
     metadata_keeps_versions=True,
-    index_versions=True,
+    defines_record_index=True,
     metadata_bloom_entries=10000,
 )
 

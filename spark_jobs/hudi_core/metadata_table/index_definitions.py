@@ -80,24 +80,28 @@ def put_index_definitions(storage: Storage, config: TableConfig, added: Collecti
     if new == old:
         return config
     path = _path_of(config) or _DEFAULT_PATH
-    storage.write(path, render_index_definitions(new, versions=config.features.index_versions))
+    storage.write(path, render_index_definitions(new))
     return config if _path_of(config) else update_properties(storage, {PATH_KEY: path})
 
 
-def render_index_definitions(definitions: Mapping[str, IndexDefinition], *, versions: bool) -> bytes:
-    """The file's content as Hudi writes it; `versions`: with the indexes' versions (TableVersion.index_versions)."""
-    return dump({"indexDefinitions": {name: _rendered(item, versions) for name, item in definitions.items()}})
+def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:
+    """The file's content as Hudi 1.2 writes it.
+
+    Hudi 1.0 knows no versions of indexes and passes over them; 1.2 fails in table version 8, too, where an expression index names none
+    (SparkValueMetadataUtils.getValueMetadata).
+    """
+    return dump({"indexDefinitions": {name: _rendered(item) for name, item in definitions.items()}})
 
 
-def _rendered(item: IndexDefinition, versions: bool) -> dict[str, Any]:
-    entry = {
+def _rendered(item: IndexDefinition) -> dict[str, Any]:
+    return {
         "indexName": item.name,
         "indexType": item.type,
         "indexFunction": item.function,
         "sourceFields": list(item.source_fields),
         "indexOptions": dict(item.options),
+        "version": f"V{item.version}",
     }
-    return {**entry, "version": f"V{item.version}"} if versions else entry
 
 
 def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinition]:

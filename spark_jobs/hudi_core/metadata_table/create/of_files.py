@@ -158,7 +158,7 @@ def _table_to_json(table: IndexedTable) -> Json:
     return {
         "properties": dict(table.config.raw),
         "schema": table.schema,
-        "definitions": json.loads(render_index_definitions(table.definitions, versions=True)),
+        "definitions": json.loads(render_index_definitions(table.definitions)),
         "settings": dict(table.settings),
         "history": table.history,
     }

@@ -61,7 +61,7 @@ def beginning_of_rows(
 
 def record_index_definition(features: TableVersion, *, partitioned: bool = False) -> IndexDefinition | None:
     """The record index's own definition, where Hudi of the table's version writes one."""
-    if not features.index_versions:
+    if not features.defines_record_index:
         return None
     return IndexDefinition(RECORD_INDEX, RECORD_INDEX, "", (), {"isPartitioned": str(partitioned).lower()}, 1)
 

@@ -58,7 +58,7 @@ def wanted_indexes(config: TableConfig, defined: Mapping[str, IndexDefinition], 
         definitions[item.name] = item
         names.add(item.name)
     if PARTITIONED_RECORD_INDEX_ENABLE.read(options):
-        if not config.features.index_versions:
+        if not config.features.defines_record_index:
             raise UnsupportedError("a record index of each partition needs table version 9", path=config.path, remedy=_switch(RECORD_INDEX_ENABLE))
         own = record_index_definition(config.features, partitioned=True)
         definitions.update({} if own is None else {RECORD_INDEX: own})

@@ -230,12 +230,18 @@ def test_a_task_that_reports_another_file_is_refused(golden: Golden) -> None:
     assert "bloom_filters" not in table.config.metadata_partitions
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
-def test_definitions_are_written_as_real_hudi_writes_them(golden: Golden, version: str) -> None:
-    table = Table(golden(version, "mdt_all_mor").table)
+def test_definitions_are_written_as_real_hudi_writes_them(golden: Golden) -> None:
+    table = Table(golden("9", "mdt_all_mor").table)
     real = table.path.joinpath(".hoodie/.index_defs/index.json").read_bytes()
-    definitions = load_index_definitions(table.storage, table.config)
-    assert render_index_definitions(definitions, versions=table.config.features.index_versions) == real
+    assert render_index_definitions(load_index_definitions(table.storage, table.config)) == real
+
+
+def test_definitions_of_hudi_1_0_get_the_version_that_1_2_asks_for(golden: Golden) -> None:
+    table = Table(golden("8", "mdt_all_mor").table)
+    real = json.loads(table.path.joinpath(".hoodie/.index_defs/index.json").read_bytes())["indexDefinitions"]
+    written = json.loads(render_index_definitions(load_index_definitions(table.storage, table.config)))["indexDefinitions"]
+    assert written == {name: {**item, "version": "V1"} for name, item in real.items()}
+    assert "expr_index_idx_day" in written
 
 
 def test_readers_find_the_rows_by_what_we_began(golden: Golden) -> None:
