@@ -204,13 +204,10 @@ def test_killed_after_each_change_by_turns(subject: Subject, tmp_path: Path) -> 
 
 
 @EVERYTHING
-def test_killed_after_every_change(subject: Subject, tmp_path: Path) -> None:
-    sweep(subject, range(subject.changes), "after", tmp_path)
-
-
-@EVERYTHING
-def test_killed_before_every_change(subject: Subject, tmp_path: Path) -> None:
+def test_killed_at_every_change(subject: Subject, tmp_path: Path) -> None:
+    """Before each, which is what a kill after the one before it leaves, and after the last."""
     sweep(subject, range(subject.changes), "before", tmp_path)
+    sweep(subject, range(subject.changes - 1, subject.changes), "after", tmp_path)
 
 
 @EVERYTHING
