@@ -1,7 +1,11 @@
-"""Indexes that we build while real Hudi's writer commits five times: nothing is missing in them, and real Hudi answers by them."""
+"""Indexes that we build while real Hudi's writer commits five times: nothing is missing in them, and real Hudi answers by them.
+
+Nor is anything when the build was killed, the writer met what it left, and another process ran it again.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,10 +15,16 @@ from pathlib import Path
 import pytest
 
 from hudi_core.metadata_table.create.indexing import IndexBuild
+from hudi_core.storage.fault import MUTATIONS, FaultPlan, InjectedCrash
 from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from tests.faults.service_acts import dead_process, one_of_each_class
+from tests.faults.test_indexing_faults import Case, run_act
+from tests.interop.changes import after_upsert
 from tests.interop.every_kind import OURS, SECONDARY, SWITCHES, EveryKind
 from tests.interop.judged import COW, JUDGES, MOR, OTHERS
-from tests.interop.real_hudi import RealHudi
+from tests.interop.real_hudi import RealHudi, RealHudiError
+from tests.unit.hudi_core.services.after import open_context
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -160,6 +170,11 @@ def test_an_index_is_whole_though_a_writer_commits_five_times(
     writes = {Action.COMMIT, Action.DELTA_COMMIT}
     commits = [item for item in table.instants() if item.action in writes and item.requested_time > planned["instant"]]
     assert len(commits) == COMMITS
+    assert_whole(table, subject)
+
+
+def assert_whole(table: EveryKind, subject: Subject) -> None:
+    """Every index is listed, true, and what real Hudi answers by."""
     assert table.config.metadata_partitions == subject.listed
     assert table.config.metadata_partitions_inflight == frozenset()
     table.check()
@@ -169,3 +184,63 @@ def test_an_index_is_whole_though_a_writer_commits_five_times(
     if "bloom_filters" in subject.listed:
         table.check_filters()
     assert table.found() == []
+
+
+SOON_DEAD = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "1"}
+"""Who shows no sign of life for that long is dead to us; real Hudi's writer itself, on a busy machine, would be with such options."""
+LONG_AGO = 600.0
+"""Seconds by which heartbeats in the metadata table are made older than real Hudi waits for them: it has no option for that."""
+KILLS = 8
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("label", JUDGES)
+def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
+    """The writer may take the metadata table's own instant back, and may fail while the index is listed as begun; it goes on afterwards."""
+    hudi: RealHudi = request.getfixturevalue(LABELS[label])
+    subject = SUBJECTS["no columns" if label == "9" else "all"]
+    source = EveryKind.without_metadata(hudi, tmp_path / "table", MOR, label[0])
+    source.ours("metadata_create", partitions=subject.before)
+    source.options |= {**subject.writer, **CONCURRENT, "hoodie.metadata.enable": "true"}
+    options = {name: value for name, value in OURS.items() if name not in SWITCHES} | CONCURRENT | dict(subject.ask)
+    planned = source.run("schedule", service="indexing", options=options).document
+    assert planned is not None
+    case = Case(source.base, run_act(planned["instant"], options))
+    counted = FaultPlan(counts=MUTATIONS)
+    case.do(case.copy(tmp_path / "undisturbed"), Owner.current("the tests"), counted)
+    points = one_of_each_class(counted.mutations())
+    assert len(points) > KILLS, points
+    met: dict[str, str] = {}
+    for turn, (name, number) in enumerate(list(points.items())[:: len(points) // KILLS]):
+        table = source.copy(tmp_path / f"killed-{number}")
+        with pytest.raises(InjectedCrash):
+            case.do(table.base, dead_process(), FaultPlan(kill_at=number, timing="after", counts=MUTATIONS))
+        with open_context(table.base, options).lock(Owner.current("whoever comes next")):
+            pass  # the dead process may have left the lock, which real Hudi's file-system locks wait for to no end unless they are told to expire
+        if turn % 2:
+            age_heartbeats(table)
+        met[f"{number} {name}"] = what_a_writer_meets(table)
+        table.run(service="indexing", instant=planned["instant"], options={**options, **SOON_DEAD})
+        table.upsert(4)
+        assert_whole(table, subject)
+    assert any(outcome == "committed" for outcome in met.values()), met
+
+
+def age_heartbeats(table: EveryKind) -> None:
+    """Whoever wrote to the metadata table has been dead for long."""
+    then = time.time() - LONG_AGO
+    for heartbeat in (table.base / ".hoodie" / "metadata" / ".hoodie" / ".heartbeat").glob("*"):
+        os.utime(heartbeat, (then, then))
+
+
+def what_a_writer_meets(table: EveryKind) -> str:
+    """An upsert of real Hudi commits, and its rows are there, or it fails, and they are not."""
+    rows = table.next_rows(4)
+    before = table.times()
+    try:
+        table.write(rows)
+    except RealHudiError as error:
+        assert table.times() == before
+        return str(error)
+    table.rows = after_upsert(table.rows, rows)
+    return "committed"
