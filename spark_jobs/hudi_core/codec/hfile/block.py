@@ -13,6 +13,7 @@ from enum import Enum
 
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.checksum import CHECKSUMS, crc32c
+from hudi_core.codec.hfile.inflate import inflate
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 
 HEADER_SIZE = 33
@@ -20,7 +21,6 @@ BYTES_PER_CHECKSUM = 16384
 
 _HEADER = struct.Struct(">8siiqBii")
 _CRC32C_TYPE = 2
-_GZIP_WINDOW = 31
 # Deflate cannot expand more than 1032-fold; a header that claims more is wrong, and is refused before memory is taken.
 _MAX_EXPANSION = 1040
 _MAX_DATA = 1 << 30
@@ -117,14 +117,10 @@ def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int)
         return bytes(compressed)
     if size > _MAX_EXPANSION * (len(compressed) + 1) or size > _MAX_DATA:
         raise source.fail(f"HFile block of {len(compressed)} compressed bytes claims {size} uncompressed ones")
-    inflater = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        data = inflater.decompress(compressed, size + 1)
-    except zlib.error as error:
-        raise source.fail(f"HFile block does not decompress ({error}) and ends") from error
-    if len(data) != size or not inflater.eof:
-        raise source.fail(f"HFile block decompresses to another size than the {size} bytes it claims and ends")
-    return data
+        return inflate(compressed, size)
+    except ValueError as error:
+        raise source.fail(f"{error} and ends") from error
 
 
 def write_codec(name: str) -> Codec:

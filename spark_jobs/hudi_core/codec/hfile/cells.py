@@ -19,6 +19,7 @@ _MIN_CELLS = 32
 _Candidates = tuple[_Offsets, _Offsets, NDArray[np.bool_]]
 """Positions of keys, of cells beside them, and of all cells whether the next one has the same word."""
 _WORD = 8
+_TAIL_WORD = int.from_bytes(KEY_TAIL[1:9], "big")
 _MAX_ROW_LENGTHS = 128
 _DENSE = 64
 """Above one wanted key per this many cells, all keys are searched at once; below, each by itself."""
@@ -99,12 +100,12 @@ class CellBlock:
         if int((self.row_ends - self.rows).min()) < shared + _WORD:
             return None
         octets = np.frombuffer(self.data, dtype=np.uint8)
-        words = octets[(self.rows + shared)[:, None] + np.arange(_WORD)].view(">u8").reshape(-1).astype(np.uint64)
+        words = _words(octets, ">u8")[self.rows + shared].astype(np.uint64)
         tied = np.append(words[1:] == words[:-1], False)
         if 2 * int(tied.sum()) > count:
             return None
-        padded = np.array([key[shared : shared + _WORD] for key in keys], dtype=f"S{_WORD}")
-        wanted = padded.view(">u8").astype(np.uint64)
+        padded = np.array(keys, dtype=f"S{shared + _WORD}")
+        wanted = _words(padded.view(np.uint8), ">u8")[shared :: shared + _WORD].astype(np.uint64)
         cells = np.minimum(np.searchsorted(words, wanted), count - 1)
         hits = np.flatnonzero(words[cells] == wanted)
         return hits, cells[hits], tied
@@ -198,10 +199,9 @@ def _tails(octets: _Octets) -> _Offsets:
     if last < 10:
         return np.empty(0, dtype=np.int64)
     # The second byte is the rarest of them in Avro data and text.
-    found = np.flatnonzero(octets[11 : last + 1] == KEY_TAIL[1]) + 10
-    for index, octet in enumerate(KEY_TAIL):
-        if index != 1:
-            found = found[octets[found + index] == octet]
+    found: _Offsets = np.flatnonzero(octets[11 : last + 1] == KEY_TAIL[1]) + 10
+    found = found[_words(octets, ">u8")[found + 1] == _TAIL_WORD]
+    found = found[(octets[found] == KEY_TAIL[0]) & (octets[found + 9] == KEY_TAIL[9])]
     return found
 
 
@@ -216,7 +216,7 @@ def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
         at = tails[left]
         fits = at >= candidate + 10
         probe = np.where(fits, at - candidate - 10, 0)
-        agree = fits & (_i32(octets, probe) == candidate + len(KEY_TAIL) + 2) & (_u16(octets, probe + 8) == candidate)
+        agree = fits & (_i32(octets, probe) == candidate + len(KEY_TAIL) + 2) & (_words(octets, ">u2")[probe + 8] == candidate)
         found[left[agree]] = candidate
         left = left[~agree]
         if not len(left):
@@ -236,11 +236,12 @@ def _nearest_untried(tried: set[int], first: int) -> int:
         distance += 1
 
 
+def _words(octets: _Octets, kind: str) -> NDArray[Any]:
+    """The number that starts at each byte: a view, of which many are gathered three times as fast as their bytes one by one."""
+    dtype = np.dtype(kind)
+    words: NDArray[Any] = np.ndarray((len(octets) - dtype.itemsize + 1,), dtype, octets, strides=(1,))
+    return words
+
+
 def _i32(octets: _Octets, at: _Offsets) -> _Offsets:
-    high = (_u16(octets, at) ^ 0x8000) - 0x8000
-    return (high << 16) | _u16(octets, at + 2)
-
-
-def _u16(octets: _Octets, at: _Offsets) -> _Offsets:
-    high: _Offsets = octets[at].astype(np.int64) << 8
-    return high | octets[at + 1]
+    return _words(octets, ">i4")[at].astype(np.int64)

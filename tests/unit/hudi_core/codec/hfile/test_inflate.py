@@ -1,0 +1,77 @@
+"""Gzip members by zlib and by isal: the same bytes, and the same refusals."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from types import ModuleType
+
+import pytest
+from isal import isal_zlib
+
+from hudi_core.codec.hfile.inflate import FASTEST, inflate
+
+LIBRARIES = pytest.mark.parametrize("library", [zlib, isal_zlib], ids=["zlib", "isal"])
+HEADER = 10
+
+
+def member(data: bytes) -> bytes:
+    deflater = zlib.compressobj(wbits=31)
+    return deflater.compress(data) + deflater.flush()
+
+
+def some_data(size: int) -> bytes:
+    dice = random.Random(size)
+    return b"".join(dice.randbytes(3) * dice.randint(1, 20) for _ in range(size))
+
+
+def test_the_native_library_is_used() -> None:
+    assert FASTEST is isal_zlib
+
+
+@LIBRARIES
+@pytest.mark.parametrize("size", [0, 1, 3000])
+def test_inflates(library: ModuleType, size: int) -> None:
+    data = some_data(size)
+    assert inflate(memoryview(member(data)), len(data), library) == data
+    assert inflate(member(data) + b"rest", len(data), library) == data
+
+
+@LIBRARIES
+@pytest.mark.parametrize("claimed", [-1, 1, 100])
+def test_another_size_than_claimed(library: ModuleType, claimed: int) -> None:
+    data = some_data(50)
+    with pytest.raises(ValueError, match="another size than the"):
+        inflate(member(data), len(data) + claimed, library)
+
+
+@LIBRARIES
+def test_a_bomb_is_not_inflated(library: ModuleType) -> None:
+    with pytest.raises(ValueError, match="another size than the 10 bytes"):
+        inflate(member(bytes(1 << 26)), 10, library)
+
+
+@LIBRARIES
+def test_no_damage_passes_for_data(library: ModuleType) -> None:
+    """Bits that say nothing of the data may change: the header's behind magic and method, and those that fill the last byte."""
+    data = some_data(40)
+    whole = member(data)
+    passed = []
+    for position in (0, 1, 2, *range(HEADER, len(whole))):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0x10
+        try:
+            assert inflate(bytes(damaged), len(data), library) == data
+        except ValueError:
+            continue
+        passed.append(position)
+    assert passed in ([], [len(whole) - 9])
+
+
+@LIBRARIES
+def test_a_member_that_ends_early(library: ModuleType) -> None:
+    data = some_data(40)
+    whole = member(data)
+    for end in range(len(whole)):
+        with pytest.raises(ValueError, match="HFile block"):
+            inflate(whole[:end], len(data), library)
