@@ -3,6 +3,9 @@
 A reader takes an instant for committed that is older than the first commit of the timeline, without a look into the archive. So archival
 goes from the oldest commit on and leaves no holes, and it must not pass an instant whose absence would change what is visible: one that is
 pending, one whose files nobody may see, one that replaced file groups which are still there.
+
+In layout 2 it leaves nothing behind that is older, of whatever action: Hudi 1.2 takes an instant that is not on the timeline for pending unless it
+is older than all that is there, and leaves its log files out of the compactions that it plans (CompletionTimeQueryViewV2.cursorInstant).
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.query import Timeline
 
 _REPLACES: Final = (Action.REPLACE_COMMIT, Action.CLUSTERING)
+_NEVER_BY_HUDI: Final = (Action.INDEXING, Action.RESTORE)
+"""Completed actions that Hudi's own archival leaves on the timeline for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,7 @@ def _holds(facts: ArchiveFacts, config: ArchiveConfig) -> list[Hold]:
         _restoring(facts.timeline),
         _rolling_back(facts),
         _pending(facts.timeline),
+        _passed_over(facts),
         None if config.beyond_savepoint else _savepointed(facts.timeline),
         _for_compaction(facts, config),
         _replaced(facts),
@@ -169,6 +175,14 @@ def _pending(timeline: Timeline) -> Hold | None:
         return None
     before = timeline.commits().before(pending.requested_time).last()
     return Hold((before or pending).requested_time, f"{pending.action} {pending.requested_time} is pending: complete it or roll it back")
+
+
+def _passed_over(facts: ArchiveFacts) -> Hold | None:
+    """The first pending clean or indexing, which stays and would be older than what went; without log files nobody asks."""
+    if facts.counts_cleans or not facts.merge_on_read:
+        return None
+    first = facts.timeline.pending().of_actions(Action.CLEAN, Action.INDEXING).first()
+    return None if first is None else Hold(first.requested_time, f"{first.action} {first.requested_time} is pending: run it, or unschedule it")
 
 
 def _savepointed(timeline: Timeline) -> Hold | None:
@@ -287,9 +301,14 @@ def _by_number(facts: ArchiveFacts, config: ArchiveConfig, holds: list[Hold], fi
 
 
 def _before_last(facts: ArchiveFacts, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
-    """Layout 2: the completed cleans and rollbacks before the last commit that goes, and those at the head that an interrupted run left."""
-    others = facts.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK)
+    """Layout 2: what is no commit and completed before the last commit that goes, and what an interrupted run left of it at the head.
+
+    What Hudi never archives also goes where it is older than all commits that stay.
+    """
+    others = facts.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
     last = commits[-1].requested_time if commits else ""
     held = min((hold.since for hold in holds), default=None)
     left = others.instants[: facts.left_by_interruption(others)]
-    return [item for item in others if item.requested_time < last or (item in left and (held is None or item.requested_time < held))]
+    begin = facts.timeline.commits().filter(lambda item: item not in commits).first()
+    behind = [item for item in others.of_actions(*_NEVER_BY_HUDI) if begin is not None and item.requested_time < begin.requested_time]
+    return [item for item in others if item.requested_time < last or (item in (*left, *behind) and (held is None or item.requested_time < held))]

@@ -99,6 +99,15 @@ class ExecutorFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Overtaken:
+    """The first instant of a timeline of layout 2, and how many commits of the archive are later, up to which."""
+
+    first: Instant
+    count: int
+    latest: str
+
+
+@dataclass(frozen=True, slots=True)
 class OrphanFacts:
     """Files of instants that never completed, by instant: those that readers take for committed, and those that still are hidden.
 
@@ -153,6 +162,7 @@ class DoctorFacts:
     """Signs of another live writer, in words (transaction.locks.unconfigured)."""
     strange_names: tuple[str, ...] = ()
     """Paths in the timeline's folder that look like a timeline file's and are none."""
+    overtaken: Overtaken | None = None
     metadata_drop_unfinished: bool = False
     orphans: OrphanFacts = OrphanFacts()
     listings: ListingFacts = ListingFacts()

@@ -16,7 +16,7 @@ from hudi_core.metadata_table.drop import is_drop_unfinished
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
-from hudi_core.services.doctor.facts import DoctorFacts, ExecutorFacts, ListingFacts, OrphanFacts, PendingFacts, StoreFacts
+from hudi_core.services.doctor.facts import DoctorFacts, ExecutorFacts, ListingFacts, OrphanFacts, Overtaken, PendingFacts, StoreFacts
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.orphans import find_orphans
@@ -25,7 +25,7 @@ from hudi_core.services.registry import is_run
 from hudi_core.services.rollback.failed import pending_rollbacks
 from hudi_core.services.stuck.pending_plan import find_pending, unblocked_by
 from hudi_core.storage.options import scheme_of
-from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.layout import naming_for
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.claim import current_claim, is_live
@@ -60,11 +60,21 @@ def read_facts(
         eager=tuple(instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)),
         other_writers=read_signs(context.storage, context.config, context.options, now=now).describe(),
         strange_names=tuple(_strange(context)),
+        overtaken=_overtaken(context, timeline),
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
         orphans=find_orphans(context, timeline) if files else OrphanFacts(),
         listings=compare_listings(context, timeline) if files else ListingFacts(),
         executors=executors,
     )
+
+
+def _overtaken(context: TableContext, timeline: Timeline) -> Overtaken | None:
+    """Only log files are asked for the completion times of archived commits."""
+    first = timeline.first()
+    if first is None or not (context.config.features.completion_time_in_name and context.config.is_merge_on_read):
+        return None
+    later = [item.requested_time for item in context.history().instants(after=first.requested_time) if item.action in WRITE_ACTIONS]
+    return Overtaken(first, len(later), max(later)) if later else None
 
 
 def _options(context: TableContext) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.listing_rules import listings
 from hudi_core.services.doctor.writer_rules import writers
 from hudi_core.services.stuck.advice import finish_restore, not_run_here
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
 
 _SHOWN = 5
 _DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing"})
@@ -141,6 +141,27 @@ def wheels(facts: DoctorFacts) -> Iterator[Finding]:
             yield Finding("missing_wheel", "info" if wheel.is_optional else "error", what, f"pip install '{wheel.install}'")
 
 
+def overtaken(facts: DoctorFacts) -> Iterator[Finding]:
+    """Commits that were archived behind an instant which is still on the timeline (CompletionTimeQueryViewV2 of 1.2)."""
+    found = facts.overtaken
+    if found is None:
+        return
+    first = found.first
+    fix = f"hudictl run archive {facts.uri}"
+    if not first.is_completed:
+        fix = f"bring {first.action} {first.requested_time} to its end, then: {fix}"
+    elif first.action in (*WRITE_ACTIONS, Action.SAVEPOINT):
+        fix = f"delete the savepoint: hudictl savepoint delete {facts.uri} --instant {first.requested_time}; then: {fix}"
+    yield Finding(
+        "archive_overtook",
+        "error",
+        f"{found.count} commits up to {found.latest} are archived, but {first.action} {first.requested_time}, which is older, is on the timeline: "
+        "Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it plans, so that rows are lost",
+        f"plan no compaction with Hudi 1.2 before: {fix}",
+        first.requested_time,
+    )
+
+
 def metadata_drop(facts: DoctorFacts) -> Iterator[Finding]:
     """A metadata table that was being dropped when its process died."""
     if facts.metadata_drop_unfinished:
@@ -202,6 +223,7 @@ _RULES: tuple[Callable[[DoctorFacts], Iterator[Finding]], ...] = (
     timeline_zone,
     clock_skew,
     instant_ahead,
+    overtaken,
     metadata_drop,
     store,
     wheels,

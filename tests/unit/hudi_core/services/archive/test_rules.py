@@ -182,8 +182,27 @@ class TestCleansAndRollbacks:
 
     def test_layout_2_archives_those_before_the_last_commit_that_goes(self) -> None:
         instants = [*commits(1, 3, 5, 7, 9), done(2, "clean"), done(4, "rollback"), done(6, "clean"), open_(1, "rollback"), done(2, "restore")]
-        assert times(plan(instants, counts_cleans=False)) == [1, 2, 3, 4, 5]
-        assert times(plan(instants[1:], counts_cleans=False)) == []
+        assert times(plan(instants, counts_cleans=False)) == [1, 2, 2, 3, 4, 5]
+        assert times(plan(instants[1:], counts_cleans=False)) == [2], "a restore that is older than all commits"
+
+    def test_layout_2_leaves_nothing_behind_that_is_older(self) -> None:
+        """Hudi archives neither indexing nor restores, and 1.2 then takes what it archived behind them for pending."""
+        instants = [done(1, "indexing"), *commits(2, 3, 4, 5, 6), done(7, "indexing"), done(8, "restore")]
+        assert times(plan(instants, counts_cleans=False)) == [1, 2, 3, 4]
+        left_by_hudi = [done(1, "indexing"), done(2, "restore"), done(3, "clean"), *commits(4, 5), done(6, "indexing")]
+        assert times(plan(left_by_hudi, counts_cleans=False)) == [1, 2]
+        instants_in_metadata = [done(1, "indexing"), done(2, completion=2), done(3, "indexing", 4), done(5, completion=5)]
+        held = plan(instants_in_metadata, counts_cleans=False, has_metadata_table=True, metadata_compaction="002")
+        assert times(held) == [1]
+        assert times(plan(instants)) == [2, 3, 4], "version 6 asks for no completion times"
+
+    @pytest.mark.parametrize("action", ["clean", "indexing"])
+    def test_layout_2_passes_no_pending_instant_where_there_are_log_files(self, action: str) -> None:
+        instants = [*commits(1, 2, 4, 5, 6), open_(3, action)]
+        found = plan(instants, counts_cleans=False, merge_on_read=True)
+        assert times(found) == [1, 2]
+        assert found.reason == f"{action} 003 is pending: run it, or unschedule it"
+        assert times(plan(instants, counts_cleans=False)) == times(plan(instants, merge_on_read=True)) == [1, 2, 4]
 
     def test_a_rollback_stays_while_a_file_is_there_that_it_should_have_deleted(self) -> None:
         """hudi#18783."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.services.archive.service import ArchiveService
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.facts import ListingFacts
 from hudi_core.services.doctor.finding import Finding
@@ -25,6 +26,7 @@ from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase, golden_cases, golden_root
+from tests.unit.hudi_core.services.after import an_owner
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 
 Golden = Callable[[str, str], GoldenCase]
@@ -283,3 +285,22 @@ def test_another_writer_that_is_alive_and_seems_eager(golden: Golden, version: s
     heartbeat.parent.mkdir(exist_ok=True)
     heartbeat.write_bytes(b"")
     assert "failed_writes_policy" not in rules(table)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_commits_that_real_hudi_archived_behind_an_indexing(golden: Golden, version: str) -> None:
+    """Our archival takes away what Hudi's leaves there; the archive has it then."""
+    table = golden(version, "archived_timeline_mor").table
+    context = context_of(table)
+    first, *_, last = [item.requested_time for item in context.history().instants()]
+    indexing = str(int(first) + 1)
+    for name in (f"{indexing}.indexing.requested", f"{indexing}.indexing.inflight", f"{indexing}_{int(indexing) + 1}.indexing"):
+        table.joinpath(".hoodie/timeline", name).write_bytes(b"{}")
+    (finding,) = findings(table)
+    assert (finding.rule, finding.severity, finding.instant) == ("archive_overtook", "error", indexing)
+    assert last in finding.what
+    assert finding.fix.endswith(f"hudictl run archive {table}")
+    ArchiveService().run_now(context_of(table, {"hoodie.keep.max.commits": "1000", "hoodie.keep.min.commits": "999"}), an_owner(), None)
+    assert not [*table.joinpath(".hoodie/timeline").glob(f"{indexing}*")]
+    assert findings(table) == []
+    assert (indexing, Action.INDEXING) in {(item.requested_time, item.action) for item in context_of(table).history().instants()}

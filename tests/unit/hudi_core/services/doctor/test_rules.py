@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.doctor.facts import ClockFacts, DoctorFacts, ListingFacts, LockFacts, OrphanFacts, PendingFacts, StoreFacts, Wheel, WrongSize
+from hudi_core.services.doctor.facts import (
+    ClockFacts,
+    DoctorFacts,
+    ListingFacts,
+    LockFacts,
+    OrphanFacts,
+    Overtaken,
+    PendingFacts,
+    StoreFacts,
+    Wheel,
+    WrongSize,
+)
 from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options
@@ -51,6 +62,25 @@ def test_a_healthy_table_has_no_finding() -> None:
 )
 def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
     assert rules(pending=(item,)) == expected
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "way_out"),
+    [
+        (Action.INDEXING, State.COMPLETED, "before: hudictl run archive /data/t"),
+        (Action.CLEAN, State.INFLIGHT, f"before: bring clean {T} to its end, then: hudictl run archive /data/t"),
+        (
+            Action.DELTA_COMMIT,
+            State.COMPLETED,
+            f"before: delete the savepoint: hudictl savepoint delete /data/t --instant {T}; then: hudictl run archive /data/t",
+        ),
+    ],
+)
+def test_commits_that_were_archived_behind_an_older_instant(action: str, state: State, way_out: str) -> None:
+    (finding,) = found(overtaken=Overtaken(Instant(T, action, state, T, action), 3, "20261120223400000"))
+    assert (finding.rule, finding.severity, finding.instant) == ("archive_overtook", "error", T)
+    assert finding.what.startswith(f"3 commits up to 20261120223400000 are archived, but {action} {T}, which is older, is on the timeline")
+    assert finding.fix.endswith(way_out)
 
 
 @pytest.mark.parametrize(
