@@ -38,24 +38,32 @@ class Sweep:
 INTEROP = "tests/interop/test_metadata"
 CORE = "tests/unit/hudi_core"
 SOAKED = {
-    "faults with every kind": ("tests/faults/test_every_kind_faults.py", "tests/faults/test_compaction_every_kind.py"),
-    "faults": ("tests/faults",),
-    "golden tables by a metadata table of ours": (f"{INTEROP}_golden.py",),
-    "metadata tables made and kept": (f"{INTEROP}_tables.py", f"{INTEROP}_large_cells.py"),
-    "services with every kind judged by real Hudi": (f"{INTEROP}_services.py",),
-    "indexing beside a writer": (f"{INTEROP}_indexing.py",),
-    "metadata tables without a JVM": (f"{CORE}/metadata_table", f"{CORE}/services/metadata", f"{CORE}/services/test_every_kind_services.py"),
-    "memory and the rest": ("tests",),
+    "faults with every kind": (3, ("tests/faults/test_every_kind_faults.py", "tests/faults/test_compaction_every_kind.py")),
+    "faults": (3, ("tests/faults",)),
+    "golden tables by a metadata table of ours": (4, (f"{INTEROP}_golden.py",)),
+    "metadata tables made and kept": (1, (f"{INTEROP}_tables.py", f"{INTEROP}_large_cells.py")),
+    "services with every kind judged by real Hudi": (1, (f"{INTEROP}_services.py",)),
+    "indexing beside a writer": (1, (f"{INTEROP}_indexing.py",)),
+    "metadata tables without a JVM": (1, (f"{CORE}/metadata_table", f"{CORE}/services/metadata", f"{CORE}/services/test_every_kind_services.py")),
+    "memory and the rest": (2, ("tests",)),
 }
-"""What is marked soak, by the paths that hold it; a path also holds what lies in it and is not named before."""
+"""What is marked soak: how many parts it is cut into, each stored on its own, and the paths that hold it.
+
+A path also holds what lies in it and is not named before.
+"""
 
 
 def soaked() -> dict[str, Sweep]:
     """Each test marked soak in one sweep."""
     found: dict[str, Sweep] = {}
     before: list[str] = []
-    for name, paths in SOAKED.items():
-        found[name] = Sweep(["-m", "soak", *(f"--ignore={path}" for path in before), *paths])
+    for name, (parts, paths) in SOAKED.items():
+        chosen = ["-m", "soak", *(f"--ignore={path}" for path in before), *paths]
+        found |= (
+            {f"{name} {part}/{parts}": Sweep([*chosen, "--part", f"{part}/{parts}"]) for part in range(1, parts + 1)}
+            if parts > 1
+            else {name: Sweep(chosen)}
+        )
         before += paths
     return found
 

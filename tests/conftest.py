@@ -12,10 +12,26 @@ import pytest
 from hypothesis import settings
 
 from tests.golden_data import GoldenCase, open_case
+from tests.parts import part_of
 
 # A busy machine takes longer than Hypothesis expects of one example.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """See tests/parts.py."""
+    parser.addoption("--part", help="the part of the chosen tests to run, as in 2/4")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After -m and -k have chosen."""
+    part = config.getoption("--part")
+    if part is not None:
+        kept = part_of(items, part)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
 
 
 @pytest.fixture
