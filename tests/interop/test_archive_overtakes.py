@@ -1,6 +1,7 @@
 """Hudi 1.2 takes what is archived behind an older instant for pending, and plans compactions without its log files: our archival leaves none behind.
 
-Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/hudi-notes.md, Timeline).
+Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/hudi-notes.md, Timeline). Real Hudi goes on with a
+table whose restore is in the archive, where its own archival never puts one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 from hudi_core.services.doctor.examine import examine
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
-from tests.interop.judged import MOR, QUICK, Judged
+from tests.interop.judged import JUDGES, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.unit.hudi_core.services.after import data_files, open_context
 
@@ -43,6 +44,21 @@ def with_logs_behind_an_index(hudi: RealHudi, base: Path) -> Judged:
     done = table.run("metadata_update", options=COMPACT_METADATA).document
     assert done is not None
     assert done["compacted"]["files"] > 0
+    return table
+
+
+def with_logs_behind_a_restore(hudi: RealHudi, base: Path, version: str) -> Judged:
+    """As with_logs_behind_an_index, with a restore by us in its place."""
+    table = Judged.create(hudi, base, MOR, version, {"hoodie.archive.automatic": "false"})
+    saved, rows = table.run("savepoint_create").document, table.rows
+    assert saved is not None
+    table.upsert()
+    table.run("restore", instant=saved["instant"])
+    table.rows = rows
+    table.run("savepoint_delete", instant=saved["instant"])
+    for _ in range(CHANGES):
+        table.upsert(fresh=False)
+    table.run("metadata_update", options=COMPACT_METADATA)
     return table
 
 
@@ -79,3 +95,15 @@ def test_real_hudi_compacts_all_log_files_behind_our_archival(hudi_1_2: RealHudi
     for table in (ours, theirs):
         table.hudi.ask("compact", base=str(table.base), instant=table.times(Action.COMPACTION, completed=False)[0], options=table.options)
         table.check()
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_real_hudi_goes_on_behind_a_restore_that_we_archived(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
+    table = with_logs_behind_a_restore(request.getfixturevalue(JUDGES[version]), tmp_path / "table", version)
+    assert Action.RESTORE in {item.action for item in table.instants()}
+    table.run(service="archive", options=KEEP)
+    assert table.instants()[0].action == Action.DELTA_COMMIT
+    assert Action.RESTORE in {item.action for item in open_context(table.base).history().instants()}
+    assert findings(table) == []
+    table.check()
+    table.goes_on()
