@@ -308,7 +308,12 @@ def _before_last(facts: ArchiveFacts, commits: list[Instant], holds: list[Hold])
     others = facts.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
     last = commits[-1].requested_time if commits else ""
     held = min((hold.since for hold in holds), default=None)
-    left = others.instants[: facts.left_by_interruption(others)]
-    begin = facts.timeline.commits().filter(lambda item: item not in commits).first()
-    behind = [item for item in others.of_actions(*_NEVER_BY_HUDI) if begin is not None and item.requested_time < begin.requested_time]
-    return [item for item in others if item.requested_time < last or (item in (*left, *behind) and (held is None or item.requested_time < held))]
+    left = frozenset(others.instants[: facts.left_by_interruption(others)])
+    going = frozenset(commits)
+    stays = next((item.requested_time for item in facts.timeline.commits() if item not in going), "")
+
+    def goes(item: Instant) -> bool:
+        behind = item.action in _NEVER_BY_HUDI and item.requested_time < stays
+        return item.requested_time < last or ((item in left or behind) and (held is None or item.requested_time < held))
+
+    return [item for item in others if goes(item)]

@@ -59,7 +59,8 @@ def test_what_hudi_planned_is_built_as_hudi_builds_it(golden: Golden, version: s
     definitions = Path(".hoodie", ".index_defs", "index.json")
     assert (case.table / definitions).exists() == (real.path / definitions).exists() == (version != "6")
     if version != "6":
-        assert json.loads((case.table / definitions).read_text()) == json.loads((real.path / definitions).read_text())
+        written, expected = (json.loads((table / definitions).read_text())["indexDefinitions"] for table in (case.table, real.path))
+        assert written == {name: {"version": "V1", **item} for name, item in expected.items()}, "1.0 names no versions"
     (mine_done,), (real_done,) = (table.data.load().completed().of_actions(Action.INDEXING) for table in (ours, real))
     assert read_container(ours.data.read_details(mine_done), path="ours") == read_container(real.data.read_details(real_done), path="real")
     assert run(case.table, instant) == "completed"
