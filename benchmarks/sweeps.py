@@ -1,8 +1,8 @@
 """The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`. Stores benchmarks/results/sweeps.json; ends with 1 when a test failed.
 
 What is marked soak: every service killed at every operation on the storage, on every table and by every form of death; metadata tables with every
-kind of index made, kept and judged by real Hudi; memory at full size. And real Hudi judges
-every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
+kind of index made, kept and judged by real Hudi; memory at full size. And real Hudi judges every service on every table
+(AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
 """
 
 from __future__ import annotations
@@ -59,11 +59,8 @@ def soaked() -> dict[str, Sweep]:
     before: list[str] = []
     for name, (parts, paths) in SOAKED.items():
         chosen = ["-m", "soak", *(f"--ignore={path}" for path in before), *paths]
-        found |= (
-            {f"{name} {part}/{parts}": Sweep([*chosen, "--part", f"{part}/{parts}"]) for part in range(1, parts + 1)}
-            if parts > 1
-            else {name: Sweep(chosen)}
-        )
+        cuts = [f"{number}/{parts}" for number in range(1, parts + 1)] if parts > 1 else []
+        found |= {f"{name} {cut}": Sweep([*chosen, "--part", cut]) for cut in cuts} or {name: Sweep(chosen)}
         before += paths
     return found
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.doctor.examine import examine
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged
@@ -39,11 +38,7 @@ def with_logs_behind_an_index(hudi: RealHudi, base: Path) -> Judged:
     assert planned is not None
     table.run(service="indexing", instant=planned["instant"], options=BLOOM)
     table.options |= BLOOM
-    for _ in range(CHANGES):
-        table.upsert(fresh=False)
-    done = table.run("metadata_update", options=COMPACT_METADATA).document
-    assert done is not None
-    assert done["compacted"]["files"] > 0
+    write_logs(table)
     return table
 
 
@@ -56,10 +51,17 @@ def with_logs_behind_a_restore(hudi: RealHudi, base: Path, version: str) -> Judg
     table.run("restore", instant=saved["instant"])
     table.rows = rows
     table.run("savepoint_delete", instant=saved["instant"])
+    write_logs(table)
+    return table
+
+
+def write_logs(table: Judged) -> None:
+    """Changes in log files, and the compaction of the metadata table that lets them be archived."""
     for _ in range(CHANGES):
         table.upsert(fresh=False)
-    table.run("metadata_update", options=COMPACT_METADATA)
-    return table
+    done = table.run("metadata_update", options=COMPACT_METADATA).document
+    assert done is not None
+    assert done["compacted"]["files"] > 0
 
 
 def planned(table: Judged) -> set[str]:
@@ -74,7 +76,8 @@ def log_files(table: Judged) -> set[str]:
 
 
 def findings(table: Judged) -> list[str]:
-    return [finding.rule for finding in examine(open_context(table.base, {**QUICK, **BLOOM})).findings if finding.severity == "error"]
+    found = HudiTable.open(str(table.base), options={**QUICK, **BLOOM}).doctor().findings
+    return [finding.rule for finding in found if finding.severity == "error"]
 
 
 def test_real_hudi_compacts_all_log_files_behind_our_archival(hudi_1_2: RealHudi, tmp_path: Path) -> None:

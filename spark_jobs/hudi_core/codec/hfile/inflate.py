@@ -8,19 +8,13 @@ from __future__ import annotations
 import zlib
 from types import ModuleType
 
+FASTEST: ModuleType
+try:
+    from isal import isal_zlib as FASTEST
+except ImportError:
+    FASTEST = zlib
+
 _GZIP_WINDOW = 31
-
-
-def _native() -> ModuleType | None:
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return None
-    module: ModuleType = isal_zlib
-    return module
-
-
-FASTEST = _native() or zlib
 
 
 def inflate(member: bytes | memoryview, size: int, library: ModuleType = FASTEST) -> bytes:
