@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.golden_data import GoldenCase, open_case
+from tests.golden_data import WRITTEN, GoldenCase, open_case
 from tests.parts import part_of
 
 # A busy machine takes longer than Hypothesis expects of one example.
@@ -42,6 +43,15 @@ def golden(tmp_path: Path) -> Callable[[str, str], GoldenCase]:
         return open_case(version, name, tmp_path)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tables that tests/golden/make_metadata_tables.py had real Hudi write. Tests that change one copy it first."""
+    folder = tmp_path_factory.mktemp("written")
+    with tarfile.open(WRITTEN) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 ARCHIVE = Path(__file__).parent / "golden" / "data" / "golden.tar.xz"
+WRITTEN = ARCHIVE.with_name("metadata_tables.tar.xz")
+"""Tables whose metadata tables hold what the golden tables lack: the fixture `written`."""
 
 
 @functools.cache

@@ -91,6 +91,8 @@ def made_anew(table: Path, *, unique_keys: bool) -> None:
     definitions = defined.read_bytes() if defined.exists() else None
     wanted = {"column_stats", "bloom_filters"} - refused_of(config, table) | config.metadata_partitions - {"files"}
     has_keys = config.raw.get("hoodie.populate.meta.fields") != "false"
+    # With an index of keys of several fields 0.15 fails at every equality, its own index or ours (RecordLevelIndexSupport: `None.get`).
+    has_keys &= len(config.record_key_fields) <= 1 or not config.features.indexes_all_columns
     wanted |= {"record_index"} if has_keys and (unique_keys or config.features.defines_record_index) else set()
     wanted |= {"partition_stats"} if config.partition_fields and config.features.merge_modes else set()
     if has_metadata_table(table):

@@ -38,8 +38,16 @@ from hudi_core.transaction.instants import InstantClock
 log = logging.getLogger(__name__)
 
 SUFFIX: Final = "004"
-"""OperationSuffix.METADATA_INDEXER: with it writers of 0.15 do not take the pending deltacommit for a failed one."""
+"""OperationSuffix.METADATA_INDEXER: with it writers of 0.15 do not take the pending deltacommit for a failed one (isIndexingCommit).
+
+Those of 1.x look for an indexing action of the same instant instead. That would not help in version 6: what they append to a file group whose
+base file is not published would begin a slice on top of it (HoodieAppendHandle of 1.2).
+"""
 _PLAIN: Final = 17
+
+
+class TakenBackError(ConflictError):
+    """Somebody took the pending deltacommit of a build for a failed one. What was built does not count; it can be built anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +122,16 @@ class IndexBuild:
     def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
         """Completes the deltacommit and lists the partitions; returns the properties.
 
-        Raises ConflictError when somebody took the deltacommit back, or began slices of the partitions on top of unfinished ones.
+        Raises TakenBackError when somebody took the deltacommit back; ConflictError when somebody built a partition meanwhile, or began slices
+        of the partitions on top of unfinished ones.
         """
         config = TableConfig.load(self._storage)
         own = OwnTimeline(self._storage, config, self._clock)
         found = own.active.load().find(build.instant, Action.DELTA_COMMIT)
         gone = sorted(set(build.targets) - config.metadata_partitions_inflight)
         if found is None or found.state is not State.INFLIGHT or gone:
-            raise ConflictError(
+            kind = ConflictError if found is not None or config.metadata_partitions.intersection(build.targets) else TakenBackError
+            raise kind(
                 f"somebody took back what was built of the metadata partitions {', '.join(sorted(build.targets))}",
                 path=f"{own.active.folder}/{build.instant}.deltacommit.inflight",
                 remedy="run the indexing again",

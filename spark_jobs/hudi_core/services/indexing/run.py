@@ -18,7 +18,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.create.build_heartbeat import BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
-from hudi_core.metadata_table.create.indexing import Build, IndexBuild
+from hudi_core.metadata_table.create.indexing import Build, IndexBuild, TakenBackError
 from hudi_core.metadata_table.create.target import NewBaseFile
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.model.engine import Engine
@@ -108,19 +108,26 @@ class IndexingRun:
 
     def _execute(self, plan: _Planned, held: Claim) -> tuple[int, int]:
         self._delist_misfits(plan, held)
-        for attempt in range(1, ATTEMPTS + 1):
-            held.check()
-            config = TableConfig.load(self._context.storage)
-            left = [name for name in plan.names if name not in config.metadata_partitions]
-            self._wait_for_users(left, config, held)
-            built = self._build(left, plan.counts, held) if left else None
-            if built is not None:
-                self._wait(built, held)
+        attempt = 1
+        while True:
             try:
-                return self._complete(plan, built, held, last=attempt == ATTEMPTS)
-            except _Behind as error:
-                log.warning("%s; built anew (attempt %d of %d)", error.message, attempt + 1, ATTEMPTS)
-        raise ConflictError("the index was built, but could not be published", path=self._active.folder, remedy="run the indexing again")
+                return self._attempt(plan, held, last=attempt == ATTEMPTS)
+            except (_Behind, TakenBackError) as error:
+                if attempt == ATTEMPTS:
+                    raise
+                attempt += 1
+                log.warning("%s; built anew (attempt %d of %d)", error.message, attempt, ATTEMPTS)
+
+    def _attempt(self, plan: _Planned, held: Claim, *, last: bool) -> tuple[int, int]:
+        """The files built and their bytes, published."""
+        held.check()
+        config = TableConfig.load(self._context.storage)
+        left = [name for name in plan.names if name not in config.metadata_partitions]
+        self._wait_for_users(left, config, held)
+        built = self._build(left, plan.counts, held) if left else None
+        if built is not None:
+            self._wait(built, held)
+        return self._complete(plan, built, held, last=last)
 
     def _delist_misfits(self, plan: _Planned, held: Claim) -> None:
         """What is listed with another number of file groups than the plan asks for goes off the list; what somebody else built loses our files."""
@@ -213,7 +220,10 @@ class IndexingRun:
             )
 
     def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile], *, last: bool) -> None:
-        """Under the lock. What completed since the snapshot must have told the index; else it is built anew, at the last attempt here."""
+        """Under the lock. What completed since the snapshot must have told the index, and nobody have taken the build back.
+
+        Else it is built anew, at the last attempt here, where nobody can do either.
+        """
         current = self._current()
         own, witnesses = OwnTimeline(current.storage, current.config), self._witnesses or Witnesses(self._active.load().requested_times)
         behind = untold(current, built.build, built.snapshot.timeline, self._active.load(), own, witnesses)
@@ -221,7 +231,14 @@ class IndexingRun:
             raise _Behind(f"{len(behind)} instants completed without telling the index, {behind[0]} first", path=self._active.folder)
         if behind:
             built = self._rebuilt(list(built.build.targets), counts, held)
-        self._index(held).publish(built.build, built.written)
+        try:
+            self._index(held).publish(built.build, built.written)
+        except TakenBackError as error:
+            if not last:
+                raise
+            log.warning("%s; built anew under the lock of the table", error.message)
+            built = self._rebuilt(list(built.build.targets), counts, held)
+            self._index(held).publish(built.build, built.written)
         counted += [item for items in built.written.values() for item in items]
 
     def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:

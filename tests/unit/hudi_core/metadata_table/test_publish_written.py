@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from hudi_core.timeline.instant import Action
-from tests.golden_data import ARCHIVE
 from tests.unit.hudi_core.metadata_table.test_publish_kinds import indexes, listed, some_files, stored, undo_data, with_pending
 from tests.unit.hudi_core.metadata_table.whole_table import Table, comparable, complete_clean, complete_rollback, crash_before_completion
 
 TABLES = ("types_v6", "types_v8", "types_v9", "keys_v8", "keys_v9", "incomplete_v9", "partitioned_v9")
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("written")
-    with tarfile.open(ARCHIVE.with_name("metadata_tables.tar.xz")) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
 
 
 def copy_of(written: Path, name: str, scratch: Path) -> Table:

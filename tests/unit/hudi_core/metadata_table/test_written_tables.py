@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,8 @@ from hudi_core.errors import FormatError
 from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
-from tests.golden_data import ARCHIVE
 from tests.unit.hudi_core.metadata_table.golden_indexes import Opened, values_of
 
-TABLES = ARCHIVE.with_name("metadata_tables.tar.xz")
 VERSIONS = ("6", "8", "9")
 TYPES = {
     "flag": pa.bool_(),
@@ -40,14 +37,6 @@ TYPES = {
 }
 NOT_INDEXED = {"8": {"wide"}}
 """Hudi 1.2.0 leaves out of version 8's index the decimals that its wrapper, a decimal(30, 15), cannot hold."""
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("written")
-    with tarfile.open(TABLES) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
 
 
 def open_table(written: Path, name: str) -> Opened:

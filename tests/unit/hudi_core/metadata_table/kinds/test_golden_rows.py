@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from hudi_core.storage.base import FileInfo
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.golden_indexes import MANY, WITH_RECORD_INDEX, open_table
 from tests.unit.hudi_core.metadata_table.kinds.golden_rows import GoldenRows
-from tests.unit.hudi_core.metadata_table.test_written_tables import TABLES
 from tests.unit.hudi_core.metadata_table.test_written_tables import open_table as open_written
 
 Golden = Callable[[str, str], GoldenCase]
@@ -166,15 +164,6 @@ def test_log_blocks_say_what_those_of_real_hudi_say(golden: Golden, version: str
             assert cells == {key: value for key, value in changes.items() if value != GONE}
             assert block.schema == ours.schema
     assert seen > 0 or "compacted" in name
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What tests/golden/make_metadata_tables.py had Hudi 1.2.0 write."""
-    folder = tmp_path_factory.mktemp("written")
-    with tarfile.open(TABLES) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
 
 
 @pytest.mark.parametrize("version", ["8", "9"])

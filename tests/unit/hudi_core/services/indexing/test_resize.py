@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tarfile
+import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -26,7 +26,6 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.test_written_tables import TABLES
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 from tests.unit.hudi_core.services.indexing.test_catch_up import pending_write
@@ -99,10 +98,8 @@ def test_a_secondary_index_is_resized_by_its_name_and_keeps_its_definition(golde
     assert differences(table) == []
 
 
-def test_a_partitioned_record_index_is_resized_in_each_partition(tmp_path: Path) -> None:
-    with tarfile.open(TABLES) as tar:
-        tar.extractall(tmp_path, members=[item for item in tar if item.name.split("/")[0] == "partitioned_v9"], filter="data")
-    table = tmp_path / "partitioned_v9"
+def test_a_partitioned_record_index_is_resized_in_each_partition(written: Path, tmp_path: Path) -> None:
+    table = Path(shutil.copytree(written / "partitioned_v9", tmp_path / "partitioned_v9"))
     before = counts(table)
     assert set(before.values()) == {2}
     options = {"hoodie.metadata.record.level.index.enable": "true", **groups(3)}

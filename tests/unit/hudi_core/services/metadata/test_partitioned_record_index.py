@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
-from tests.golden_data import ARCHIVE, open_case
+from tests.golden_data import open_case
 from tests.unit.hudi_core.metadata_table.test_create_indexes import timeless
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
@@ -31,10 +30,8 @@ OPTIONS = {PARTITIONED_RECORD_INDEX_ENABLE.name: "true", **GROUPS}
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
-    with tarfile.open(ARCHIVE.with_name("metadata_tables.tar.xz")) as tar:
-        tar.extractall(tmp_path, [item for item in tar.getmembers() if Path(item.name).parts[:1] == (NAME,)], filter="data")
-    return Table(tmp_path / NAME)
+def table(written: Path, tmp_path: Path) -> Table:
+    return Table(Path(shutil.copytree(written / NAME, tmp_path / NAME)))
 
 
 def groups(table: Table) -> set[str]:

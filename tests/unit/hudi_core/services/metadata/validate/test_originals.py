@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import MetadataUnavailableError
-from tests.golden_data import ARCHIVE, GoldenCase, golden_cases
+from tests.golden_data import GoldenCase, golden_cases
 from tests.hudi_rs_data import HudiRsTable, hudi_rs_tables
 from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
 
@@ -89,14 +88,6 @@ def test_an_indexer_of_hudi_1_2_lists_filters_that_it_did_not_build(golden: Gold
     table = DamagedTable(golden("9", "indexing_requested").after())
     assert {(item.kind, item.what) for item in table.found()} == {("bloom_filters", "has a filter in its footer, and none here")}
     assert sorted((item.partition, item.file) for item in table.found()) == list(table.base_files())
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("written")
-    with tarfile.open(ARCHIVE.with_name("metadata_tables.tar.xz")) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
 
 
 @pytest.mark.parametrize("name", ["types_v6", "types_v8", "types_v9", "keys_v8", "keys_v9", "incomplete_v9", "partitioned_v9"])

@@ -1,0 +1,63 @@
+"""Writers of Hudi take back what is pending in the metadata table and, to them, not of an indexing: those of 1.x every build on version 6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.metadata_table.create.indexing import Build, IndexBuild, TakenBackError
+from hudi_core.services.indexing.run import ATTEMPTS
+from hudi_core.timeline.instant import Action
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.unit.hudi_core.services.indexing.test_heartbeat import beating
+from tests.unit.hudi_core.services.indexing.test_run import differences, planned, run
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ("6", "8", "9")
+
+
+def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int) -> list[str]:
+    """A writer takes so many builds back while their files are written; returns the instants of these."""
+    fill: Callable[..., object] = IndexBuild.fill
+    gone: list[str] = []
+
+    def filled(self: IndexBuild, build: Build, *arguments: object) -> object:
+        written, own = fill(self, build, *arguments), Table(table).own
+        if len(gone) < often and own.load().find(build.instant, Action.DELTA_COMMIT) is not None:
+            gone.append(build.instant)
+            own.undo(build.instant, Action.DELTA_COMMIT)
+        return written
+
+    monkeypatch.setattr(IndexBuild, "fill", filled)
+    return gone
+
+
+@pytest.mark.parametrize("often", range(1, ATTEMPTS + 1))
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_build_that_is_taken_back_is_made_again(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, often: int) -> None:
+    """At last under the lock of the table, where no writer comes between."""
+    table = golden(version, "indexing_requested").table
+    gone = take_back(monkeypatch, table, often)
+    assert run(table, planned(table)) == "completed"
+    assert len(gone) == often
+    assert differences(table) == []
+    assert not Table(table).own.load().pending().instants
+    assert beating(table) == set()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_that_is_taken_back_under_the_lock_ends_with_a_conflict(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """By somebody who does not know of the lock. It leaves nothing that counts, and can be run again."""
+    table = golden(version, "indexing_requested").table
+    instant, before = planned(table), Table(table).config.metadata_partitions
+    with monkeypatch.context() as patch:
+        gone = take_back(patch, table, ATTEMPTS + 1)
+        with pytest.raises(TakenBackError, match="run the indexing again"):
+            run(table, instant)
+    assert len(gone) == ATTEMPTS + 1
+    assert Table(table).config.metadata_partitions == before
+    assert run(table, instant) == "completed"
+    assert differences(table) == []
