@@ -69,8 +69,9 @@ class Served(EveryKind):
         groups = self.groups()
         if self.is_mor:
             self.compact()
-        self.clean(KEEP_ONE)
-        # No compaction of the metadata table at once: 1.2.0 fails behind that on these tables as it wrote them (mismatched partition path).
+        if not any(name.startswith("expr_index_") for name in self.kinds):
+            # Beside an expression index its own clean puts records of that into `column_stats`, and its next write fails: without us, too.
+            self.clean(KEEP_ONE)
         self.upsert(3, fresh=False, options=BY_RECORD_INDEX)
         assert self.groups() == groups
         self.assert_metadata_kept(metadata)
