@@ -86,14 +86,25 @@ def run(sweep: Sweep) -> dict[str, Any]:
     return {"passed": found.passed, "failed": found.failed, "pytest": code, "seconds": round(time.monotonic() - begun)}
 
 
+def run_failed(sweep: Sweep, head: str, before: Mapping[str, Any]) -> dict[str, Any]:
+    """What became of the sweep `before`, with what failed then run again at the commit `head`. pytest keeps in its cache what that is."""
+    again = {"commit": head, **run(Sweep([*sweep.arguments, "--last-failed", "--last-failed-no-failures=none"], sweep.environment))}
+    passed = again["passed"]
+    return {**before, "passed": before["passed"] + passed, "failed": before["failed"] - passed, "pytest": again["pytest"], "again": again}
+
+
 def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Puts the result of one sweep among those of others, which stay: each says at which commit it was. Two runs may do so side by side."""
+    """Puts the result of one sweep among those of others, which stay: each says at which commit it was. Two runs may do so side by side.
+
+    What no sweep is called any more goes.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         text = file.read()
-        sweeps: dict[str, Any] = {**(json.loads(text)["sweeps"] if text else {}), name: result}
+        before = json.loads(text)["sweeps"] if text else {}
+        sweeps: dict[str, Any] = {**{known: before[known] for known in before if known in SWEEPS}, name: result}
         found = {"machine": machine(), "passed": sum(item["passed"] for item in sweeps.values()), "sweeps": sweeps}
         file.truncate(0)
         file.write(json.dumps(found, indent=2) + "\n")
@@ -104,12 +115,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", default=",".join(SWEEPS), help=f"with commas between them: {', '.join(SWEEPS)}")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--failed", action="store_true", help="run what failed of them at last again, and add what passes now")
     chosen = parser.parse_args()
     names = chosen.sweeps.split(",")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     done = {}
+    before = json.loads(chosen.output.read_text())["sweeps"] if chosen.failed else {}
     for name in names:
-        done[name] = {"commit": head, **run(SWEEPS[name])}
+        done[name] = run_failed(SWEEPS[name], head, before[name]) if chosen.failed else {"commit": head, **run(SWEEPS[name])}
         # After every sweep: a run of hours that is stopped has its results so far.
         store(chosen.output, name, done[name])
         print(json.dumps(done[name]))
