@@ -64,6 +64,8 @@ def plan_all(table: Path) -> str:
             item.base_instant,
             None if item.base_file is None else item.base_file.name,
             tuple(log.name for log in item.log_files),
+            # Real Hudi runs no operation without it (HoodieCompactor.compact).
+            {"TOTAL_LOG_FILES_SIZE": float(sum(table.joinpath(item.file_group.partition, log.name).stat().st_size for log in item.log_files))},
         )
         for item in slices
     )
