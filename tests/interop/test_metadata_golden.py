@@ -69,7 +69,8 @@ def test_real_hudi_reads_by_a_metadata_table_that_we_made(golden: Golden, reques
     made_anew(chosen.table, unique_keys=has_unique_keys(expected))
     hudi: RealHudi = request.getfixturevalue(LABELS[label])
     assert_same_rows(hudi.snapshot(chosen.table, metadata=True), expected)
-    predicates = list(predicates_of(chosen.table, expected, unique_keys=has_unique_keys(expected), mixed="partial_update" in case))
+    mixed = any(name in case for name in ("partial_update", "nondefaults"))
+    predicates = list(predicates_of(chosen.table, expected, unique_keys=has_unique_keys(expected), mixed=mixed))
     answers = hudi.ask("skipping", base=str(chosen.table), predicates=predicates)
     assert [answer for answer in answers if not answer["same"]] == []
     assert [answer for answer in answers if not answer["rows"] and " AND " in answer["where"]] == []
@@ -157,6 +158,9 @@ def predicates_of(table: Path, rows: pa.Table, *, unique_keys: bool, mixed: bool
         known = {name: kind for name, kind in plain.items() if row[name] == row[name]}
         terms = [f"`{name}` IS NULL" if row[name] is None else f"`{name}` = {literal(row[name], kind)}" for name, kind in known.items()]
         yield from terms if mixed else [" AND ".join(terms)]
+    if "COMPLEX" in generator.upper() or len(config.record_key_fields) > 1:
+        # 1.0.2 and 1.2.0 take such a key apart and look for another one: no row is found, by an index that they made themselves neither.
+        keys.discard("_hoodie_record_key")
     for name in sorted((keys if unique_keys else set()) | secondary | expressions):
         values = pc.drop_null(rows[name]).sort() if name in kinds else ()
         if len(values):

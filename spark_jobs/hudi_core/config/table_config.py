@@ -110,6 +110,11 @@ class TableConfig:
         return self.table_type == MERGE_ON_READ
 
     @property
+    def is_of_hudi_1(self) -> bool:
+        """Whether Hudi 1.x wrote the properties: of version 6, too, it names the timeline's folder in them, which 0.15 does not know."""
+        return self.features.merge_modes or TIMELINE_FOLDER.name in self.raw
+
+    @property
     def features(self) -> TableVersion:
         """What the table's version has; raises UnsupportedVersionError for one that this release does not handle."""
         return require_supported(self.version, self.layout_version, self.path)

@@ -172,8 +172,11 @@ def _table_from_json(text: str) -> IndexedTable:
 
 
 def _definition(kind: Kind, table: IndexedTable) -> IndexDefinition | None:
-    """Of column statistics, in which columns are indexed; expression indexes are defined before they begin."""
-    if kind.partition != COLUMN_STATS or not table.config.features.merge_modes:
+    """Of column statistics, in which columns are indexed; expression indexes are defined before they begin.
+
+    Readers of 1.x skip nothing without it, of version 6 neither (SparkBaseIndexSupport.getCandidateFiles); 0.15 has no definitions.
+    """
+    if kind.partition != COLUMN_STATS or not table.config.is_of_hudi_1:
         return None
     wanted = wanted_by(table, [kind])
     return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, wanted.columns, {}, wanted.version)
