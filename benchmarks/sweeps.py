@@ -76,21 +76,22 @@ SWEEPS = {
 
 
 def run(sweep: Sweep) -> dict[str, Any]:
-    """How many tests passed and failed, a skipped one counted as failed, and the seconds of wall time."""
+    """How many tests passed and failed, a skipped one counted as failed, which failed, and the seconds of wall time."""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         begun = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junitxml={report}", *sweep.arguments]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **sweep.environment}).returncode
         found = counts(report)
-    return {"passed": found.passed, "failed": found.failed, "pytest": code, "seconds": round(time.monotonic() - begun)}
+    failures = {"failures": list(found.failures)} if found.failures else {}
+    return {"passed": found.passed, "failed": found.failed, **failures, "pytest": code, "seconds": round(time.monotonic() - begun)}
 
 
 def run_failed(sweep: Sweep, head: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """What became of the sweep `before`, with what failed then run again at the commit `head`. pytest keeps in its cache what that is."""
-    again = {"commit": head, **run(Sweep([*sweep.arguments, "--last-failed", "--last-failed-no-failures=none"], sweep.environment))}
-    passed = again["passed"]
-    return {**before, "passed": before["passed"] + passed, "failed": before["failed"] - passed, "pytest": again["pytest"], "again": again}
+    """What became of the sweep `before`, with what failed then run again at the commit `head`."""
+    again = {"commit": head, **run(Sweep(before["failures"], sweep.environment))}
+    passed, left = before["passed"] + again["passed"], {name: again[name] for name in ("failed", "failures", "pytest") if name in again}
+    return {**{name: before[name] for name in before if name != "failures"}, **left, "passed": passed, "again": again}
 
 
 def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
@@ -117,16 +118,17 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--failed", action="store_true", help="run what failed of them at last again, and add what passes now")
     chosen = parser.parse_args()
-    names = chosen.sweeps.split(",")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     done = {}
     before = json.loads(chosen.output.read_text())["sweeps"] if chosen.failed else {}
-    for name in names:
+    for name in chosen.sweeps.split(","):
+        if chosen.failed and "failures" not in before.get(name, {}):
+            continue
         done[name] = run_failed(SWEEPS[name], head, before[name]) if chosen.failed else {"commit": head, **run(SWEEPS[name])}
         # After every sweep: a run of hours that is stopped has its results so far.
         store(chosen.output, name, done[name])
         print(json.dumps(done[name]))
-    return 0 if all(done[name]["pytest"] == 0 and not done[name]["failed"] for name in names) else 1
+    return 0 if all(item["pytest"] == 0 and not item["failed"] for item in done.values()) else 1
 
 
 if __name__ == "__main__":

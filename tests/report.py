@@ -11,11 +11,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Counts:
-    """What one report tells. `failed` counts the skipped tests, too; `skipped` names them."""
+    """What one report tells. `failed` counts the skipped tests, too; `skipped` names them. `failures` are the failed ones, as pytest takes them."""
 
     passed: int
     failed: int
     skipped: tuple[str, ...]
+    failures: tuple[str, ...] = ()
 
 
 def counts(path: str | Path) -> Counts:
@@ -25,8 +26,8 @@ def counts(path: str | Path) -> Counts:
     cases = list(ET.parse(path).getroot().iter("testcase"))
     bad = [[child.tag for child in case if child.tag in ("failure", "error", "skipped")] for case in cases]
     skipped = tuple(f"{case.get('classname')}::{case.get('name')}" for case, tags in zip(cases, bad, strict=True) if "skipped" in tags)
-    failed = sum(map(bool, bad))
-    return Counts(len(cases) - failed, failed, skipped)
+    failures = tuple(f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}" for case, tags in zip(cases, bad, strict=True) if tags)
+    return Counts(len(cases) - len(failures), len(failures), skipped, failures)
 
 
 def main(paths: Sequence[str]) -> int:
