@@ -83,15 +83,15 @@ def run(sweep: Sweep) -> dict[str, Any]:
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junitxml={report}", *sweep.arguments]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **sweep.environment}).returncode
         found = counts(report)
-    failures = {"failures": list(found.failures)} if found.failures else {}
-    return {"passed": found.passed, "failed": found.failed, **failures, "pytest": code, "seconds": round(time.monotonic() - begun)}
+    seconds = round(time.monotonic() - begun)
+    return {"passed": found.passed, "failed": found.failed, "failures": list(found.failures), "pytest": code, "seconds": seconds}
 
 
 def run_failed(sweep: Sweep, head: str, before: Mapping[str, Any]) -> dict[str, Any]:
     """What became of the sweep `before`, with what failed then run again at the commit `head`."""
     again = {"commit": head, **run(Sweep(before["failures"], sweep.environment))}
-    passed, left = before["passed"] + again["passed"], {name: again[name] for name in ("failed", "failures", "pytest") if name in again}
-    return {**{name: before[name] for name in before if name != "failures"}, **left, "passed": passed, "again": again}
+    now = {name: again[name] for name in ("failed", "failures", "pytest")}
+    return {**before, **now, "passed": before["passed"] + again["passed"], "again": again}
 
 
 def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
@@ -122,7 +122,7 @@ def main() -> int:
     done = {}
     before = json.loads(chosen.output.read_text())["sweeps"] if chosen.failed else {}
     for name in chosen.sweeps.split(","):
-        if chosen.failed and "failures" not in before.get(name, {}):
+        if chosen.failed and not before.get(name, {}).get("failures"):
             continue
         done[name] = run_failed(SWEEPS[name], head, before[name]) if chosen.failed else {"commit": head, **run(SWEEPS[name])}
         # After every sweep: a run of hours that is stopped has its results so far.

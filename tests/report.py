@@ -11,23 +11,27 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Counts:
-    """What one report tells. `failed` counts the skipped tests, too; `skipped` names them. `failures` are the failed ones, as pytest takes them."""
+    """What one report tells. `failures` are the failed tests, as pytest takes them, and the skipped ones; `skipped` names these."""
 
-    passed: int
-    failed: int
-    skipped: tuple[str, ...]
+    passed: int = 0
     failures: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> int:
+        """How many failed or were skipped."""
+        return len(self.failures)
 
 
 def counts(path: str | Path) -> Counts:
     """The tests of a report; all zero when pytest came to write none."""
     if not Path(path).is_file():
-        return Counts(0, 0, ())
+        return Counts()
     cases = list(ET.parse(path).getroot().iter("testcase"))
     bad = [[child.tag for child in case if child.tag in ("failure", "error", "skipped")] for case in cases]
     skipped = tuple(f"{case.get('classname')}::{case.get('name')}" for case, tags in zip(cases, bad, strict=True) if "skipped" in tags)
     failures = tuple(f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}" for case, tags in zip(cases, bad, strict=True) if tags)
-    return Counts(len(cases) - len(failures), len(failures), skipped, failures)
+    return Counts(len(cases) - len(failures), failures, skipped)
 
 
 def main(paths: Sequence[str]) -> int:
