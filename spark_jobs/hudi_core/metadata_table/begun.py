@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.metadata_table.early_instant import begun_at
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.told_alone import STATISTICS, columns_came_with
@@ -37,7 +38,7 @@ def begun_since(storage: Storage, config: TableConfig, own: OwnTimeline, commit:
 
 def _began_since(storage: Storage, own: OwnTimeline, timeline: Timeline, partition: str, commit: Instant) -> bool:
     parsed = map(parse_data_file, (info.name for info in storage.list_files(f"{ROOT}/{partition}")))
-    first = min((name.instant for name in parsed if name is not None), default=None)
+    first = min((begun_at(name.instant) for name in parsed if name is not None), default=None)
     if first is None:
         return False  # its building has not come to a file group
     if not own.features.completion_time_in_name:

@@ -2,8 +2,11 @@
 
 Under the table lock the file groups are made and the names put into `hoodie.table.metadata.partitions.inflight`: from then on writers tell these
 partitions what they commit, and readers leave them alone. The base files are written without the lock, from the table as it was at that moment.
-Under the lock again the deltacommit completes and the names move to `hoodie.table.metadata.partitions`. Until then nothing of it counts, so an
-attempt that died is begun anew: its file groups go with what writers told them, which the new base files hold.
+Under the lock again the names move to `hoodie.table.metadata.partitions`. Until then nothing of it counts, so an attempt that died is begun anew:
+its file groups go with what writers told them, which the new base files hold.
+
+From version 8 on a deltacommit of the action's own instant is pending meanwhile, as of real Hudi's indexer. In version 6 its lines do not agree by
+which name they know such a one, and take another one back (isIndexingCommit of 0.15 and of 1.x): there is none, and the base instant is an early one.
 """
 
 from __future__ import annotations
@@ -11,18 +14,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
-from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.errors import ConflictError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.create.build_heartbeat import heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.finish import beginning_content, check_written, remove_losers
 from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
 from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.delta_commit import latest_schema
+from hudi_core.metadata_table.early_instant import early_instant, is_early
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, latest_slices
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.own import OwnTimeline
@@ -38,23 +41,21 @@ from hudi_core.transaction.instants import InstantClock
 log = logging.getLogger(__name__)
 
 SUFFIX: Final = "004"
-"""OperationSuffix.METADATA_INDEXER: with it writers of 0.15 do not take the pending deltacommit for a failed one (isIndexingCommit).
-
-Those of 1.x look for an indexing action of the same instant instead. That would not help in version 6: what they append to a file group whose
-base file is not published would begin a slice on top of it (HoodieAppendHandle of 1.2).
-"""
+"""OperationSuffix.METADATA_INDEXER: how real Hudi's indexer names its deltacommit in version 6."""
 _PLAIN: Final = 17
 
 
 class TakenBackError(ConflictError):
-    """Somebody took the pending deltacommit of a build for a failed one. What was built does not count; it can be built anew."""
+    """Somebody took a build for a failed one. What was built does not count; it can be built anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Partitions that are being built: the instant on the metadata table's timeline, and that timeline's completed instants when it began."""
+    """Partitions that are being built: the deltacommit that is pending meanwhile, if the version has one, and what the metadata table's timeline
+    had completed when it began.
+    """
 
-    instant: str
+    deltacommit: str | None
     targets: Mapping[str, NewPartition]
     schema: str
     told_before: frozenset[str]
@@ -88,13 +89,15 @@ class IndexBuild:
     def begin(self, beginnings: Sequence[Beginning], data: Timeline) -> Build:
         """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first.
 
-        `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no metadata table.
+        `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no metadata table; UnsupportedError
+        where no base instant is before that one's timeline; both before anything is written.
         """
+        instant = self._base_instant(data)
         config = self.take_back([item.name for item in beginnings], data)
         own = OwnTimeline(self._storage, config, self._clock)
         timeline = own.active.load()
         text = latest_schema(own.active, timeline)
-        schema, instant = block_schema(text), self._own_instant(own, timeline, data)
+        schema = block_schema(text)
         targets = {
             item.name: NewPartition(item.name, instant, tuple(item.file_ids), self._token, schema, own.features.metadata_bloom_entries)
             for item in beginnings
@@ -102,13 +105,15 @@ class IndexBuild:
         # The folders first: whoever takes this back finds the instant by the names of the files there.
         for target in targets.values():
             target.begin(self._storage)
-        own.active.create_requested(instant, Action.DELTA_COMMIT)
-        own.active.to_inflight(instant, Action.DELTA_COMMIT)
+        deltacommit = None if is_early(instant) else instant
+        if deltacommit is not None:
+            own.active.create_requested(deltacommit, Action.DELTA_COMMIT)
+            own.active.to_inflight(deltacommit, Action.DELTA_COMMIT)
         config = put_index_definitions(self._storage, config, [item.definition for item in beginnings if item.definition is not None])
         inflight = config.metadata_partitions_inflight.union(targets)
         update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
         log.info("the metadata partitions %s are inflight under %s", ", ".join(sorted(targets)), instant)
-        return Build(instant, targets, text, timeline.completed().requested_times)
+        return Build(deltacommit, targets, text, timeline.completed().requested_times)
 
     def fill(self, build: Build, beginnings: Sequence[Beginning]) -> dict[str, list[NewBaseFile]]:
         """Writes the base files, without the lock. Errors are those of the beginnings' fill."""
@@ -120,29 +125,35 @@ class IndexBuild:
         return written
 
     def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
-        """Completes the deltacommit and lists the partitions; returns the properties.
+        """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
 
-        Raises TakenBackError when somebody took the deltacommit back; ConflictError when somebody built a partition meanwhile, or began slices
-        of the partitions on top of unfinished ones.
+        Raises TakenBackError when somebody took the build back; ConflictError when somebody built a partition meanwhile, or began slices of the
+        partitions on top of unfinished ones.
         """
         config = TableConfig.load(self._storage)
         own = OwnTimeline(self._storage, config, self._clock)
-        found = own.active.load().find(build.instant, Action.DELTA_COMMIT)
-        gone = sorted(set(build.targets) - config.metadata_partitions_inflight)
-        if found is None or found.state is not State.INFLIGHT or gone:
-            kind = ConflictError if found is not None or config.metadata_partitions.intersection(build.targets) else TakenBackError
-            raise kind(
-                f"somebody took back what was built of the metadata partitions {', '.join(sorted(build.targets))}",
-                path=f"{own.active.folder}/{build.instant}.deltacommit.inflight",
-                remedy="run the indexing again",
-            )
+        self._check_there(build, config, own)
         for name, target in build.targets.items():
             remove_losers(self._storage, target, written[name])
-        content = beginning_content({name: (target, written[name]) for name, target in build.targets.items()}, build.schema, own)
-        own.active.complete(build.instant, Action.DELTA_COMMIT, content, own.completion_time(build.instant))
+        if build.deltacommit is not None:
+            content = beginning_content({name: (target, written[name]) for name, target in build.targets.items()}, build.schema, own)
+            own.active.complete(build.deltacommit, Action.DELTA_COMMIT, content, own.completion_time(build.deltacommit))
         self._check_slices(build, own)
         listed, inflight = config.metadata_partitions.union(build.targets), config.metadata_partitions_inflight.difference(build.targets)
         return update_properties(self._storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
+
+    def _check_there(self, build: Build, config: TableConfig, own: OwnTimeline) -> None:
+        """Raises where it is not ours to publish any more; see publish."""
+        found = None if build.deltacommit is None else own.active.load().find(build.deltacommit, Action.DELTA_COMMIT)
+        is_gone = build.deltacommit is not None and (found is None or found.state is not State.INFLIGHT)
+        unlisted = sorted(set(build.targets) - config.metadata_partitions_inflight)
+        if is_gone or unlisted:
+            kind = ConflictError if found is not None or config.metadata_partitions.intersection(build.targets) else TakenBackError
+            raise kind(
+                f"somebody took back what was built of the metadata partitions {', '.join(sorted(build.targets))}",
+                path=f"{own.active.folder}/{build.deltacommit}.deltacommit.inflight" if is_gone else config.path,
+                remedy="run the indexing again",
+            )
 
     def take_back(self, names: Collection[str], data: Timeline) -> TableConfig:
         """Takes away what an attempt left of partitions that are not listed: the names, the files, the deltacommit; returns the properties.
@@ -184,20 +195,32 @@ class IndexBuild:
         wrote = own.active.read_commit(item).partition_to_write_stats
         return bool(wrote) and wrote.keys().isdisjoint(listed)
 
-    def _own_instant(self, own: OwnTimeline, timeline: Timeline, data: Timeline) -> str:
-        """The indexing action's own; with suffixes that of the latest completed instant which the index holds (createIndexInitTimestamp)."""
+    def _base_instant(self, data: Timeline) -> str:
+        """The indexing action's own; in version 6 an early one, which says what the index holds."""
+        own = OwnTimeline(self._storage, TableConfig.load(self._storage), self._clock)
         if not own.features.metadata_suffixes:
             return self._instant
         last = data.last_completed()
-        first = [] if last is None else [f"{last.requested_time}{SUFFIX}"]
-        names = chain(first, [f"{self._instant}{SUFFIX}"], (f"{self._instant}{number:03d}" for number in count(FIRST_SUFFIX)))
-        return next(name for name in names if name not in timeline.requested_times)
+        found = early_instant(None if last is None else last.requested_time, self._token.stage_id)
+        start = own.active.load().commits().start
+        if start is not None and start <= found:
+            raise UnsupportedError(
+                f"the metadata table's timeline begins at {start}, as after a downgrade: writers would not find an index that is built beside them",
+                path=own.active.folder,
+                remedy="create the metadata table anew: `hudictl metadata drop`, then `hudictl metadata create` with all its indexes",
+            )
+        return found
 
     def _check_slices(self, build: Build, own: OwnTimeline) -> None:
         timeline = own.active.load()
         for name, target in build.targets.items():
-            begun = {item.file_id: item.base_instant for item in latest_slices(self._storage, timeline, name, layout=own.features.layout)}
+            try:
+                begun = {item.file_id: item.base_instant for item in latest_slices(self._storage, timeline, name, layout=own.features.layout)}
+            except StorageNotFoundError:  # it holds no file group any more
+                begun = {}
             if any(begun.get(file_id) != target.instant for file_id in target.file_ids):
                 raise ConflictError(
-                    f"the metadata partition `{name}` was compacted while it was built", path=target.folder, remedy="run the indexing again"
+                    f"the metadata partition `{name}` was compacted, or begun anew, while it was built",
+                    path=target.folder,
+                    remedy="run the indexing again",
                 )

@@ -29,6 +29,7 @@ def write_shard(storage: Storage, target: NewPartition, shard: int, batches: Ite
         file.add_batch(first.column(0), first.column(1))
         for batch in cells:
             file.add_batch(batch.column(0), batch.column(1))
+        target.check_begun(storage, shard)
         size = file.close()
     return {"file": NewBaseFile(name.file_id, str(name), file.count, size).to_json()}
 

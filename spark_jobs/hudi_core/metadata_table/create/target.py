@@ -12,6 +12,7 @@ from typing import Any, Final
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
+from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.base_file import MetadataBaseFile
 from hudi_core.metadata_table.file_group import ROOT, metadata_path
 from hudi_core.metadata_table.kinds.kind import Record
@@ -104,6 +105,17 @@ class NewPartition:
         for file_id in self.file_ids:
             begin_group(storage, self.name, file_id, self.instant)
 
+    def check_begun(self, storage: Storage, group: int) -> None:
+        """Raises ConflictError when the group's first log file is gone: somebody began the partition anew, and has perhaps other groups.
+
+        Asked right before a base file appears, as in version 6 it counts at once.
+        """
+        path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
+        if not storage.exists(path):
+            raise ConflictError(
+                f"somebody took back what was built of the metadata partition `{self.name}`", path=path, remedy="run the indexing again"
+            )
+
     def write(self, storage: Storage, records: Iterable[Record], hashed: HashedPart = str) -> list[NewBaseFile]:
         """Writes records from this process, those of each group sorted, a base file for each group that has some.
 
@@ -123,14 +135,20 @@ class NewPartition:
         with self.base_file(storage, group, token) as file:
             for key, value in cells:
                 file.add(key, value)
+            self.check_begun(storage, group)
             size = file.close()
         return NewBaseFile(name.file_id, str(name), file.count, size)
+
+
+def first_log(file_id: str, instant: str) -> LogFileName:
+    """The log file with which a file group begins (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
+    return LogFileName(file_id, instant, 1, _NO_TOKEN)
 
 
 def begin_group(storage: Storage, partition: str, file_id: str, instant: str) -> None:
     """Creates a file group without records: its first log file."""
     block = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, _EMPTY_DELETES)
-    storage.create_exclusive(metadata_path(LogFileName(file_id, instant, 1, _NO_TOKEN), partition), block)
+    storage.create_exclusive(metadata_path(first_log(file_id, instant), partition), block)
 
 
 Fill = Callable[[NewPartition], Sequence[NewBaseFile]]

@@ -13,12 +13,14 @@ from typing import Final
 from hudi_core.config.indexing_config import FILE_GROUPS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError
-from hudi_core.metadata_table.create.indexing import SUFFIX
+from hudi_core.metadata_table.create.target import first_log
+from hudi_core.metadata_table.early_instant import is_early
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.kinds.record_groups import GLOBAL_MAXIMUM, GLOBAL_MINIMUM, PARTITIONED_MAXIMUM, PARTITIONED_MINIMUM
 from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.index_plans import IndexedPartition
@@ -88,23 +90,25 @@ def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int
 def remove_leftovers(context: TableContext, instant: str, names: Collection[str]) -> None:
     """Deletes what the run at `instant` wrote of indexes that are listed now although it did not publish them.
 
-    Real Hudi's writer does so: it builds at once what its options enable and is not listed, unless they say `hoodie.metadata.index.async`. Then
-    the base files that we wrote into the folder after it began are of a deltacommit that nobody completes. The caller holds the claim of the
-    instant, and the table lock. May be repeated.
+    Real Hudi's writer does so: it empties the folder and builds at once what its options enable and is not listed, unless they say
+    `hoodie.metadata.index.async`. What we wrote into the folder behind it is of a deltacommit that nobody completes; in version 6 of file groups
+    whose first log file is gone, where it would count as groups of the index. The caller holds the claim of the instant, and the table lock. May
+    be repeated.
     """
     config = TableConfig.load(context.storage)
     own = OwnTimeline(context.storage, config, context.clock())
-    pending = own.active.load().pending().of_actions(Action.DELTA_COMMIT).requested_times
-    left = [info for name in sorted(config.metadata_partitions.intersection(names)) for info in context.storage.list_files(f"{ROOT}/{name}")]
-    ours = {info.path: parsed.instant for info in left if (parsed := parse_data_file(info.name)) is not None and parsed.instant in pending}
-    ours = {path: own_instant for path, own_instant in ours.items() if _is_of_run(own_instant, instant, suffixes=own.features.metadata_suffixes)}
-    for path in ours:
-        log.warning("%s is of a build that somebody else's took the place of: deleted", path)
-        context.storage.delete(path)
-    for own_instant in sorted({*ours.values()}):
-        own.active.undo(own_instant, Action.DELTA_COMMIT)
-
-
-def _is_of_run(own_instant: str, instant: str, *, suffixes: bool) -> bool:
-    """Whether a deltacommit of the metadata table is one under which the indexing at `instant` builds (IndexBuild)."""
-    return own_instant.startswith(instant) or (suffixes and own_instant.endswith(SUFFIX) and len(own_instant) > len(SUFFIX))
+    folders = [f"{ROOT}/{name}" for name in sorted(config.metadata_partitions.intersection(names))]
+    pending = own.active.load().pending().find(instant, Action.DELTA_COMMIT)
+    for folder in folders:
+        files = [(info.path, parsed) for info in context.storage.list_files(folder) if (parsed := parse_data_file(info.name)) is not None]
+        paths = {path for path, _ in files}
+        for path, name in files:
+            if is_early(name.instant):
+                is_left = join(folder, str(first_log(name.file_id, name.instant))) not in paths
+            else:
+                is_left = pending is not None and name.instant == instant
+            if is_left:
+                log.warning("%s is of a build that somebody else's took the place of: deleted", path)
+                context.storage.delete(path)
+    if pending is not None:
+        own.active.undo(instant, Action.DELTA_COMMIT)

@@ -162,7 +162,8 @@ class IndexingRun:
             begun = self._begun(names, counts, snapshot, rows, held)
             lock.check()
             build = self._index(held).begin(begun, snapshot.timeline)
-            self._alive.begin(build.instant)
+            if build.deltacommit is not None:
+                self._alive.begin(build.deltacommit)
         if self._witnesses is None:
             self._witnesses = Witnesses(self._active.load().requested_times)
         return Built(snapshot, build, self._fill(build, begun, held))

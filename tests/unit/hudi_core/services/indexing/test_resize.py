@@ -14,6 +14,7 @@ import pytest
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.metadata_table.create.create import MetadataCreation
 from hudi_core.metadata_table.create.indexing import IndexBuild
+from hudi_core.metadata_table.create.target import NewPartition
 from hudi_core.metadata_table.reader import MetadataTable
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.indexing import run as running
@@ -196,37 +197,47 @@ def test_nothing_is_delisted_while_a_compaction_of_the_metadata_table_is_pending
     assert counts(table) == {"record-index": 3}
 
 
+@pytest.mark.parametrize("too_early", [False, True])
+@pytest.mark.parametrize("theirs", [2, 7])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_ours_stays(
-    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, theirs: int, too_early: bool
 ) -> None:
-    """Real Hudi's writer does so with `hoodie.metadata.index.async` off: at once, by its own options."""
+    """Real Hudi's writer does so with `hoodie.metadata.index.async` off: at once, by its own options.
+
+    A task of ours looks for its file group right before its file appears. What one that looked too early wrote is deleted by the next run.
+    """
     table = golden(version, "mdt_record_index_lookup").table
     options = RECORD_INDEX | groups(3)
     before, instant = places(table), plan(table, options).instant
     fill, ours = IndexBuild.fill, list[str]()
+    if too_early:
+        monkeypatch.setattr(NewPartition, "check_begun", lambda *_: None)
 
     def filled(self: IndexBuild, build: Any, *arguments: Any) -> Any:
         context = context_of(
-            table, {"hoodie.metadata.record.index.min.filegroup.count": "7", "hoodie.metadata.record.index.max.filegroup.count": "7"}
+            table,
+            {"hoodie.metadata.record.index.min.filegroup.count": str(theirs), "hoodie.metadata.record.index.max.filegroup.count": str(theirs)},
         )
         if not ours:
             beginnings, snapshot = Beginnings(context, LocalEngine(1), 0), Snapshot.of(context)
             begun = beginnings.beginning("record_index", snapshot, {})
             creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock(), instant)
             creation._begin(*creation._data(), begun)  # which does not look whether somebody builds the index, as Hudi's does not
-        ours.append(build.instant)
+        ours.append(build.targets["record_index"].instant)
         return fill(self, build, *arguments)
 
     monkeypatch.setattr(IndexBuild, "fill", filled)
+    folder = table / ".hoodie/metadata/record_index"
     with pytest.raises(ConflictError, match="somebody took back what was built"):
         run(table, instant, options)
-    assert (counts(table), places(table), differences(table)) == ({"record-index": 7}, before, [])
-    folder = table / ".hoodie/metadata/record_index"
-    assert [path for path in folder.iterdir() if path.name.endswith(f"_{ours[0]}.hfile")], "what we wrote behind the writer's back"
-    again = {"airflow_hudi.indexing.file_groups": "7"} if version == "6" else options
+    left = [path for path in folder.iterdir() if path.name.endswith(f"_{ours[0]}.hfile")]
+    assert bool(left) == too_early, "what we wrote behind the writer's back"
+    if not too_early:
+        assert (counts(table), places(table), differences(table)) == ({"record-index": theirs}, before, [])
+    again = {"airflow_hudi.indexing.file_groups": str(theirs)} if version == "6" else options
     assert run(table, instant, again) == "completed"
-    assert counts(table) == {"record-index": 7 if version == "6" else 3}
+    assert counts(table) == {"record-index": theirs if version == "6" else 3}
     assert places(table) == before
     assert not [path for path in folder.iterdir() if ours[0] in path.name and version == "6"]
     assert differences(table) == []

@@ -1,4 +1,4 @@
-"""Writers of Hudi take back what is pending in the metadata table and, to them, not of an indexing: those of 1.x every build on version 6."""
+"""Somebody takes a build back: a writer of Hudi the deltacommit that is pending in the metadata table, once its heartbeat has expired."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import METADATA_INFLIGHT
 from hudi_core.metadata_table.create.indexing import Build, IndexBuild, TakenBackError
 from hudi_core.services.indexing.run import ATTEMPTS
 from hudi_core.timeline.instant import Action
@@ -19,16 +21,25 @@ Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
 
 
-def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int) -> list[str]:
-    """A writer takes so many builds back while their files are written; returns the instants of these."""
+def is_there(table: Path, build: Build) -> bool:
+    if build.deltacommit is None:
+        return not Table(table).config.metadata_partitions_inflight.isdisjoint(build.targets)
+    return Table(table).own.load().find(build.deltacommit, Action.DELTA_COMMIT) is not None
+
+
+def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int) -> list[str | None]:
+    """Somebody takes so many builds back while their files are written; returns the deltacommits of these, which version 6 has not."""
     fill: Callable[..., object] = IndexBuild.fill
-    gone: list[str] = []
+    gone: list[str | None] = []
 
     def filled(self: IndexBuild, build: Build, *arguments: object) -> object:
         written, own = fill(self, build, *arguments), Table(table).own
-        if len(gone) < often and own.load().find(build.instant, Action.DELTA_COMMIT) is not None:
-            gone.append(build.instant)
-            own.undo(build.instant, Action.DELTA_COMMIT)
+        if len(gone) < often and is_there(table, build):
+            gone.append(build.deltacommit)
+            if build.deltacommit is None:
+                update_properties(self._storage, {METADATA_INFLIGHT.name: ""})
+            else:
+                own.undo(build.deltacommit, Action.DELTA_COMMIT)
         return written
 
     monkeypatch.setattr(IndexBuild, "fill", filled)

@@ -107,15 +107,16 @@ def commit_again(table: Table, commit: Commit, building: Collection[str], *, sil
     """What the writer does at last, under the lock: it tells the metadata table, but for `silent`, and completes."""
     context, own = context_of(table.path), table.own
     own_clock = OwnTimeline(table.storage, table.config, context.clock())
-    (build,) = own.load().pending().of_actions(Action.DELTA_COMMIT).requested_times
     with context.lock(Owner.current("the writer")):
         for partition, name, data in commit.logs:
             if partition in silent:
                 continue
             if partition in building and not table.config.features.log_name_has_own_instant:
                 there = [parse_data_file(info.name) for info in table.storage.list_files(f"{ROOT}/{partition}")]
-                versions = [item.version for item in there if isinstance(item, LogFileName) and item.file_id == name.file_id]
-                name = LogFileName(name.file_id, build, max(versions) + 1, name.token)
+                latest = max(
+                    (item for item in there if isinstance(item, LogFileName) and item.file_id == name.file_id), key=lambda item: item.version
+                )
+                name = LogFileName(name.file_id, latest.instant, latest.version + 1, name.token)
             table.storage.create_exclusive(f"{ROOT}/{partition}/{name}", data)
         stats = {name: items for name, items in commit.told.partition_to_write_stats.items() if name not in silent}
         told = replace(commit.told, partition_to_write_stats=stats)
