@@ -102,7 +102,6 @@ class IndexBuild:
             item.name: NewPartition(item.name, instant, tuple(item.file_ids), self._token, schema, own.features.metadata_bloom_entries)
             for item in beginnings
         }
-        # The folders first: whoever takes this back finds the instant by the names of the files there.
         for target in targets.values():
             target.begin(self._storage)
         deltacommit = None if is_early(instant) else instant
@@ -178,7 +177,7 @@ class IndexBuild:
         return config
 
     def _left_behind(self, own: OwnTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]) -> list[str]:
-        """The deltacommits of earlier attempts: of the action's own name; with suffixes those that the files of the partitions are named after.
+        """The deltacommits of earlier attempts: of the action's own name; in version 6, of real Hudi's indexer, those that files are named after.
 
         A completed one that wrote a listed partition, too, stays.
         """

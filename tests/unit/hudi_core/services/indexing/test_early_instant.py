@@ -24,11 +24,13 @@ LAST = "20261120214905004"
 
 def test_it_is_before_every_instant_of_a_metadata_table_of_version_6() -> None:
     assert early_instant(LAST, 3) == f"{'0' * 16}{LAST}003"
-    assert early_instant(None, 999) < early_instant(LAST, 0) < early_instant(LAST, 1000) < "00000000000000010" < f"{LAST}010"
+    assert early_instant(LAST, 1003) == early_instant(LAST, 3)
+    assert early_instant(None, 999) < early_instant(LAST, 0) < early_instant(LAST, 999) < "00000000000000010" < f"{LAST}010"
 
 
 def test_it_says_when_the_index_began() -> None:
-    assert [begun_at(early_instant(last, 12)) for last in (LAST, None)] == [f"{LAST}004", "0" * 14]
+    for epoch in (0, 12, 1012):
+        assert [begun_at(early_instant(last, epoch)) for last in (LAST, LAST[:14], None)] == [f"{LAST}004", f"{LAST[:14]}004", "0" * 14]
     for other in ("00000000000000010", f"{LAST}004", LAST, "0" * 17, "0" * 19):
         assert (is_early(other), begun_at(other)) == (False, other)
     assert is_early(early_instant(None, 0))
