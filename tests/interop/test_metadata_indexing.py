@@ -1,6 +1,6 @@
 """Indexes that we build while real Hudi's writer commits five times: nothing is missing in them, and real Hudi answers by them.
 
-Nor is anything when the build was killed, the writer met what it left, and another process ran it again.
+Nor is anything when the build was killed, the writer met what it left, and another process ran it again, or when an index is resized.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.config.indexing_config import FILE_GROUPS
 from hudi_core.metadata_table.create.indexing import IndexBuild
+from hudi_core.services.indexing.resize import group_counts
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, InjectedCrash
+from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.faults.service_acts import dead_process, one_of_each_class
@@ -205,6 +208,8 @@ SOON_DEAD = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.he
 LONG_AGO = 600.0
 """Seconds by which heartbeats in the metadata table are made older than real Hudi waits for them: it has no option for that."""
 KILLS = 8
+RESIZED = 3
+"""File groups."""
 
 
 @pytest.mark.soak
@@ -261,3 +266,23 @@ def what_a_writer_meets(table: EveryKind) -> str:
         return str(error)
     table.rows = after_upsert(table.rows, rows)
     return "committed"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("label", LABELS)
+def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
+    """With another number of file groups than its options would give: it answers, tags and updates by them, and builds none anew."""
+    table = EveryKind.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, label[0])
+    table.begin()
+    storage = LocalStorage(table.base)
+    indexes = [{"hoodie.metadata.record.index.enable": "true"}, {"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"}]
+    for name, options in zip(("record_index", SECONDARY), indexes, strict=True):
+        if name in table.config.metadata_partitions:
+            assert sum(group_counts(storage, name).values()) != RESIZED
+            table.index({**options, FILE_GROUPS.name: str(RESIZED)})
+            assert sum(group_counts(storage, name).values()) == RESIZED
+    table.judge()
+    table.go_on()
+    table.judge()
+    for name in table.config.metadata_partitions & {"record_index", SECONDARY}:
+        assert sum(group_counts(storage, name).values()) == RESIZED

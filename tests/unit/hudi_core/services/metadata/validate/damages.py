@@ -1,4 +1,7 @@
-"""The twelve damages that a validation has to find, done to whatever table: each gives what must be found, or None where the table cannot have it."""
+"""The twelve damages that a validation has to find, a stale bound both ways, done to whatever table.
+
+Each gives what must be found, or None where the table cannot have it.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,15 @@ def missing_partition(table: DamagedTable) -> Expected | None:
     return Expected("files", None, "the partition is not in the list of partitions")
 
 
-def stale_bound(table: DamagedTable) -> Expected | None:
+def stale_maximum(table: DamagedTable) -> Expected | None:
+    return _stale_bound(table, "maxValue", "minValue", "maximum")
+
+
+def stale_minimum(table: DamagedTable) -> Expected | None:
+    return _stale_bound(table, "minValue", "maxValue", "minimum")
+
+
+def _stale_bound(table: DamagedTable, stale: str, by: str, called: str) -> Expected | None:
     """Of whole numbers, else of text: other types may have no order that both sides know."""
     data = table.raw("column_stats") if "column_stats" in table.metadata.kinds else {}
     for wrapper in ("IntWrapper", "LongWrapper", "StringWrapper"):
@@ -94,8 +105,8 @@ def stale_bound(table: DamagedTable) -> Expected | None:
             least, greatest = body["minValue"], body["maxValue"]
             bounded = least is not None and greatest is not None and least != greatest and str(least[0]).endswith(wrapper)
             if bounded and body["fileName"].endswith(".parquet") and not body["isDeleted"] and _is_listed(table, body["fileName"]):
-                table.rewrite("column_stats", {key: changed(datum, STATS, maxValue=least)})
-                return Expected("column_stats", body["fileName"], f"column {body['columnName']}: the stored maximum is ")
+                table.rewrite("column_stats", {key: changed(datum, STATS, **{stale: body[by]})})
+                return Expected("column_stats", body["fileName"], f"column {body['columnName']}: the stored {called} is ")
     return None
 
 
@@ -137,7 +148,7 @@ def filter_that_lacks_a_key(table: DamagedTable) -> Expected | None:
             lacking = build(*buffers_of(pa.array(keys.to_pylist()[1:], pa.string())))
             members: Datum = {"bloomFilter": lacking.to_base64().encode(), "type": "DYNAMIC_V0"}
             table.write({"bloom_filters": [(bloom_filter_key(partition, name), changed(datum, BLOOM, **members))]})
-            return Expected("bloom_filters", name, "of the file's ")
+            return Expected("bloom_filters", name, f"the filter lacks 1 of the file's {rows.num_rows} keys")
     return None
 
 
@@ -171,7 +182,7 @@ def key_not_mapped(table: DamagedTable) -> Expected | None:
 TOGETHER: tuple[Damage, ...] = (
     missing_file,
     wrong_size,
-    stale_bound,
+    stale_maximum,
     statistics_of_a_deleted_file,
     filter_of_another_file,
     record_in_the_wrong_group,
@@ -179,7 +190,7 @@ TOGETHER: tuple[Damage, ...] = (
     key_not_mapped,
 )
 """Damages that do not hide each other."""
-ALONE: tuple[Damage, ...] = (extra_file, wrong_partition, filter_that_lacks_a_key, missing_partition)
+ALONE: tuple[Damage, ...] = (extra_file, wrong_partition, stale_minimum, filter_that_lacks_a_key, missing_partition)
 
 
 def _is_listed(table: DamagedTable, name: str) -> bool:
