@@ -42,7 +42,7 @@ def assert_metadata_true(table: Path) -> None:
     """Holds when a service is over: `metadata validate` finds nothing, and left out no file. A table without a metadata table passes."""
     if not has_metadata_table(table):
         return
-    report = HudiTable.open(str(table)).validate_metadata()
+    report = HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata()
     assert report.is_clean, (report.counts, report.differences[:5])
     assert not any(item.kind == "files" for item in report.not_checked), report.not_checked
 

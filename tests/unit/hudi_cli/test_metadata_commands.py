@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.metadata_table.record import FileEntry
+from hudi_core.storage.local import LocalStorage
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_cli.runner import hudictl
+from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
 
 Golden = Callable[[str, str], GoldenCase]
@@ -180,3 +185,34 @@ def test_wrong_partitions_are_bad_input(golden: Golden) -> None:
         done = hudictl("metadata", verb, table, *more, "--json")
         assert (done.code, bool(done.error["remedy"])) == (2, True), arguments
     assert everything(table) == before
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_what_a_writer_left_out_is_applied_and_named(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    gone = forget(Table(table), 2)
+    assert hudictl("metadata", "validate", table, "--json").code == 1
+    done = hudictl("metadata", "update", table, "--json")
+    assert (done.code, done.document["applied"]) == (0, gone)
+    assert hudictl("metadata", "validate", table, "--json").code == 0
+    assert "applied: nothing was left out" in hudictl("metadata", "update", table).out
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_kind_that_no_release_of_ours_keeps_is_delisted_when_the_user_asks(golden: Golden, version: str) -> None:
+    """Until then whatever would leave it stale is refused, and says how."""
+    table = golden(version, "mor_compaction_requested").table
+    storage = LocalStorage(table)
+    listed = TableConfig.load(storage).metadata_partitions
+    update_properties(storage, {METADATA.name: ",".join(sorted({*listed, "vector_index"}))})
+    storage.write(".hoodie/metadata/vector_index/.hoodie_partition_metadata", b"#partition metadata\n")
+    before = everything(table)
+    refused = hudictl("run", "compaction", table, "--engine", "local", "--json")
+    assert (refused.code, "--partition vector_index" in str(refused.error["remedy"])) == (2, True)
+    assert {path: data for path, data in everything(table).items() if "/.airflow_hudi/" not in path} == before
+    gone = hudictl("metadata", "drop", table, "--partition", "vector_index", "--json")
+    assert (gone.code, gone.document["dropped"]) == (0, ["vector_index"])
+    assert TableConfig.load(storage).metadata_partitions == listed
+    assert not (table / ".hoodie/metadata/vector_index").exists()
+    assert hudictl("run", "compaction", table, "--engine", "local", "--json").code == 0
+    assert hudictl("metadata", "validate", table, "--json").code == 0
