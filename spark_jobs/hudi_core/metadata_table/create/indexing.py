@@ -23,7 +23,7 @@ from hudi_core.metadata_table.create.build_heartbeat import heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.finish import beginning_content, check_written, remove_losers
 from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
-from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition, TakenBackError
 from hudi_core.metadata_table.delta_commit import latest_schema
 from hudi_core.metadata_table.early_instant import early_instant, is_early
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, latest_slices
@@ -43,10 +43,6 @@ log = logging.getLogger(__name__)
 SUFFIX: Final = "004"
 """OperationSuffix.METADATA_INDEXER: how real Hudi's indexer names its deltacommit in version 6."""
 _PLAIN: Final = 17
-
-
-class TakenBackError(ConflictError):
-    """Somebody took a build for a failed one. What was built does not count; it can be built anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ class IndexBuild:
         return Build(deltacommit, targets, text, timeline.completed().requested_times)
 
     def fill(self, build: Build, beginnings: Sequence[Beginning]) -> dict[str, list[NewBaseFile]]:
-        """Writes the base files, without the lock. Errors are those of the beginnings' fill."""
+        """Writes the base files, without the lock. Raises TakenBackError where file groups are gone, and what the beginnings' fill raises."""
         written: dict[str, list[NewBaseFile]] = {}
         for item in beginnings:
             target = build.targets[item.name]

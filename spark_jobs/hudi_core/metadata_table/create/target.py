@@ -30,6 +30,10 @@ _EMPTY_DELETES: Final = bytes.fromhex("000000030000000100")
 """The content of a delete block of version 3 without records."""
 
 
+class TakenBackError(ConflictError):
+    """Somebody took what is being built for a failed write's. It does not count, and can be built anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewBaseFile:
     """A base file with which a file group begins: plain name, its records, and bytes."""
@@ -106,13 +110,13 @@ class NewPartition:
             begin_group(storage, self.name, file_id, self.instant)
 
     def check_begun(self, storage: Storage, group: int) -> None:
-        """Raises ConflictError when the group's first log file is gone: somebody began the partition anew, and has perhaps other groups.
+        """Raises TakenBackError when the group's first log file is gone: somebody began the partition anew, and has perhaps other groups.
 
         Asked right before a base file appears, as in version 6 it counts at once.
         """
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
-            raise ConflictError(
+            raise TakenBackError(
                 f"somebody took back what was built of the metadata partition `{self.name}`", path=path, remedy="run the indexing again"
             )
 

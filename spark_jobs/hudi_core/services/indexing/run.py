@@ -18,8 +18,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.create.build_heartbeat import BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
-from hudi_core.metadata_table.create.indexing import Build, IndexBuild, TakenBackError
-from hudi_core.metadata_table.create.target import NewBaseFile
+from hudi_core.metadata_table.create.indexing import Build, IndexBuild
+from hudi_core.metadata_table.create.target import NewBaseFile, TakenBackError
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.model.engine import Engine
 from hudi_core.model.ids import WriteToken
@@ -44,13 +44,17 @@ ATTEMPTS: Final = 3
 """Builds of one run; the last is made under the table lock, where nobody can get ahead of it."""
 
 
+Written = Mapping[str, Sequence[NewBaseFile]]
+"""The base files by partition."""
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An index built from `snapshot`, not published."""
+    """An index built from `snapshot`, not published. `written` is None where somebody took it back meanwhile."""
 
     snapshot: Snapshot
     build: Build
-    written: Mapping[str, Sequence[NewBaseFile]]
+    written: Written | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class IndexingRun:
         config = TableConfig.load(self._context.storage)
         left = [name for name in plan.names if name not in config.metadata_partitions]
         self._wait_for_users(left, config, held)
-        built = self._build(left, plan.counts, held) if left else None
+        built = self._build(left, plan.counts, held, last=last) if left else None
         if built is not None:
             self._wait(built, held)
         return self._complete(plan, built, held, last=last)
@@ -151,7 +155,7 @@ class IndexingRun:
         if awaited:
             wait_for_writers(self._context, awaited, held.check)
 
-    def _build(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:
+    def _build(self, names: Sequence[str], counts: Mapping[str, int], held: Claim, *, last: bool) -> Built:
         rows = self._rows(names, counts, Snapshot.of(self._current()), held)
         with self._context.lock(self._owner) as lock:
             held.check()
@@ -166,7 +170,12 @@ class IndexingRun:
                 self._alive.begin(build.deltacommit)
         if self._witnesses is None:
             self._witnesses = Witnesses(self._active.load().requested_times)
-        return Built(snapshot, build, self._fill(build, begun, held))
+        try:
+            return Built(snapshot, build, self._fill(build, begun, held))
+        except TakenBackError:
+            if not last:
+                raise
+            return Built(snapshot, build, None)
 
     def _rows(self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, held: Claim) -> dict[str, int]:
         return self._beginnings(held).rows_by_partition([name for name in names if name not in counts], snapshot)
@@ -174,7 +183,7 @@ class IndexingRun:
     def _begun(self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, rows: Mapping[str, int], held: Claim) -> list[Beginning]:
         return [self._beginnings(held, counts.get(name)).beginning(name, snapshot, rows) for name in names]
 
-    def _fill(self, build: Build, begun: Sequence[Beginning], held: Claim) -> Mapping[str, Sequence[NewBaseFile]]:
+    def _fill(self, build: Build, begun: Sequence[Beginning], held: Claim) -> Written:
         written: dict[str, Sequence[NewBaseFile]] = {}
         try:
             for item in begun:
@@ -214,11 +223,14 @@ class IndexingRun:
         """Under the lock: a writer of Hudi may have built and listed an index between two attempts, with a number of its own."""
         names = misfits(self._context, TableConfig.load(self._context.storage), counts)
         if names:
-            raise ConflictError(
-                f"a writer built {', '.join(names)} itself meanwhile, with another number of file groups than was planned",
-                path=self._active.folder,
-                remedy="set hoodie.metadata.index.async on the writers that enable it, then run the indexing again",
-            )
+            raise self._built_by_others(names, ", with another number of file groups than was planned")
+
+    def _built_by_others(self, names: Sequence[str], how: str = "") -> ConflictError:
+        return ConflictError(
+            f"a writer built {', '.join(names)} itself meanwhile{how}",
+            path=self._active.folder,
+            remedy="set hoodie.metadata.index.async on the writers that enable it, then run the indexing again",
+        )
 
     def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile], *, last: bool) -> None:
         """Under the lock. What completed since the snapshot must have told the index, and nobody have taken the build back.
@@ -226,27 +238,31 @@ class IndexingRun:
         Else it is built anew, at the last attempt here, where nobody can do either.
         """
         current = self._current()
+        listed = sorted(current.config.metadata_partitions.intersection(built.build.targets))
+        if listed:
+            raise self._built_by_others(listed)
         own, witnesses = OwnTimeline(current.storage, current.config), self._witnesses or Witnesses(self._active.load().requested_times)
         behind = untold(current, built.build, built.snapshot.timeline, self._active.load(), own, witnesses)
         if behind and not last:
             raise _Behind(f"{len(behind)} instants completed without telling the index, {behind[0]} first", path=self._active.folder)
-        if behind:
-            built = self._rebuilt(list(built.build.targets), counts, held)
+        build, written = built.build, built.written
+        if behind or written is None:
+            build, written = self._rebuilt(list(build.targets), counts, held)
         try:
-            self._index(held).publish(built.build, built.written)
+            self._index(held).publish(build, written)
         except TakenBackError as error:
             if not last:
                 raise
             log.warning("%s; built anew under the lock of the table", error.message)
-            built = self._rebuilt(list(built.build.targets), counts, held)
-            self._index(held).publish(built.build, built.written)
-        counted += [item for items in built.written.values() for item in items]
+            build, written = self._rebuilt(list(build.targets), counts, held)
+            self._index(held).publish(build, written)
+        counted += [item for items in written.values() for item in items]
 
-    def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:
+    def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> tuple[Build, Written]:
         snapshot = Snapshot.of(self._current())
         begun = self._begun(names, counts, snapshot, self._rows(names, counts, snapshot, held), held)
         build = self._index(held).begin(begun, snapshot.timeline)
-        return Built(snapshot, build, self._fill(build, begun, held))
+        return build, self._fill(build, begun, held)
 
     def _current(self) -> TableContext:
         return replace(self._context, config=TableConfig.load(self._context.storage))

@@ -229,7 +229,7 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
 
     monkeypatch.setattr(IndexBuild, "fill", filled)
     folder = table / ".hoodie/metadata/record_index"
-    with pytest.raises(ConflictError, match="somebody took back what was built"):
+    with pytest.raises(ConflictError, match="a writer built record_index itself meanwhile"):
         run(table, instant, options)
     left = [path for path in folder.iterdir() if path.name.endswith(f"_{ours[0]}.hfile")]
     assert bool(left) == too_early, "what we wrote behind the writer's back"

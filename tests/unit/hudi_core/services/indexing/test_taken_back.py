@@ -9,8 +9,10 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA_INFLIGHT
-from hudi_core.metadata_table.create.indexing import Build, IndexBuild, TakenBackError
+from hudi_core.metadata_table.create.indexing import Build, IndexBuild
+from hudi_core.metadata_table.create.target import TakenBackError
 from hudi_core.services.indexing.run import ATTEMPTS
+from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
@@ -27,31 +29,43 @@ def is_there(table: Path, build: Build) -> bool:
     return Table(table).own.load().find(build.deltacommit, Action.DELTA_COMMIT) is not None
 
 
-def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int) -> list[str | None]:
-    """Somebody takes so many builds back while their files are written; returns the deltacommits of these, which version 6 has not."""
+def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, before: bool = False) -> list[str | None]:
+    """Somebody takes so many builds back when their files are written, or `before`, file groups and all, as Hudi's rollback does.
+
+    Returns the deltacommits of these, which version 6 has not.
+    """
     fill: Callable[..., object] = IndexBuild.fill
     gone: list[str | None] = []
 
-    def filled(self: IndexBuild, build: Build, *arguments: object) -> object:
-        written, own = fill(self, build, *arguments), Table(table).own
+    def undo(storage: Storage, build: Build) -> None:
         if len(gone) < often and is_there(table, build):
             gone.append(build.deltacommit)
+            if before:
+                for target in build.targets.values():
+                    storage.delete_folder(target.folder)
             if build.deltacommit is None:
-                update_properties(self._storage, {METADATA_INFLIGHT.name: ""})
+                update_properties(storage, {METADATA_INFLIGHT.name: ""})
             else:
-                own.undo(build.deltacommit, Action.DELTA_COMMIT)
+                Table(table).own.undo(build.deltacommit, Action.DELTA_COMMIT)
+
+    def filled(self: IndexBuild, build: Build, *arguments: object) -> object:
+        if before:
+            undo(self._storage, build)
+        written = fill(self, build, *arguments)
+        undo(self._storage, build)
         return written
 
     monkeypatch.setattr(IndexBuild, "fill", filled)
     return gone
 
 
+@pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("often", range(1, ATTEMPTS + 1))
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_build_that_is_taken_back_is_made_again(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, often: int) -> None:
+def test_a_build_that_is_taken_back_is_made_again(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, often: int, before: bool) -> None:
     """At last under the lock of the table, where no writer comes between."""
     table = golden(version, "indexing_requested").table
-    gone = take_back(monkeypatch, table, often)
+    gone = take_back(monkeypatch, table, often, before=before)
     assert run(table, planned(table)) == "completed"
     assert len(gone) == often
     assert differences(table) == []
