@@ -34,7 +34,7 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.query import Timeline
 from hudi_core.transaction.instants import InstantClock
 
@@ -173,22 +173,14 @@ class IndexBuild:
         return config
 
     def _left_behind(self, own: OwnTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]) -> list[str]:
-        """The deltacommits of earlier attempts: of the action's own name; in version 6, of real Hudi's indexer, those that files are named after.
-
-        A completed one that wrote a listed partition, too, stays.
+        """The deltacommits of earlier attempts: of the action's own name; in version 6, of real Hudi's indexer, pending ones that files are named
+        after.
         """
         if not own.features.metadata_suffixes:
             return [self._instant] if timeline.find(self._instant, Action.DELTA_COMMIT) is not None else []
         parsed = (parse_data_file(info.name) for name in sorted(set(names).difference(listed)) for info in self._storage.list_files(f"{ROOT}/{name}"))
         times = sorted({item.instant for item in parsed if item is not None and _is_suffixed(item.instant)})
-        found = [(time, timeline.find(time, Action.DELTA_COMMIT)) for time in times]
-        return [time for time, item in found if item is not None and self._may_go(own, item, listed)]
-
-    def _may_go(self, own: OwnTimeline, item: Instant, listed: Collection[str]) -> bool:
-        if not item.is_completed:
-            return True
-        wrote = own.active.read_commit(item).partition_to_write_stats
-        return bool(wrote) and wrote.keys().isdisjoint(listed)
+        return [time for time in times if timeline.pending().find(time, Action.DELTA_COMMIT) is not None]
 
     def _base_instant(self, data: Timeline) -> str:
         """The indexing action's own; in version 6 an early one, which says what the index holds."""
