@@ -273,7 +273,7 @@ def what_a_writer_meets(table: EveryKind) -> str:
 def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
     """With another number of file groups than its options would give: it answers, tags and updates by them, and builds none anew.
 
-    So does 1.0.2 on a table of version 6 that 1.2.0 keeps; of the statistics there it takes no notice.
+    1.0.2, too, answers by those of a table of version 6 that 1.2.0 keeps.
     """
     table = EveryKind.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, label[0])
     table.begin()
@@ -292,6 +292,5 @@ def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tm
     if label == "6-by-1.2.0":
         other = table.copy(tmp_path / "other")
         other.hudi = request.getfixturevalue(JUDGES["8"])
-        other.check()
-        other.check_locations()
-        other.check_filters()
+        for ask in (other.check_queries, other.check_locations, other.check_filters, other.check):  # the last loses the definitions
+            ask()
