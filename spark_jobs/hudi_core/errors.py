@@ -124,6 +124,10 @@ class ConflictError(HudiError):
     exit_code = EXIT_RETRY
 
 
+class TakenBackError(ConflictError):
+    """Somebody took what is being built for a failed write's. It does not count, and can be built anew."""
+
+
 class LockError(ConflictError):
     """A lock was not obtained in time."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.early_instant import begun_at
+from hudi_core.metadata_table.early_instant import begun_at, is_early
 from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.told_alone import STATISTICS, columns_came_with
@@ -38,13 +38,19 @@ def begun_since(storage: Storage, config: TableConfig, own: OwnTimeline, commit:
 
 def _began_since(storage: Storage, own: OwnTimeline, timeline: Timeline, partition: str, commit: Instant) -> bool:
     parsed = map(parse_data_file, (info.name for info in storage.list_files(f"{ROOT}/{partition}")))
-    first = min((begun_at(name.instant) for name in parsed if name is not None), default=None)
+    first = min((name.instant for name in parsed if name is not None), default=None)
     if first is None:
         return False  # its building has not come to a file group
+    if is_early(first):
+        return _is_since(begun_at(storage, partition), commit)
     if not own.features.completion_time_in_name:
-        return not first.startswith(SOLO_COMMIT) and first[:_INSTANT_LENGTH] >= commit.requested_time
+        return _is_since(first, commit)
     made = next((item for item in timeline.commits() if item.requested_time == first), None)
     if made is None:
         # Pending: it is being built now.
         return timeline.pending().contains(first)
     return made.completed_at > commit.completed_at
+
+
+def _is_since(begun: str, commit: Instant) -> bool:
+    return not begun.startswith(SOLO_COMMIT) and begun[:_INSTANT_LENGTH] >= commit.requested_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.early_instant import begun_at
+from hudi_core.metadata_table.early_instant import begun_at, is_early
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, partition_folders
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.metadata_table.told_alone import STATISTICS, columns_came_with
@@ -98,7 +98,9 @@ def _holds(storage: Storage, own: OwnTimeline, timeline: Timeline, partition: st
             groups.setdefault(name.file_id, []).append(name)
     if own_instant:
         groups = {file_id: names for file_id, names in groups.items() if not _born_after(names, target)}
-    if not groups or not all(any(_begins(name, own_instant) and begun_at(name.instant) <= target for name in names) for names in groups.values()):
+    if any(is_early(name.instant) for names in groups.values() for name in names) and begun_at(storage, partition) > target:
+        return False
+    if not groups or not all(any(_begins(name, own_instant) and name.instant <= target for name in names) for names in groups.values()):
         return False
     if not own.features.completion_time_in_name:
         return True

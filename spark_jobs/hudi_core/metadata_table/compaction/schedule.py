@@ -15,7 +15,7 @@ from hudi_core.config.versions import TableVersion
 from hudi_core.errors import TimelineError
 from hudi_core.metadata_table.file_group import LatestSlice
 from hudi_core.model.names import parse_base_file, parse_log_file
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import DIGITS, format_instant
 from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
 from hudi_core.timeline.query import Timeline
@@ -60,15 +60,12 @@ def due(data: Timeline, own: Timeline, features: TableVersion, *, trigger: int, 
     since = len(_since_compaction(own, deltas, features))
     if since < trigger:
         return NotNow(f"{since} deltacommits since the last compaction, but {TRIGGER} is {trigger}")
+    building = _building(data, own)
+    if building is not None:
+        return NotNow(f"indexing {building.requested_time} is building an index: compacted now, the index would lose what was there before it")
     if features.metadata_needs_rest:
         return _due_at_rest(data, own, latest.requested_time)
     told = own.completed().requested_times
-    # The base files of an index that is being built bear the instant of the indexing: beneath a newer base file, of what writers told the index
-    # meanwhile, nobody would read them.
-    indexing = data.pending().of_actions(Action.INDEXING)
-    building = next((item for item in indexing if item.state is State.INFLIGHT and item.requested_time not in told), None)
-    if building is not None:
-        return NotNow(f"indexing {building.requested_time} is building an index: compacted now, the index would lose what was there before it")
     # What is pending on the data table and told already may yet be rolled back: it stays out, and so does what came after it.
     first = next((item for item in data.pending() if item.requested_time in told), None)
     instant = draw() if first is None else _millisecond_before(first.requested_time)
@@ -76,6 +73,17 @@ def due(data: Timeline, own: Timeline, features: TableVersion, *, trigger: int, 
     if instant in told or (last is not None and instant <= last.requested_time):
         return NotNow(f"the metadata table was compacted at {instant} or later, and {first.requested_time if first else ''} is pending since")
     return Due(instant, instant)
+
+
+def _building(data: Timeline, own: Timeline) -> Instant | None:
+    """An indexing action that builds an index now.
+
+    Its base files bear the instant of the indexing, or an earlier one: beneath a newer base file, of what writers told the index meanwhile, nobody
+    would read them.
+    """
+    inflight = (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT)
+    told = own.completed().requested_times
+    return next((item for item in inflight if item.requested_time not in told), None)
 
 
 def _due_at_rest(data: Timeline, own: Timeline, latest: str) -> Due | NotNow:

@@ -18,14 +18,14 @@ from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
-from hudi_core.errors import ConflictError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import ConflictError, MetadataUnavailableError, StorageNotFoundError, TakenBackError
 from hudi_core.metadata_table.create.build_heartbeat import heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.finish import beginning_content, check_written, remove_losers
 from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
-from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition, TakenBackError
+from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.delta_commit import latest_schema
-from hudi_core.metadata_table.early_instant import early_instant, is_early
+from hudi_core.metadata_table.early_instant import begin_time, early_instant
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, latest_slices
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.own import OwnTimeline
@@ -85,22 +85,21 @@ class IndexBuild:
     def begin(self, beginnings: Sequence[Beginning], data: Timeline) -> Build:
         """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first.
 
-        `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no metadata table; UnsupportedError
-        where no base instant is before that one's timeline; both before anything is written.
+        `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no metadata table.
         """
-        instant = self._base_instant(data)
         config = self.take_back([item.name for item in beginnings], data)
         own = OwnTimeline(self._storage, config, self._clock)
         timeline = own.active.load()
         text = latest_schema(own.active, timeline)
-        schema = block_schema(text)
+        deltacommit = None if own.features.metadata_suffixes else self._instant
+        schema, instant = block_schema(text), deltacommit or early_instant(self._token.stage_id)
         targets = {
             item.name: NewPartition(item.name, instant, tuple(item.file_ids), self._token, schema, own.features.metadata_bloom_entries)
             for item in beginnings
         }
+        last = data.last_completed()
         for target in targets.values():
-            target.begin(self._storage)
-        deltacommit = None if is_early(instant) else instant
+            target.begin(self._storage, None if deltacommit is not None else begin_time(None if last is None else last.requested_time))
         if deltacommit is not None:
             own.active.create_requested(deltacommit, Action.DELTA_COMMIT)
             own.active.to_inflight(deltacommit, Action.DELTA_COMMIT)
@@ -122,8 +121,8 @@ class IndexBuild:
     def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
         """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
 
-        Raises TakenBackError when somebody took the build back; ConflictError when somebody built a partition meanwhile, or began slices of the
-        partitions on top of unfinished ones.
+        Raises TakenBackError when somebody took the build back, or began slices of the partitions on top of unfinished ones; ConflictError when
+        somebody built a partition meanwhile.
         """
         config = TableConfig.load(self._storage)
         own = OwnTimeline(self._storage, config, self._clock)
@@ -182,22 +181,6 @@ class IndexBuild:
         times = sorted({item.instant for item in parsed if item is not None and _is_suffixed(item.instant)})
         return [time for time in times if timeline.pending().find(time, Action.DELTA_COMMIT) is not None]
 
-    def _base_instant(self, data: Timeline) -> str:
-        """The indexing action's own; in version 6 an early one, which says what the index holds."""
-        own = OwnTimeline(self._storage, TableConfig.load(self._storage), self._clock)
-        if not own.features.metadata_suffixes:
-            return self._instant
-        last = data.last_completed()
-        found = early_instant(None if last is None else last.requested_time, self._token.stage_id)
-        start = own.active.load().commits().start
-        if start is not None and start <= found:
-            raise UnsupportedError(
-                f"the metadata table's timeline begins at {start}, as after a downgrade: writers would not find an index that is built beside them",
-                path=own.active.folder,
-                remedy="create the metadata table anew: `hudictl metadata drop`, then `hudictl metadata create` with all its indexes",
-            )
-        return found
-
     def _check_slices(self, build: Build, own: OwnTimeline) -> None:
         timeline = own.active.load()
         for name, target in build.targets.items():
@@ -206,7 +189,7 @@ class IndexBuild:
             except StorageNotFoundError:  # it holds no file group any more
                 begun = {}
             if any(begun.get(file_id) != target.instant for file_id in target.file_ids):
-                raise ConflictError(
+                raise TakenBackError(
                     f"the metadata partition `{name}` was compacted, or begun anew, while it was built",
                     path=target.folder,
                     remedy="run the indexing again",

@@ -25,6 +25,7 @@ def write_shard(storage: Storage, target: NewPartition, shard: int, batches: Ite
         return {"file": None}
     token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
     name = target.base_name(shard, token)
+    target.check_begun(storage, shard)
     with target.base_file(storage, shard, token) as file:
         file.add_batch(first.column(0), first.column(1))
         for batch in cells:

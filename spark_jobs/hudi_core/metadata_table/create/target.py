@@ -12,7 +12,7 @@ from typing import Any, Final
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
-from hudi_core.errors import ConflictError
+from hudi_core.errors import TakenBackError
 from hudi_core.metadata_table.base_file import MetadataBaseFile
 from hudi_core.metadata_table.file_group import ROOT, metadata_path
 from hudi_core.metadata_table.kinds.kind import Record
@@ -28,10 +28,6 @@ _UNIT: Final = "index unit"
 _NO_TOKEN: Final = WriteToken(0, 0, 0)
 _EMPTY_DELETES: Final = bytes.fromhex("000000030000000100")
 """The content of a delete block of version 3 without records."""
-
-
-class TakenBackError(ConflictError):
-    """Somebody took what is being built for a failed write's. It does not count, and can be built anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +97,13 @@ class NewPartition:
         """The name of the group's base file."""
         return BaseFileName(self.file_ids[group], token or replace(self.token, partition_id=group), self.instant, "hfile")
 
-    def begin(self, storage: Storage) -> None:
-        """Empties the folder, of what an earlier attempt or a dropped index left, and creates the file groups without records."""
+    def begin(self, storage: Storage, time: str | None = None) -> None:
+        """Empties the folder, of what an earlier attempt or a dropped index left, and creates the file groups without records.
+
+        `time` is when the partition begins, where its instant does not say it.
+        """
         storage.delete_folder(self.folder)
-        content = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth=1\n"
+        content = f"#partition metadata\ncommitTime={time or self.instant}\npartitionDepth=1\n"
         storage.create_exclusive(join(self.folder, PARTITION_METADATA), content.encode("ascii"))
         for file_id in self.file_ids:
             begin_group(storage, self.name, file_id, self.instant)
@@ -112,7 +111,7 @@ class NewPartition:
     def check_begun(self, storage: Storage, group: int) -> None:
         """Raises TakenBackError when the group's first log file is gone: somebody began the partition anew, and has perhaps other groups.
 
-        Asked right before a base file appears, as in version 6 it counts at once.
+        Asked before a base file is opened and before it is closed, as in version 6 it counts as soon as it is there.
         """
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
@@ -136,6 +135,7 @@ class NewPartition:
     def write_group(self, storage: Storage, group: int, cells: Iterable[tuple[bytes, bytes]], token: WriteToken | None = None) -> NewBaseFile:
         """Writes the sorted cells of one group, for a task that has them: keys in UTF-8, values encoded by `schema`. Memory: see MetadataBaseFile."""
         name = self.base_name(group, token)
+        self.check_begun(storage, group)
         with self.base_file(storage, group, token) as file:
             for key, value in cells:
                 file.add(key, value)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
+from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, TakenBackError
 from hudi_core.metadata_table.create.build_heartbeat import BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.create.create import Beginning
 from hudi_core.metadata_table.create.indexing import Build, IndexBuild
-from hudi_core.metadata_table.create.target import NewBaseFile, TakenBackError
+from hudi_core.metadata_table.create.target import NewBaseFile
 from hudi_core.metadata_table.own import OwnTimeline
 from hudi_core.model.engine import Engine
 from hudi_core.model.ids import WriteToken
@@ -31,7 +31,7 @@ from hudi_core.services.indexing.resize import group_counts, misfits, planned_co
 from hudi_core.services.indexing.told import Witnesses, untold
 from hudi_core.services.metadata.beginnings import Beginnings, Snapshot
 from hudi_core.services.metadata.pending_indexing import read_index_plan
-from hudi_core.services.metadata.retired import delist, left_over, refuse_compacting
+from hudi_core.services.metadata.retired import counts_early, delist, left_over, refuse_compacting
 from hudi_core.services.waiting import pending_writers, wait_for_writers
 from hudi_core.timeline.index_plans import IndexedPartition, encode_index_metadata
 from hudi_core.timeline.instant import Action, Instant, State
@@ -160,7 +160,8 @@ class IndexingRun:
         with self._context.lock(self._owner) as lock:
             held.check()
             config = TableConfig.load(self._context.storage)
-            if left_over(self._context.storage, config, names):  # whose files go now, and may be in a plan that somebody made meanwhile
+            # Their files go now, and may be in a plan that somebody made meanwhile.
+            if left_over(self._context.storage, config, names) or counts_early(config, names):
                 refuse_compacting(self._context, config, names)
             snapshot = Snapshot.of(self._current())
             begun = self._begun(names, counts, snapshot, rows, held)
@@ -210,6 +211,8 @@ class IndexingRun:
         content = encode_index_metadata(done, extra=self._context.config.features.index_plan_extra)
 
         def publish() -> None:
+            if built is None or built.build.deltacommit is None:
+                remove_leftovers(self._context, self._instant, plan.names)
             ours = () if built is None else built.build.targets
             self._refuse_misfits({name: count for name, count in plan.counts.items() if name not in ours})
             if built is not None:
@@ -238,6 +241,8 @@ class IndexingRun:
         Else it is built anew, at the last attempt here, where nobody can do either.
         """
         current = self._current()
+        if counts_early(current.config, built.build.targets):
+            refuse_compacting(current, current.config, built.build.targets)
         listed = sorted(current.config.metadata_partitions.intersection(built.build.targets))
         if listed:
             raise self._built_by_others(listed)

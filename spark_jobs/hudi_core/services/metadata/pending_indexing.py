@@ -13,6 +13,7 @@ from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.context import TableContext
+from hudi_core.services.metadata.retired import counts_early, left_over, refuse_compacting
 from hudi_core.timeline.index_plans import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.query import Timeline
@@ -63,12 +64,14 @@ def planned_partitions(context: TableContext, timeline: Timeline, instant: str) 
 def take_back_build(context: TableContext, instant: str, names: Collection[str]) -> None:
     """Takes away what attempts at a pending indexing action built of partitions that are not listed, and the definitions of such indexes.
 
-    The caller holds the claim of the instant, and the table lock. May be repeated.
+    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as retired.refuse_compacting.
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
         return
     unlisted = sorted(set(names) - config.metadata_partitions)
+    if counts_early(config, unlisted) or (config.features.metadata_needs_rest and left_over(context.storage, config, unlisted)):
+        refuse_compacting(context, config, unlisted)
     config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(unlisted, context.active.load())
     put_index_definitions(context.storage, config, [], [name for name in unlisted if name.startswith(_DEFINED)])
 

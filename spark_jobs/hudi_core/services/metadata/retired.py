@@ -49,6 +49,11 @@ def refuse_compacting(context: TableContext, config: TableConfig, names: Iterabl
         )
 
 
+def counts_early(config: TableConfig, names: Iterable[str]) -> bool:
+    """Whether the file groups of any of `names` count while it is built, so that a plan to compact may name their files."""
+    return config.features.metadata_needs_rest and not config.metadata_partitions_inflight.isdisjoint(names)
+
+
 def left_over(storage: Storage, config: TableConfig, names: Iterable[str]) -> list[str]:
     """Those of `names` that nothing lists and whose files of an earlier life are there: somebody may hold properties that list them."""
     unknown = set(names) - config.metadata_partitions - config.metadata_partitions_inflight

@@ -205,7 +205,7 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
 ) -> None:
     """Real Hudi's writer does so with `hoodie.metadata.index.async` off: at once, by its own options.
 
-    A task of ours looks for its file group right before its file appears. What one that looked too early wrote is deleted by the next run.
+    A task of ours looks for its file group right before its file appears. What one that looked too early wrote is deleted, by the next run at last.
     """
     table = golden(version, "mdt_record_index_lookup").table
     options = RECORD_INDEX | groups(3)
@@ -232,7 +232,8 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
     with pytest.raises(ConflictError, match="a writer built record_index itself meanwhile"):
         run(table, instant, options)
     left = [path for path in folder.iterdir() if path.name.endswith(f"_{ours[0]}.hfile")]
-    assert bool(left) == too_early, "what we wrote behind the writer's back"
+    # In version 6 it would count, and goes at once.
+    assert bool(left) == (too_early and version != "6"), "what we wrote behind the writer's back"
     if not too_early:
         assert (counts(table), places(table), differences(table)) == ({"record-index": theirs}, before, [])
     again = {"airflow_hudi.indexing.file_groups": str(theirs)} if version == "6" else options

@@ -9,8 +9,8 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA_INFLIGHT
+from hudi_core.errors import TakenBackError
 from hudi_core.metadata_table.create.indexing import Build, IndexBuild
-from hudi_core.metadata_table.create.target import TakenBackError
 from hudi_core.services.indexing.run import ATTEMPTS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
