@@ -61,16 +61,18 @@ def planned_partitions(context: TableContext, timeline: Timeline, instant: str) 
     return mine or tuple(sorted(TableConfig.load(context.storage).metadata_partitions_inflight - others))
 
 
-def take_back_build(context: TableContext, instant: str, names: Collection[str]) -> None:
+def take_back_build(context: TableContext, instant: str, names: Collection[str], *, all_goes: bool = False) -> None:
     """Takes away what attempts at a pending indexing action built of partitions that are not listed, and the definitions of such indexes.
 
-    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as retired.refuse_compacting.
+    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as retired.refuse_compacting, unless the metadata table
+    goes with all its plans (`all_goes`).
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
         return
     unlisted = sorted(set(names) - config.metadata_partitions)
-    if counts_early(config, unlisted) or (config.features.metadata_needs_rest and left_over(context.storage, config, unlisted)):
+    may_be_planned = counts_early(config, unlisted) or (config.features.metadata_needs_rest and left_over(context.storage, config, unlisted))
+    if may_be_planned and not all_goes:
         refuse_compacting(context, config, unlisted)
     config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(unlisted, context.active.load())
     put_index_definitions(context.storage, config, [], [name for name in unlisted if name.startswith(_DEFINED)])
@@ -105,7 +107,7 @@ def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) 
             if completer.finish_decided(instant) is None:
                 with context.lock(owner) as lock:
                     held.check()
-                    take_back_build(context, instant, planned)
+                    take_back_build(context, instant, planned, all_goes=FILES_PARTITION in names)
                     lock.check()
                     for state in (State.INFLIGHT, State.REQUESTED):
                         context.active.remove(instant, Action.INDEXING, state)

@@ -20,7 +20,7 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.indexing.run import ATTEMPTS
 from hudi_core.services.local_engine import LocalEngine
-from hudi_core.services.metadata.maintain import update_metadata
+from hudi_core.services.metadata.maintain import drop_metadata, update_metadata
 from hudi_core.services.stuck.unschedule import unschedule
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
@@ -129,6 +129,10 @@ def test_a_plan_to_compact_what_is_built_is_finished_first(golden: Golden, monke
     for act in (lambda: run(table.path, instant), lambda: unschedule(context_of(table.path), instant, OWNER)):
         with pytest.raises(ConflictError, match="hudictl metadata update"):
             act()
+    copy = Table(table.path.with_name("copy"))
+    shutil.copytree(table.path, copy.path)
+    drop_metadata(context_of(copy.path), ["files"], OWNER)  # with its plans
+    assert copy.config.metadata_partitions == copy.config.metadata_partitions_inflight == frozenset()
     assert update_metadata(context_of(table.path), LocalEngine(1), OWNER, 1).upkeep.compacted.files > 0
     assert run(table.path, instant) == "completed"
     assert differences(table.path) == []
