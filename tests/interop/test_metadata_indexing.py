@@ -16,6 +16,8 @@ import pytest
 
 from hudi_core.config.indexing_config import FILE_GROUPS
 from hudi_core.metadata_table.create.indexing import IndexBuild
+from hudi_core.metadata_table.early_instant import is_early
+from hudi_core.model.names import parse_data_file
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.storage.fault import MUTATIONS, FaultPlan, InjectedCrash
 from hudi_core.storage.local import LocalStorage
@@ -24,7 +26,7 @@ from hudi_core.transaction.owner import Owner
 from tests.faults.service_acts import dead_process, one_of_each_class
 from tests.faults.test_indexing_faults import Case, run_act
 from tests.interop.changes import after_upsert
-from tests.interop.every_kind import OURS, SECONDARY, SWITCHES, EveryKind
+from tests.interop.every_kind import BY_RECORD_INDEX, OURS, SECONDARY, SWITCHES, EveryKind
 from tests.interop.judged import COW, JUDGES, MOR, OTHERS
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.unit.hudi_core.metadata_table.whole_table import Table
@@ -294,3 +296,30 @@ def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tm
         other.hudi = request.getfixturevalue(JUDGES["8"])
         for ask in (other.check_queries, other.check_locations, other.check_filters, other.check):  # the last loses the definitions
             ask()
+
+
+MANY = 40
+"""File groups, of which some stay empty."""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("label", ["6", "6-by-1.2.0"])
+def test_an_index_of_version_6_outlives_an_upgrade(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
+    """1.2.0 takes the table to version 9, and begins another index by itself: under an instant that ours must stay before."""
+    table = EveryKind.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, "6")
+    table.ours("metadata_create")
+    table.index({"hoodie.metadata.record.index.enable": "true", FILE_GROUPS.name: str(MANY)})
+    table.hudi = request.getfixturevalue(JUDGES["9"])
+    upgrade = {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9", "hoodie.embed.timeline.server": "true"}
+    table.options |= {**enabling("record", "column", "partition"), **upgrade, "hoodie.metadata.enable": "true"}
+    table.upsert(4)
+    assert table.version == "9"
+    assert {"column_stats", "record_index"} <= table.config.metadata_partitions
+    table.upsert(4, options=BY_RECORD_INDEX)
+    storage = LocalStorage(table.base)
+    assert sum(group_counts(storage, "record_index").values()) == MANY
+    begun = [item.instant for info in storage.list_files(".hoodie/metadata/record_index") if (item := parse_data_file(info.name)) is not None]
+    assert any(map(is_early, begun)), "what was compacted since would prove nothing"
+    table.check()
+    table.check_locations()
+    assert table.found() == []
