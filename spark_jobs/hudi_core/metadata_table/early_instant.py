@@ -18,8 +18,8 @@ from hudi_core.storage.base import Storage
 
 _EARLY: Final = (f"{SOLO_COMMIT}0", f"{SOLO_COMMIT}00")
 """Metadata tables start at SOLO_COMMIT and 010 in version 6, and at SOLO_COMMIT and 000 from version 8 on, to which a table may be upgraded."""
-_INDEXER: Final = "004"
-"""OperationSuffix.METADATA_INDEXER."""
+INDEXER_SUFFIX: Final = "004"
+"""OperationSuffix.METADATA_INDEXER: how real Hudi's indexer names its deltacommit in version 6."""
 _COMMIT_TIME: Final = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ def is_early(base_instant: str) -> bool:
 
 def begin_time(last: str | None) -> str:
     """When an index begins that holds the data table up to its latest completed instant `last`, as real Hudi's indexer of version 6 names it."""
-    return SOLO_COMMIT if last is None else f"{last}{_INDEXER}"
+    return SOLO_COMMIT if last is None else f"{last}{INDEXER_SUFFIX}"
 
 
 def begun_at(storage: Storage, partition: str) -> str:

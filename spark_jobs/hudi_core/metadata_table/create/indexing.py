@@ -25,7 +25,7 @@ from hudi_core.metadata_table.create.finish import beginning_content, check_writ
 from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
 from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.delta_commit import latest_schema
-from hudi_core.metadata_table.early_instant import begin_time, early_instant
+from hudi_core.metadata_table.early_instant import INDEXER_SUFFIX, begin_time, early_instant
 from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT, latest_slices
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.own import OwnTimeline
@@ -40,8 +40,6 @@ from hudi_core.transaction.instants import InstantClock
 
 log = logging.getLogger(__name__)
 
-SUFFIX: Final = "004"
-"""OperationSuffix.METADATA_INDEXER: how real Hudi's indexer names its deltacommit in version 6."""
 _PLAIN: Final = 17
 
 
@@ -62,12 +60,12 @@ def is_of_indexing(own_instant: str, data: Timeline) -> bool:
     pending = data.pending().of_actions(Action.INDEXING)
     if own_instant in pending.requested_times:
         return True
-    return bool(len(pending)) and len(own_instant) == _PLAIN + len(SUFFIX) and own_instant.endswith(SUFFIX)
+    return bool(len(pending)) and len(own_instant) == _PLAIN + len(INDEXER_SUFFIX) and own_instant.endswith(INDEXER_SUFFIX)
 
 
 def _is_suffixed(own_instant: str) -> bool:
     suffix = own_instant[_PLAIN:]
-    return len(suffix) == len(SUFFIX) and suffix.isdecimal() and (suffix == SUFFIX or int(suffix) >= FIRST_SUFFIX)
+    return len(suffix) == len(INDEXER_SUFFIX) and suffix.isdecimal() and (suffix == INDEXER_SUFFIX or int(suffix) >= FIRST_SUFFIX)
 
 
 class IndexBuild:
