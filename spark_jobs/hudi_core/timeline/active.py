@@ -10,11 +10,12 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline import naming_v1
 from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit
 from hudi_core.timeline.containers import decode_any
-from hudi_core.timeline.instant import COMMIT_ACTIONS, STATES, Action, Instant, State, completed_action
+from hudi_core.timeline.instant import COMMIT_ACTIONS, PLANNED_ACTIONS, STATES, Action, Instant, State, completed_action
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.layout import completion_by_file, naming_for
 from hudi_core.timeline.plans import CompactionPlan, decode_compaction_plan
 from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.settled import read_settled
 
 
 class LayoutConfig(Protocol):
@@ -91,7 +92,7 @@ class ActiveTimeline:
 
     def read_details(self, instant: Instant) -> bytes:
         """The content of the file that shows the instant's state. Raises StorageNotFoundError."""
-        return self._storage.read(self.path_of(instant))
+        return self._content(self.path_of(instant), instant.action, instant.state)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """The metadata of a completed commit, deltacommit or replacecommit; raises TimelineError for any other instant."""
@@ -101,7 +102,11 @@ class ActiveTimeline:
 
     def read_requested(self, requested_time: str, action: str) -> bytes:
         """The content of an instant's requested file. Raises StorageNotFoundError."""
-        return self._storage.read(self.path(requested_time, action, State.REQUESTED))
+        return self.read_pending(requested_time, action, State.REQUESTED)
+
+    def read_pending(self, requested_time: str, action: str, state: State) -> bytes:
+        """The content of an instant's requested or inflight file. Raises StorageNotFoundError."""
+        return self._content(self.path(requested_time, action, state), action, state)
 
     def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
         """The checked plan of a compaction or log compaction, whatever its state.
@@ -111,7 +116,7 @@ class ActiveTimeline:
         if action not in (Action.COMPACTION, Action.LOG_COMPACTION):
             raise TimelineError(f"{action} {requested_time} has no compaction plan")
         path = self.path(requested_time, action, State.REQUESTED)
-        return decode_compaction_plan(self._storage.read(path), path=path, layout=self._layout)
+        return decode_compaction_plan(self.read_requested(requested_time, action), path=path, layout=self._layout)
 
     def read_plans(self, timeline: Timeline) -> dict[str, CompactionPlan]:
         """The plans of all pending compactions of `timeline`, by requested time."""
@@ -123,12 +128,11 @@ class ActiveTimeline:
         For the completed state of layout 2 use read_of: its file's name carries the completion time.
         """
         path = self.path(requested_time, action, state)
-        return decode_any(self._storage.read(path), path=path)
+        return decode_any(self._content(path, action, state), path=path)
 
     def read_of(self, instant: Instant) -> dict[str, Any]:
         """The file that shows the instant's state as a plain dictionary; `{}` when it is empty. Raises StorageNotFoundError."""
-        path = self.path_of(instant)
-        return decode_any(self._storage.read(path), path=path)
+        return decode_any(self.read_details(instant), path=self.path_of(instant))
 
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
         """Starts an instant. Raises StorageExistsError when it is there in any state, TimelineError for a savepoint (it has no such state)."""
@@ -236,6 +240,11 @@ class ActiveTimeline:
                 raise TimelineError(f"{found.action} {found.requested_time} is not completed: it cannot be archived", path=f"{self.folder}/{name}")
         ordered = sorted(shown, key=lambda item: (item[1].is_completed, item[1].requested_time, item[1].state.rank))
         return sum(self._storage.delete(f"{self.folder}/{name}") for name, _ in ordered)
+
+    def _content(self, path: str, action: str, state: State) -> bytes:
+        """The bytes of a state's file; of one that has a plan, or what an instant did, only when its writer is through with it."""
+        settles = state is State.COMPLETED or (state is State.REQUESTED and action in PLANNED_ACTIONS)
+        return read_settled(self._storage, path) if settles else self._storage.read(path)
 
     def _modified(self, name: str) -> float | None:
         try:

@@ -60,6 +60,8 @@ COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.RE
 """The actions whose completed file is commit metadata: the ones that change what the table holds."""
 WRITE_ACTIONS: Final = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
 """The actions that write data files, under their pending and their completed names (HoodieTimeline.getWriteTimeline)."""
+PLANNED_ACTIONS: Final = KNOWN_ACTIONS - {Action.COMMIT, Action.DELTA_COMMIT, Action.SAVEPOINT}
+"""The actions whose requested file is a plan; that of a replacecommit is one where it is a clustering."""
 
 _COMPLETED_NAMES: Final = {
     Action.COMPACTION: Action.COMMIT,

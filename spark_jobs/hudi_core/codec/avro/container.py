@@ -26,6 +26,24 @@ def is_container(data: bytes) -> bool:
     return data[: len(MAGIC)] == MAGIC
 
 
+def is_whole(data: bytes) -> bool:
+    """Whether `data` is a container that ends where a block of it does, and has one. What is in the blocks is not looked at."""
+    reader, blocks = Reader(data, ""), 0
+    try:
+        _read_magic(reader)
+        _read_metadata(reader)
+        sync = reader.bytes(SYNC_BYTES)
+        while not reader.at_end():
+            reader.zigzag()
+            reader.skip(reader.zigzag())
+            if reader.bytes(SYNC_BYTES) != sync:
+                return False
+            blocks += 1
+    except CorruptFileError:
+        return False
+    return blocks > 0
+
+
 def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]]:
     """The writer's schema and all records. Values are as `datum.decode_datum` gives them.
 

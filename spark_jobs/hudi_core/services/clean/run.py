@@ -93,7 +93,7 @@ class CleanRun:
         for state in (State.REQUESTED, State.INFLIGHT):
             path = self._active.path(self._instant, Action.CLEAN, state)
             try:
-                data = self._context.storage.read(path)
+                data = self._active.read_pending(self._instant, Action.CLEAN, state)
             except StorageNotFoundError:
                 continue
             if data:

@@ -28,7 +28,7 @@ _DEFINED: Final = ("secondary_index_", "expr_index_")
 def read_index_plan(context: TableContext, instant: str) -> tuple[IndexedPartition, ...]:
     """The plan of a requested or inflight indexing action; errors as decode_index_plan, StorageNotFoundError when it is gone."""
     path = context.active.path(instant, Action.INDEXING, State.REQUESTED)
-    return decode_index_plan(context.storage.read(path), path=path)
+    return decode_index_plan(context.active.read_requested(instant, Action.INDEXING), path=path)
 
 
 def pending_builds(context: TableContext, timeline: Timeline) -> dict[str, tuple[IndexedPartition, ...]]:

@@ -44,7 +44,7 @@ class RollbackExecution:
         self._owner = owner
         self.rollback = rollback
         self._source = self._active.path(rollback, Action.ROLLBACK, State.REQUESTED)
-        self.plan: RollbackPlan = decode_rollback_plan(self._storage.read(self._source), path=self._source)
+        self.plan: RollbackPlan = decode_rollback_plan(self._active.read_requested(rollback, Action.ROLLBACK), path=self._source)
         self._started = time.monotonic()
         self.removed: Mapping[str, int] = {}
         """The files that this run deleted, by path, with their sizes in bytes."""

@@ -13,12 +13,15 @@ from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit, en
 from hudi_core.timeline.containers import CONTAINER_MAGIC, decode_any, decode_datum
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.plans import decode_compaction_plan, encode_compaction_plan
+from hudi_core.timeline.settled import looks_cut_short
 from hudi_core.timeline.table_schema import schema_of
 from tests.unit.hudi_core.timeline.golden_tables import every_table, info_of, load_timelines, timelines_of
 
 _NO_COMMITS = {"empty_table_no_commits"}
 _LAYOUT_1 = ("6", "6-by-1.2.0")
 _LAYOUT_2 = ("8", "8-by-1.2.0", "9")
+BUFFER_BYTES = 4608
+"""What Hadoop's writer of local files hands on at once: where a file that is being written may end."""
 
 
 def _name_of(instant: Instant, layout: str) -> str:
@@ -44,6 +47,10 @@ def test_files_parse_decode_and_round_trip(version: str, name: str) -> None:
             data = storage.read(path)
             decoded = decode_any(data, path=path)
             assert bool(decoded) == bool(data)
+            assert looks_cut_short(data) == (not data), path
+            assert all(
+                looks_cut_short(data[:size]) for size in (1, 4, 20, *range(BUFFER_BYTES, len(data), BUFFER_BYTES), len(data) - 1) if size < len(data)
+            ), path
             if data and not data.startswith(CONTAINER_MAGIC):
                 assert layout == "1"
                 assert json.loads(data) == decoded
