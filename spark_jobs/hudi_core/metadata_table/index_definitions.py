@@ -13,6 +13,7 @@ from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.pretty_json import dump
+from hudi_core.timeline.settled import read_settled
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _ROOT: Final = ".hoodie/"
@@ -54,7 +55,7 @@ def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, I
         size = storage.stat(path).size
         if size > _MAX_BYTES:
             raise CorruptFileError(f"index definitions of {size} bytes", path=path, remedy=_REMEDY)
-        data = storage.read(path)
+        data = read_settled(storage, path)
     except StorageNotFoundError:
         return {}
     return parse_index_definitions(data, path=path)

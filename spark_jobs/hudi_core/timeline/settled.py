@@ -16,7 +16,7 @@ from hudi_core.storage.base import Storage
 
 YOUNG_SECONDS: Final = 10.0
 """For so long after its last change a file that looks cut short may still be being written; later its writer has died."""
-PAUSES_SECONDS: Sequence[float] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+PAUSES_SECONDS: Final[Sequence[float]] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """How long to wait before each further look: 1.3 s in all."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -36,6 +37,17 @@ def test_tables_without_definitions_have_none(golden: Golden) -> None:
     newer = LocalStorage(golden("9", "mdt_all_cow").table)
     newer.delete(PATH)
     assert load_index_definitions(newer, TableConfig.load(newer)) == {}
+
+
+def test_definitions_are_read_when_their_writer_is_through(golden: Golden) -> None:
+    storage = LocalStorage(golden("9", "mdt_all_cow").table)
+    config = TableConfig.load(storage)
+    whole, data = load_index_definitions(storage, config), storage.read(PATH)
+    storage.write(PATH, b"")
+    writer = threading.Timer(0.05, storage.write, (PATH, data))
+    writer.start()
+    assert load_index_definitions(storage, config) == whole
+    writer.join()
 
 
 @pytest.mark.parametrize("path", ["../index.json", "/etc/passwd", "index.json", ".hoodie/../x", "a//b", "s3://bucket/index.json"])
