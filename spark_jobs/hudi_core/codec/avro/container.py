@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hudi_core.codec.avro.datum import codec_of
@@ -28,20 +28,13 @@ def is_container(data: bytes) -> bool:
 
 def is_whole(data: bytes) -> bool:
     """Whether `data` is a container that ends where a block of it does, and has one. What is in the blocks is not looked at."""
-    reader, blocks = Reader(data, ""), 0
+    reader = Reader(data, "")
     try:
         _read_magic(reader)
         _read_metadata(reader)
-        sync = reader.bytes(SYNC_BYTES)
-        while not reader.at_end():
-            reader.zigzag()
-            reader.skip(reader.zigzag())
-            if reader.bytes(SYNC_BYTES) != sync:
-                return False
-            blocks += 1
+        return len(list(_blocks(reader, reader.bytes(SYNC_BYTES)))) > 0
     except CorruptFileError:
         return False
-    return blocks > 0
 
 
 def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]]:
@@ -52,14 +45,8 @@ def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]
     reader = Reader(data, path)
     schema, sync = read_header(reader)
     records: list[Any] = []
-    while not reader.at_end():
-        count, size = reader.zigzag(), reader.zigzag()
-        if count < 0:
-            raise reader.fail(f"block of {count} records")
-        block = reader.bytes(size)
+    for count, block in _blocks(reader, sync):
         records.extend(_read_block(schema, block, count, path))
-        if reader.bytes(SYNC_BYTES) != sync:
-            raise reader.fail("sync marker differs from the header's")
     return schema, records
 
 
@@ -129,6 +116,17 @@ def _read_metadata(reader: Reader) -> dict[str, bytes]:
             key = reader.utf8(reader.zigzag())
             found[key] = reader.bytes(reader.zigzag())
     return found
+
+
+def _blocks(reader: Reader, sync: bytes) -> Iterator[tuple[int, bytes]]:
+    """How many records each block claims, and its bytes; what is behind a block is looked at after it was taken."""
+    while not reader.at_end():
+        count, size = reader.zigzag(), reader.zigzag()
+        if count < 0:
+            raise reader.fail(f"block of {count} records")
+        yield count, reader.bytes(size)
+        if reader.bytes(SYNC_BYTES) != sync:
+            raise reader.fail("sync marker differs from the header's")
 
 
 def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str) -> list[Any]:
