@@ -1,4 +1,6 @@
-"""What a sensor or a trigger waits for, as one pure rule over a timeline. Both call it, so they cannot come to differ."""
+"""What a sensor or a trigger waits for, as one pure rule over a timeline. Both call it, so they cannot come to
+differ.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 from airflow_hudi.service_instants import of_action
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.instant import Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 PENDING = "pending"
 """Requested or inflight: an instant that somebody died on counts as much as one that nobody has begun."""
@@ -22,11 +24,12 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class InstantCondition:
-    """The timeline holds an instant of `action` in `state`: the one at `instant`, or any, only those later than `after` if given.
+    """The timeline holds an instant of `action` in `state`: the one at `instant`, or any, only those later than `after`
+    if given.
 
-    `action` is the name on the pending files (`compaction`) or on the completed one (`commit`, which a completed compaction is, too).
-    Pending rollbacks of a pending restore do not count. `state` is requested, inflight, completed or pending. Times are compared as text, as
-    Hudi does. Raises ConfigError for anything else.
+    `action` is the name on the pending files (`compaction`) or on the completed one (`commit`, which a completed
+    compaction is, too). Pending rollbacks of a pending restore do not count. `state` is requested, inflight, completed
+    or pending. Times are compared as text, as Hudi does. Raises ConfigError for anything else.
     """
 
     action: str
@@ -41,7 +44,10 @@ class InstantCondition:
             raise ConfigError("no action to wait for", remedy="compaction, for instance")
         for name, time in (("instant", self.instant), ("after", self.after)):
             if time is not None and not (time.isascii() and time.isdecimal()):
-                raise ConfigError(f"{name}={time!r} is no instant time", remedy="an instant is a run of digits; leave it out to mean any")
+                raise ConfigError(
+                    f"{name}={time!r} is no instant time",
+                    remedy="an instant is a run of digits; leave it out to mean any",
+                )
 
     def find(self, timeline: Timeline) -> Instant | None:
         """The oldest instant that the condition holds for, or None."""

@@ -8,12 +8,16 @@ INTEGRATION = "Apache Hudi"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's metadata, valid by Airflow's `provider_info.schema.json`; imports nothing, since every Airflow command calls it."""
+    """The provider's metadata, valid by Airflow's `provider_info.schema.json`; imports nothing, since every Airflow
+    command calls it.
+    """
     return {
         "package-name": "airflow-hudi",
         "name": "Apache Hudi",
         "description": "Runs the table services of Apache Hudi as Spark jobs, with no Hudi jar anywhere.",
-        "integrations": [{"integration-name": INTEGRATION, "external-doc-url": "https://hudi.apache.org/", "tags": ["apache"]}],
+        "integrations": [
+            {"integration-name": INTEGRATION, "external-doc-url": "https://hudi.apache.org/", "tags": ["apache"]}
+        ],
         "hooks": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.hooks.hudi"]}],
         "operators": [{"integration-name": INTEGRATION, "python-modules": _OPERATORS}],
         "sensors": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.sensors.instant"]}],
@@ -33,7 +37,7 @@ _OPERATORS = [
     "airflow_hudi.operators.restore",
     "airflow_hudi.operators.rollback",
     "airflow_hudi.operators.savepoint",
-    "airflow_hudi.operators.stuck",
+    "airflow_hudi.operators.repair",
 ]
 
 _CONNECTION: dict[str, Any] = {
@@ -48,7 +52,8 @@ _CONNECTION: dict[str, Any] = {
     "conn-fields": {
         "storage_conn_id": {
             "label": "Storage connection",
-            "description": "Id of the Airflow connection that holds the storage's credentials (aws, google_cloud_platform, wasb…). "
+            "description": "Id of the Airflow connection that holds the storage's credentials (aws, "
+            "google_cloud_platform, wasb…). "
             "Empty: local paths, or the credentials of the process's environment.",
             "schema": {"type": ["string", "null"]},
         },

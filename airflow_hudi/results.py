@@ -12,11 +12,13 @@ NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
 """The members that are counts."""
 
 
-def instant_result(reader: TimelineReader, instant: Instant, *, seconds: float, already_completed: bool) -> dict[str, Any]:
+def instant_result(
+    reader: TimelineReader, instant: Instant, *, seconds: float, already_completed: bool
+) -> dict[str, Any]:
     """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
 
-    The numbers are sums over what the completed instant's file says, 0 for one that is pending; `seconds` is what the task spent. Raises
-    StorageError and FormatError.
+    The numbers are sums over what the completed instant's file says, 0 for one that is pending; `seconds` is what the
+    task spent. Raises StorageError and FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -46,8 +48,14 @@ def nothing_result(table: str, action: str) -> dict[str, Any]:
 
 
 def removed_result(table: str, told: Mapping[str, Any]) -> dict[str, Any]:
-    """The XCom value of an instant that the job took off the timeline, since nobody had planned anything for it: as the job tells it."""
-    return {**nothing_result(table, str(told.get("action"))), "instant": told.get("instant"), "state": told.get("state")}
+    """The XCom value of an instant that the job took off the timeline, since nobody had planned anything for it: as the
+    job tells it.
+    """
+    return {
+        **nothing_result(table, str(told.get("action"))),
+        "instant": told.get("instant"),
+        "state": told.get("state"),
+    }
 
 
 def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:

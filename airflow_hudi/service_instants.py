@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 
 def of_action(timeline: Timeline, action: str) -> Iterator[Instant]:
-    """The instants of `action`, oldest first, whatever their state; `compaction` is also the completed commit that it became.
+    """The instants of `action`, oldest first, whatever their state; `compaction` is also the completed commit that it
+    became.
 
     Pending rollbacks that a pending restore asked for are left out: only the restore can finish and remove them.
     """
     restore = timeline.pending().of_actions(Action.RESTORE).first()
     for instant in timeline:
-        of_restore = restore is not None and not instant.is_completed and instant.requested_time > restore.requested_time
+        of_restore = (
+            restore is not None and not instant.is_completed and instant.requested_time > restore.requested_time
+        )
         if action in (instant.action, instant.pending_action) and not (of_restore and action == Action.ROLLBACK):
             yield instant
 

@@ -6,14 +6,14 @@ from hudi_core.config.table_config import PROPERTIES, TableConfig
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 
 class TimelineReader:
     """One table, as a task or a trigger looks at it.
 
-    The table's properties are read once, and again only when a listing shows that their file changed: an upgraded table would otherwise
-    hide its instants from a sensor that has been waiting since before.
+    The table's properties are read once, and again only when a listing shows that their file changed: an upgraded table
+    would otherwise hide its instants from a sensor that has been waiting since before.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -23,7 +23,9 @@ class TimelineReader:
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties. Raises ConfigError when this is no Hudi table, UnsupportedVersionError, StorageError."""
+        """The table's properties. Raises ConfigError when this is no Hudi table, UnsupportedVersionError,
+        StorageError.
+        """
         if self._config is None:
             self._config = TableConfig.load(self.storage)
         return self._config

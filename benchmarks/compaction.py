@@ -1,7 +1,8 @@
 """Our compaction on Spark against real Hudi 0.15.0's, on copies of one table that real Hudi made.
 
-`make bench` stores benchmarks/results/compaction.json: for each size, whole process and plan to commit in a warm session, wall seconds, CPU
-seconds with every child counted, peak memory, the ratios, and the share of the pyarrow floor measured in the same run.
+`make bench` stores benchmarks/results/compaction.json: for each size, whole process and plan to commit in a warm
+session, wall seconds, CPU seconds with every child counted, peak memory, the ratios, and the share of the pyarrow floor
+measured in the same run.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def table_of(size: str) -> Path:
 
 
 def contents(table: Path) -> dict[str, Any]:
-    """Row count and sums over the read-optimized query: what both engines must agree on; and the size of the new base files."""
+    """Row count and sums over the read-optimized query: what both engines must agree on; and the size of the new base
+    files.
+    """
     import pyarrow.compute as pc
 
     rows, total, check = 0, 0, 0
@@ -43,7 +46,12 @@ def contents(table: Path) -> dict[str, Any]:
         total += pc.sum(batch["ts"]).as_py() or 0
         check = (check + (pc.sum(pc.bit_wise_and(batch["a"], 0xFFFFFFFF)).as_py() or 0)) % 2**64
     newest = max(path.name.rsplit("_", 1)[1] for path in table.glob("*/*.parquet"))
-    return {"rows": rows, "ts": total, "a": check, "new_base_mib": round(sum(path.stat().st_size for path in table.glob(f"*/*_{newest}")) / 2**20, 1)}
+    return {
+        "rows": rows,
+        "ts": total,
+        "a": check,
+        "new_base_mib": round(sum(path.stat().st_size for path in table.glob(f"*/*_{newest}")) / 2**20, 1),
+    }
 
 
 def module(name: str, table: Path, *arguments: str) -> tuple[Cost, dict[str, Any]]:
@@ -99,7 +107,11 @@ def compare(size: str, runs: int) -> dict[str, Any]:
             "cpu_ratio": round(warm_cpu["hudi"] / warm_cpu["ours"], 2),
             "wall_ratio": round(warm_wall["hudi"] / warm_wall["ours"], 2),
         },
-        "floor": {"cpu": round(floor["cpu"], 2), "stages": floor["stages"], "share": round(floor["cpu"] / warm_cpu["ours"], 3)},
+        "floor": {
+            "cpu": round(floor["cpu"], 2),
+            "stages": floor["stages"],
+            "share": round(floor["cpu"] / warm_cpu["ours"], 3),
+        },
         "after": seen,
         "rows_agree": rows_agree,
     }

@@ -1,8 +1,9 @@
-"""The least that any compaction on pyarrow must do on these files: read, index, take, write. `python -m benchmarks.floor TABLE`.
+"""The least that any compaction on pyarrow must do on these files: read, index, take, write. `python -m
+benchmarks.floor TABLE`.
 
-For every base file of the table: read all columns, look up its keys among as many updated keys as the logs hold, take the rows in order,
-and write them at the file's own codec (gzip at level 6, as Hudi's Java writer does). One thread, no Hudi: no log decoding, no bloom filter,
-no footer, no metadata table.
+For every base file of the table: read all columns, look up its keys among as many updated keys as the logs hold, take
+the rows in order, and write them at the file's own codec (gzip at level 6, as Hudi's Java writer does). One thread, no
+Hudi: no log decoding, no bloom filter, no footer, no metadata table.
 """
 
 from __future__ import annotations
@@ -44,7 +45,15 @@ def main(table: str, updates: int) -> None:
         pq.write_table(taken, io.BytesIO(), compression=codec, compression_level=level, row_group_size=len(taken))
         _charge(stages, "write", mark)
         rows += len(data)
-    print(json.dumps({"rows": rows, "cpu": sum(stages.values()), "stages": {name: round(value, 2) for name, value in stages.items()}}))
+    print(
+        json.dumps(
+            {
+                "rows": rows,
+                "cpu": sum(stages.values()),
+                "stages": {name: round(value, 2) for name, value in stages.items()},
+            }
+        )
+    )
 
 
 def _charge(stages: dict[str, float], stage: str, since: float, *, counted: bool = True) -> float:

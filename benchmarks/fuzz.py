@@ -1,4 +1,6 @@
-"""200,000 mutated inputs for every codec: `python -m benchmarks.fuzz`. Stores benchmarks/results/fuzz.json; ends with 1 when an input failed."""
+"""200,000 mutated inputs for every codec: `python -m benchmarks.fuzz`. Stores benchmarks/results/fuzz.json; ends with 1
+when an input failed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     begun = time.monotonic()
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True
+    ).stdout.strip()
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     # Results of targets that do not run this time stay: each says at which commit it was.
     targets: dict[str, Any] = json.loads(chosen.output.read_text())["targets"] if chosen.output.exists() else {}

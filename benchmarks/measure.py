@@ -20,7 +20,9 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Cost:
-    """What a stretch of work took: seconds of wall time and of CPU, and the peak of resident memory in MiB summed over its processes."""
+    """What a stretch of work took: seconds of wall time and of CPU, and the peak of resident memory in MiB summed over
+    its processes.
+    """
 
     wall: float
     cpu: float
@@ -56,7 +58,9 @@ def _stat(pid: int) -> list[str] | None:
 
 def tree_cpu(root: int) -> float:
     """CPU seconds so far of a process tree, children that were waited for included."""
-    ticks = sum(sum(int(value) for value in fields[11:15]) for pid in descendants(root) if (fields := _stat(pid)) is not None)
+    ticks = sum(
+        sum(int(value) for value in fields[11:15]) for pid in descendants(root) if (fields := _stat(pid)) is not None
+    )
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -75,7 +79,8 @@ def _tree_resident_mib(pids: Sequence[int]) -> float:
 class TreeWatch:
     """Samples memory and CPU of a process tree until stopped.
 
-    CPU has to be sampled: Spark's Python daemon ignores SIGCHLD, so the kernel adds what its workers used to nobody's account.
+    CPU has to be sampled: Spark's Python daemon ignores SIGCHLD, so the kernel adds what its workers used to nobody's
+    account.
     """
 
     def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
@@ -109,7 +114,9 @@ class TreeWatch:
                     self._cpu[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_whole_process(command: Sequence[str], *, environment: dict[str, str] | None = None, poll_seconds: float = POLL_SECONDS) -> tuple[Cost, str]:
+def run_whole_process(
+    command: Sequence[str], *, environment: dict[str, str] | None = None, poll_seconds: float = POLL_SECONDS
+) -> tuple[Cost, str]:
     """Runs a command to its end and that of everything it started; returns its cost and its standard output.
 
     Memory is looked at every `poll_seconds`, which takes some milliseconds of a core.
@@ -151,7 +158,17 @@ def middle(costs: Sequence[Cost]) -> Cost:
 def machine() -> dict[str, Any]:
     """What a stored figure must be read with."""
     model = next(
-        (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "unknown"
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        "unknown",
     )
     memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
-    return {"cores": os.cpu_count(), "cpu": model, "memory_gib": round(memory_kib / 2**20, 1), "python": sys.version.split()[0]}
+    return {
+        "cores": os.cpu_count(),
+        "cpu": model,
+        "memory_gib": round(memory_kib / 2**20, 1),
+        "python": sys.version.split()[0],
+    }

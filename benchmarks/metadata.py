@@ -1,9 +1,9 @@
 """The metadata table, measured: `python -m benchmarks.metadata` stores benchmarks/results/metadata.json.
 
-Datasets of RFC-15 as metadata tables without data files, a record index against RFC-8's figures, and statistics against RFC-27's; every question
-cold, open and cached (benchmarks.metadata_process), beside the figure of its RFC and, but for `--without-hudi`, beside real Hudi 0.15.0 on the
-same metadata table in the same run. Each measurement is a process of its own, whose peak of resident memory is stored with it; with each part
-the machine's load before and after it.
+Datasets of RFC-15 as metadata tables without data files, a record index against RFC-8's figures, and statistics against
+RFC-27's; every question cold, open and cached (benchmarks.metadata_process), beside the figure of its RFC and, but for
+`--without-hudi`, beside real Hudi 0.15.0 on the same metadata table in the same run. Each measurement is a process of
+its own, whose peak of resident memory is stored with it; with each part the machine's load before and after it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,35 @@ GROUPS = 10
 STATISTICS = Dataset(20_000, 40)
 RFC_15: dict[str, dict[str, Any]] = {
     "C": {"bytes": 39_579, "all_partitions_ms": 0.2, "files_in_partition_ms": 0.1, "verbs_ms": (1, 1, 39, 3, 2, 2)},
-    "M": {"bytes": 8_570_289, "all_partitions_ms": 11.3, "files_in_partition_ms": 0.5, "verbs_ms": (193, 140, 82, 187, 106, 109)},
-    "E": {"bytes": 91_027_607, "all_partitions_ms": 2.9, "files_in_partition_ms": 267.6, "verbs_ms": (1394, 2021, 626, 2519, 3701, 3214)},
+    "M": {
+        "bytes": 8_570_289,
+        "all_partitions_ms": 11.3,
+        "files_in_partition_ms": 0.5,
+        "verbs_ms": (193, 140, 82, 187, 106, 109),
+    },
+    "E": {
+        "bytes": 91_027_607,
+        "all_partitions_ms": 2.9,
+        "files_in_partition_ms": 267.6,
+        "verbs_ms": (1394, 2021, 626, 2519, 3701, 3214),
+    },
 }
 """`metadata perf` of the RFC, with HFile blocks of 4 KiB; verbs in the order of metadata_process.VERBS."""
 RFC_8 = {"bytes_per_mapping": "50 to 55", "single_us": "1000 to 2000", "batched_us_per_key": 6}
-"""Sizes and single lookups are the RFC's; 100,000 keys of a million in 600 ms are from Hudi's blog of 2023-11-01, which also says 48 bytes."""
+"""Sizes and single lookups are the RFC's; 100,000 keys of a million in 600 ms are from Hudi's blog of 2023-11-01, which
+also says 48 bytes.
+"""
 RFC_27 = {
     "hfile": {"full_scan_ms": 15_000, "10_rows_ms": 51, "5k_rows_ms": 17_000, "mb": 100},
     "parquet": {"full_scan_ms": 6_100, "10_rows_ms": 1_900, "5k_rows_ms": 2_100, "mb": 43},
     "parquet_spark_sql": {"full_scan_ms": 7_000, "10_rows_ms": 440, "5k_rows_ms": 1_500, "mb": 43},
 }
-AIMS = {"bytes_per_mapping": 48, "batched_us_per_key": 6, "E_all_partitions_open_ms": 2.9, "E_files_in_partition_open_ms": 20}
+AIMS = {
+    "bytes_per_mapping": 48,
+    "batched_us_per_key": 6,
+    "E_all_partitions_open_ms": 2.9,
+    "E_files_in_partition_open_ms": 20,
+}
 
 
 class Run:
@@ -79,7 +96,9 @@ def _last_line(output: str) -> dict[str, Any]:
 
 
 def load() -> list[float]:
-    """The machine's load, which wall times must be read with: processes that ran or waited, of the last 1, 5 and 15 minutes."""
+    """The machine's load, which wall times must be read with: processes that ran or waited, of the last 1, 5 and 15
+    minutes.
+    """
     return [round(figure, 1) for figure in os.getloadavg()]
 
 
@@ -93,7 +112,10 @@ def dataset(run: Run, name: str, scale: float) -> dict[str, Any]:
         **size,
         "rfc_15": RFC_15[name],
         "create": created,
-        "listing": {"ours": found, **run.hudi("listing", folder, **size, files_of_the_partition=found["files_of_the_partition"])},
+        "listing": {
+            "ours": found,
+            **run.hudi("listing", folder, **size, files_of_the_partition=found["files_of_the_partition"]),
+        },
         "verbs": {"ours": run.ours("verbs", folder), **run.hudi("verbs", folder)},
     }
     shutil.rmtree(folder)
@@ -101,7 +123,9 @@ def dataset(run: Run, name: str, scale: float) -> dict[str, Any]:
 
 
 def record_index(run: Run, scale: float) -> dict[str, Any]:
-    """A million mappings in one file group: bytes, and microseconds per key with the same blocks; and in several, against K + M/N."""
+    """A million mappings in one file group: bytes, and microseconds per key with the same blocks; and in several,
+    against K + M/N.
+    """
     entries = max(round(ENTRIES * scale), 1_000)
     found: dict[str, Any] = {"rfc_8": RFC_8, "places": PLACES}
     for name, groups in (("one_group", 1), ("groups", GROUPS)):
@@ -109,9 +133,15 @@ def record_index(run: Run, scale: float) -> dict[str, Any]:
         created = run.ours("create", folder, files=100, partitions=10, entries=entries, groups=groups)
         work = "keys" if groups == 1 else "groups"
         asked = {"entries": entries, "groups": groups}
-        found[name] = {"create": created, "ours": run.ours(work, folder, **asked), **(run.hudi(work, folder, **asked) if groups == 1 else {})}
+        found[name] = {
+            "create": created,
+            "ours": run.ours(work, folder, **asked),
+            **(run.hudi(work, folder, **asked) if groups == 1 else {}),
+        }
         shutil.rmtree(folder)
-    found["bytes_by_places"] = {str(places): _size(run, entries // 5, places) for places in (1, PLACES, 10 * PLACES, 100 * PLACES)}
+    found["bytes_by_places"] = {
+        str(places): _size(run, entries // 5, places) for places in (1, PLACES, 10 * PLACES, 100 * PLACES)
+    }
     found["groups"]["model_ms"] = _model(found["one_group"]["ours"], found["groups"]["ours"])
     return found
 
@@ -134,7 +164,8 @@ def _model(one: dict[str, Any], several: dict[str, Any]) -> dict[str, float]:
     found = {}
     for count in counts:
         share = count / several["groups"]
-        # A group of a tenth of the entries has a tenth of the blocks, so keys lie as densely in it as M in the one group.
+        # A group of a tenth of the entries has a tenth of the blocks, so keys lie as densely in it as M in the one
+        # group.
         found[str(count)] = round(several["open_for_one_key_ms"] + share * costs[count] / 1000, 2)
     return found
 
@@ -144,7 +175,12 @@ def column_ranges(run: Run, scale: float) -> dict[str, Any]:
     size = asdict(STATISTICS if scale >= 1 else STATISTICS.scaled(scale))
     folder = run.scratch / "statistics"
     created = run.ours("create", folder, **size, statistics=True)
-    found = {"rfc_27": RFC_27["hfile"], "create": created, "ours": run.ours("ranges", folder), **run.hudi("ranges", folder, wide=WIDE)}
+    found = {
+        "rfc_27": RFC_27["hfile"],
+        "create": created,
+        "ours": run.ours("ranges", folder),
+        **run.hudi("ranges", folder, wide=WIDE),
+    }
     shutil.rmtree(folder)
     return {**size, **found}
 

@@ -1,8 +1,9 @@
 """The same statistics in an HFile and in Parquet files, and what asking them costs: the trade-off of RFC-27.
 
-The HFile is what the metadata table has: sorted by key, blocks of 1 MiB, GZ. The Parquet files hold the fields as columns, sorted by the same key,
-so that row groups can be passed over by their bounds; gzip like the HFile, and zstd. Answers are what a reader of statistics needs: names, bounds
-and counts; for the HFile they are decoded by the code that reads the metadata table.
+The HFile is what the metadata table has: sorted by key, blocks of 1 MiB, GZ. The Parquet files hold the fields as
+columns, sorted by the same key, so that row groups can be passed over by their bounds; gzip like the HFile, and zstd.
+Answers are what a reader of statistics needs: names, bounds and counts; for the HFile they are decoded by the code that
+reads the metadata table.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import pyarrow.parquet as pq
 from benchmarks.metadata_tables import Dataset, statistics_of
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import HFileWriter
+from hudi_core.metadata_table.read.stat_columns import StatColumns
+from hudi_core.metadata_table.read.statistics import RUN
 from hudi_core.metadata_table.record import RecordEncoder, schema_text
-from hudi_core.metadata_table.stat_columns import StatColumns
-from hudi_core.metadata_table.statistics import RUN
 
 KEYS = "keys.arrow"
 HFILE = "statistics.hfile"
@@ -39,7 +40,10 @@ _Answer = Callable[[], pa.Table]
 def make(folder: Path, dataset: Dataset) -> dict[str, Any]:
     """Writes all three files; returns their sizes in bytes."""
     folder.mkdir(parents=True)
-    records = sorted(((key.encode(), datum) for key, datum in statistics_of(dataset) if isinstance(datum, Mapping)), key=lambda record: record[0])
+    records = sorted(
+        ((key.encode(), datum) for key, datum in statistics_of(dataset) if isinstance(datum, Mapping)),
+        key=lambda record: record[0],
+    )
     encoder = RecordEncoder(schema_text())
     with (folder / HFILE).open("wb") as out:
         writer = HFileWriter(out)
@@ -51,8 +55,18 @@ def make(folder: Path, dataset: Dataset) -> dict[str, Any]:
         keys.write_table(table.select(["key"]))
     for codec, name in PARQUET.items():
         level = {"gzip": 6, "zstd": 3}[codec]
-        pq.write_table(table, folder / name, compression=codec, compression_level=level, row_group_size=ROW_GROUP, use_dictionary=["columnName"])
-    return {"rows": len(records), "bytes": {name: (folder / name).stat().st_size for name in (HFILE, *PARQUET.values())}}
+        pq.write_table(
+            table,
+            folder / name,
+            compression=codec,
+            compression_level=level,
+            row_group_size=ROW_GROUP,
+            use_dictionary=["columnName"],
+        )
+    return {
+        "rows": len(records),
+        "bytes": {name: (folder / name).stat().st_size for name in (HFILE, *PARQUET.values())},
+    }
 
 
 def _columns(records: Sequence[tuple[bytes, Any]]) -> pa.Table:
@@ -112,7 +126,14 @@ def _of_hfile(path: Path, wanted: Sequence[bytes] | None) -> pa.Table:
         cells = iter(reader.items() if wanted is None else reader.lookup_many(wanted))
         tables = []
         while run := list(islice(cells, RUN)):
-            tables.append(how.of_cells(reader.schema() or schema_text(), [key for key, _ in run], [value for _, value in run], path=path.name))
+            tables.append(
+                how.of_cells(
+                    reader.schema() or schema_text(),
+                    [key for key, _ in run],
+                    [value for _, value in run],
+                    path=path.name,
+                )
+            )
         return pa.concat_tables(tables)
 
 

@@ -1,9 +1,11 @@
-"""One measurement of the metadata benchmark in a process of its own: `python -m benchmarks.metadata_process WORK FOLDER JSON`.
+"""One measurement of the metadata benchmark in a process of its own: `python -m benchmarks.metadata_process WORK FOLDER
+JSON`.
 
-Prints a line of JSON. Times are milliseconds in this process, unless a name says otherwise: the median of wall time, and under `cpu` the least of
-processor time, which other work on the machine changes little. Of each question three are told apart:
-`cold`, to a metadata table that was just opened (properties, timeline, listing, trailer and index are read); `open`, when it was asked other things
-before, so that only blocks are read; `cached`, the same question again. The operating system holds the files in all three.
+Prints a line of JSON. Times are milliseconds in this process, unless a name says otherwise: the median of wall time,
+and under `cpu` the least of processor time, which other work on the machine changes little. Of each question three are
+told apart: `cold`, to a metadata table that was just opened (properties, timeline, listing, trailer and index are
+read); `open`, when it was asked other things before, so that only blocks are read; `cached`, the same question again.
+The operating system holds the files in all three.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ from benchmarks.metadata_tables import (
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.file_group import FILES_PARTITION
-from hudi_core.metadata_table.reader import COLUMN_STATS, MetadataTable
-from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS, MetadataTable
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
@@ -81,7 +83,9 @@ class Turns:
         self._wall.setdefault(name, []).append(wall)
 
     def figures(self, per: float = 1, *, cpu: Callable[[list[float]], float] = min) -> dict[str, Any]:
-        """Milliseconds, divided by `per`, rounded for storing. `cpu` is the median where it was another question each time."""
+        """Milliseconds, divided by `per`, rounded for storing. `cpu` is the median where it was another question each
+        time.
+        """
         walls = {name: round(statistics.median(times) / per, 3) for name, times in self._wall.items()}
         return {**walls, "cpu": {name: round(cpu(times) / per, 3) for name, times in self._cpu.items()}}
 
@@ -92,7 +96,9 @@ def middle(times: Sequence[float]) -> float:
 
 
 class Opened:
-    """A table and what opens its metadata table anew. The data table's own timeline is read once, as a query has it anyway."""
+    """A table and what opens its metadata table anew. The data table's own timeline is read once, as a query has it
+    anyway.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.storage = LocalStorage(folder)
@@ -107,8 +113,12 @@ class Opened:
         """A view over its listing."""
         return FileSystemView(table.listing(), self.timeline)
 
-    def three(self, ask: Callable[[MetadataTable], object], between: Callable[[MetadataTable], object]) -> dict[str, Any]:
-        """The figures of a question cold, open and cached; `between` asks for something else, which lies in other blocks."""
+    def three(
+        self, ask: Callable[[MetadataTable], object], between: Callable[[MetadataTable], object]
+    ) -> dict[str, Any]:
+        """The figures of a question cold, open and cached; `between` asks for something else, which lies in other
+        blocks.
+        """
         turns = Turns()
         for _ in range(TURNS):
             table = self.table()
@@ -120,7 +130,9 @@ class Opened:
 
 
 def create(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """Makes a metadata table; `files` and `partitions`, and what more is asked for: `entries` and `groups`, `statistics`."""
+    """Makes a metadata table; `files` and `partitions`, and what more is asked for: `entries` and `groups`,
+    `statistics`.
+    """
     dataset = Dataset(asked["files"], asked["partitions"])
     begun, cpu = time.perf_counter(), time.process_time()
     storage = new_table(folder)
@@ -132,7 +144,11 @@ def create(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     if asked.get("statistics"):
         begun, cpu, made = time.perf_counter(), time.process_time(), COLUMN_STATS
         make_column_stats(storage, dataset)
-    return {"seconds": round(time.perf_counter() - begun, 2), "cpu_seconds": round(time.process_time() - cpu, 2), **bytes_of(storage, made)}
+    return {
+        "seconds": round(time.perf_counter() - begun, 2),
+        "cpu_seconds": round(time.process_time() - cpu, 2),
+        **bytes_of(storage, made),
+    }
 
 
 def listing(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +162,9 @@ def listing(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
             table.list_files(other)
 
     found = len(opened.table().list_files(name))
-    if len(names) != asked["partitions"] or found not in (asked["files"] // asked["partitions"] + add for add in (0, 1)):
+    if len(names) != asked["partitions"] or found not in (
+        asked["files"] // asked["partitions"] + add for add in (0, 1)
+    ):
         raise RuntimeError(f"{len(names)} partitions, {found} files in {name}: not what was made")
     return {
         "files_of_the_partition": found,
@@ -178,7 +196,9 @@ def verbs(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """Record keys singly and batched, all of which are there, in one file group: blocks as creation makes them, of 1 MiB."""
+    """Record keys singly and batched, all of which are there, in one file group: blocks as creation makes them, of 1
+    MiB.
+    """
     entries = asked["entries"]
     opened = Opened(folder)
     sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
@@ -207,9 +227,15 @@ def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _every_block(opened: Opened) -> dict[str, Any]:
-    """What it takes to read and inflate all blocks and to cut them into cells, which is the floor of a batch that needs them all."""
-    info = next(info for info in opened.storage.list_files(f".hoodie/metadata/{RECORD_INDEX}") if info.name.endswith(".hfile"))
-    reader = HFileReader(lambda start, length: opened.storage.read_range(info.path, ByteRange(start, length)), info.size, info.path)
+    """What it takes to read and inflate all blocks and to cut them into cells, which is the floor of a batch that needs
+    them all.
+    """
+    info = next(
+        info for info in opened.storage.list_files(f".hoodie/metadata/{RECORD_INDEX}") if info.name.endswith(".hfile")
+    )
+    reader = HFileReader(
+        lambda start, length: opened.storage.read_range(info.path, ByteRange(start, length)), info.size, info.path
+    )
     turns = Turns()
     for _ in range(FEW_TURNS):
         turns.take("ms", lambda: sum(map(len, reader.blocks())))
@@ -228,10 +254,11 @@ def _batch(opened: Opened, table: MetadataTable, batch: list[str]) -> dict[str, 
 
 
 def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """M keys over N file groups against RFC-8's model K + M/N times the cost of a key: K is the time to open a group, for one key.
+    """M keys over N file groups against RFC-8's model K + M/N times the cost of a key: K is the time to open a group,
+    for one key.
 
-    `widest_group_ms`: the slowest of the N questions that N executors would ask side by side, each of a group just opened; `one_process_ms`: all
-    of them one after the other, as a reader of a near storage asks.
+    `widest_group_ms`: the slowest of the N questions that N executors would ask side by side, each of a group just
+    opened; `one_process_ms`: all of them one after the other, as a reader of a near storage asks.
     """
     entries, count = asked["entries"], asked["groups"]
     opened = Opened(folder)
@@ -247,7 +274,11 @@ def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
         for _ in range(FEW_TURNS):
             whole.take("one_process_ms", partial(opened.table().record_locations, batch))
             widest.append(max(milliseconds(partial(opened.table().record_locations, part)) for part in by_group))
-        found[str(asked_for)] = {**whole.figures(), "widest_group_ms": middle(widest), "keys_of_the_widest": max(map(len, by_group))}
+        found[str(asked_for)] = {
+            **whole.figures(),
+            "widest_group_ms": middle(widest),
+            "keys_of_the_widest": max(map(len, by_group)),
+        }
     return {**found, "open_for_one_key_ms": middle(one)}
 
 
@@ -259,7 +290,9 @@ def _by_group(batch: list[str], count: int) -> list[list[str]]:
 
 
 def ranges(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """The statistics of one column, a row for each file: of 10 and of 5,000 files, by name or from anywhere; of all files by the column's prefix."""
+    """The statistics of one column, a row for each file: of 10 and of 5,000 files, by name or from anywhere; of all
+    files by the column's prefix.
+    """
     opened = Opened(folder)
     column, other = column_names()[0], column_names()[-1]
     table = opened.table()
@@ -274,7 +307,9 @@ def ranges(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
         f"{WIDE}_rows_anywhere_ms": _grouped(Random(WIDE).sample(every, min(WIDE, len(every)))),
     }.items():
         found[title] = opened.three(
-            lambda table, chosen=chosen: _rows(table.column_stats([column], files=chosen)[column].num_rows, sum(map(len, chosen.values()))),  # type: ignore[misc]
+            lambda table, chosen=chosen: _rows(
+                table.column_stats([column], files=chosen)[column].num_rows, sum(map(len, chosen.values()))
+            ),  # type: ignore[misc]
             lambda table: table.column_stats([other], files={partitions[-1]: files[partitions[-1]][-1:]}),
         )
     found["whole_column_ms"] = opened.three(

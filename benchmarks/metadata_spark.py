@@ -1,9 +1,10 @@
-"""Real Hudi 0.15.0 answers from a metadata table that we made: `python -m benchmarks.metadata_spark WORK FOLDER JSON`. Prints a line of JSON,
-with the peak of the JVM's memory.
+"""Real Hudi 0.15.0 answers from a metadata table that we made: `python -m benchmarks.metadata_spark WORK FOLDER JSON`.
+Prints a line of JSON, with the peak of the JVM's memory.
 
-Its own Java classes are called through the gateway of PySpark, without a Spark session, and what they return stays in the JVM; a call of the
-gateway takes 0.3 ms or so, which the times hold. The words cold, open, cached and cpu are those of benchmarks.metadata_process; processor time
-is that of the Java thread that answers. The first turns, in which Java compiles, are not counted.
+Its own Java classes are called through the gateway of PySpark, without a Spark session, and what they return stays in
+the JVM; a call of the gateway takes 0.3 ms or so, which the times hold. The words cold, open, cached and cpu are those
+of benchmarks.metadata_process; processor time is that of the Java thread that answers. The first turns, in which Java
+compiles, are not counted.
 """
 
 from __future__ import annotations
@@ -35,8 +36,14 @@ class RealHudi:
 
     def __init__(self, folder: Path) -> None:
         os.environ["JAVA_HOME"] = find_java()
-        options = {"spark.jars": bundle_jar("0.15.0"), "spark.driver.memory": "8g", "spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}
-        self._gateway = launch_gateway(SparkConf(loadDefaults=False).setAll([(name, str(value)) for name, value in options.items()]))
+        options = {
+            "spark.jars": bundle_jar("0.15.0"),
+            "spark.driver.memory": "8g",
+            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        }
+        self._gateway = launch_gateway(
+            SparkConf(loadDefaults=False).setAll([(name, str(value)) for name, value in options.items()])
+        )
         self.jvm: Any = self._gateway.jvm
         hudi = self.jvm.org.apache.hudi
         self._base = str(folder)
@@ -48,11 +55,18 @@ class RealHudi:
 
     def table(self) -> Any:
         """HoodieBackedTableMetadata that keeps its readers open, as a long-lived reader's does."""
-        return self.jvm.org.apache.hudi.metadata.HoodieBackedTableMetadata(self._context, self._storage, self._config, self._base, True)
+        return self.jvm.org.apache.hudi.metadata.HoodieBackedTableMetadata(
+            self._context, self._storage, self._config, self._base, True
+        )
 
     def view(self) -> Any:
         """A file-system view over a new meta client."""
-        client = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(self._conf).setBasePath(self._base).build()
+        client = (
+            self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(self._conf)
+            .setBasePath(self._base)
+            .build()
+        )
         manager = self.jvm.org.apache.hudi.common.table.view.FileSystemViewManager
         return manager.createInMemoryFileSystemView(self._context, client, self._config)
 
@@ -62,7 +76,11 @@ class RealHudi:
 
     def texts(self, items: list[str]) -> Any:
         """A java.util.List of texts without line breaks, by one call."""
-        return self.jvm.java.util.regex.Pattern.compile("\n").splitAsStream("\n".join(items)).collect(self.jvm.java.util.stream.Collectors.toList())
+        return (
+            self.jvm.java.util.regex.Pattern.compile("\n")
+            .splitAsStream("\n".join(items))
+            .collect(self.jvm.java.util.stream.Collectors.toList())
+        )
 
     def listed(self, stream: Any) -> int:
         """How many a stream of the JVM gives, each of them made."""
@@ -101,7 +119,10 @@ class _Turns:
     def figures(self, per: float = 1, *, cpu: Callable[[list[float]], float] = min) -> dict[str, Any]:
         counted = {name: times[WARM_UP:] for name, times in self._taken.items()}
         walls = {name: round(statistics.median(wall for wall, _ in times) / per, 3) for name, times in counted.items()}
-        return {**walls, "cpu": {name: round(cpu([work for _, work in times]) / per, 3) for name, times in counted.items()}}
+        return {
+            **walls,
+            "cpu": {name: round(cpu([work for _, work in times]) / per, 3) for name, times in counted.items()},
+        }
 
 
 def _opened(table: Any, ask: Callable[[Any], Any]) -> Any:
@@ -109,7 +130,9 @@ def _opened(table: Any, ask: Callable[[Any], Any]) -> Any:
     return table
 
 
-def _three(hudi: RealHudi, ask: Callable[[Any], Any], between: Callable[[Any], Any], per: float = 1, count: int = TURNS) -> dict[str, Any]:
+def _three(
+    hudi: RealHudi, ask: Callable[[Any], Any], between: Callable[[Any], Any], per: float = 1, count: int = TURNS
+) -> dict[str, Any]:
     turns = _Turns(hudi)
     for _ in range(WARM_UP + count):
         table = turns.take("cold", lambda: _opened(hudi.table(), ask))
@@ -176,7 +199,9 @@ def keys(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     for count in (number for number in BATCHES if number <= len(sample)):
         batch = hudi.texts(sample[:count])
         _same(table.readRecordIndex(batch).size(), count)
-        taken = _three(hudi, lambda table, batch=batch: table.readRecordIndex(batch), lambda table: None, count / 1000, FEW_TURNS)  # type: ignore[misc]
+        taken = _three(
+            hudi, lambda table, batch=batch: table.readRecordIndex(batch), lambda table: None, count / 1000, FEW_TURNS
+        )  # type: ignore[misc]
         found["batched_us_per_key"][str(count)] = taken
     return found
 
@@ -195,7 +220,9 @@ def ranges(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     for count in (10, min(asked["wide"], every.size())):
         some = every.subList(0, count)
         _same(hudi.table().getColumnStats(some, column).size(), count)
-        found[f"{count}_rows_ms"] = _three(hudi, partial(_statistics, some, column), lambda table: table.getAllPartitionPaths())
+        found[f"{count}_rows_ms"] = _three(
+            hudi, partial(_statistics, some, column), lambda table: table.getAllPartitionPaths()
+        )
     return found
 
 

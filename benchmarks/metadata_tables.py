@@ -1,7 +1,8 @@
-"""Makes the tables of the metadata benchmark: metadata tables that our creation code writes, of data files that nobody made.
+"""Makes the tables of the metadata benchmark: metadata tables that our creation code writes, of data files that nobody
+made.
 
-Properties and a timeline are all that the data table has; the listing is invented, and so are keys and statistics. Everything is seeded, so that
-a table of one size always says the same.
+Properties and a timeline are all that the data table has; the listing is invented, and so are keys and statistics.
+Everything is seeded, so that a table of one size always says the same.
 """
 
 from __future__ import annotations
@@ -18,20 +19,21 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.metadata_table.create.create import Beginning, MetadataCreation
-from hudi_core.metadata_table.create.of_rows import write_base_shard
-from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.kinds.kind import ColumnRange, DataFileRef, Record, numbered_file_ids
-from hudi_core.metadata_table.kinds.record_groups import RecordGroups
-from hudi_core.metadata_table.kinds.record_index import RecordIndexRows
-from hudi_core.metadata_table.kinds.stat_records import file_record
-from hudi_core.metadata_table.reader import COLUMN_STATS
-from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.stat_values import Bound, ValueType
-from hudi_core.model.engine import Json, TaskAttempt
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.metadata_table.initialize.from_rows import write_base_shard
+from hudi_core.metadata_table.initialize.initialize import Beginning, MetadataCreation
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.partitions.record_groups import RecordGroups
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
+from hudi_core.metadata_table.records.range_records import file_record
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.partition import join
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 
@@ -69,7 +71,9 @@ DATASETS: Final = {"C": Dataset(1_050, 719), "M": Dataset(283_675, 3_617), "E": 
 
 
 class InventedListing:
-    """view.listing.FileListing of a dataset. Every file group has a base file of each of INSTANTS, but the last of a partition with odd files."""
+    """view.listing.FileListing of a dataset. Every file group has a base file of each of INSTANTS, but the last of a
+    partition with odd files.
+    """
 
     def __init__(self, dataset: Dataset) -> None:
         least, more = divmod(dataset.files, dataset.partitions)
@@ -100,11 +104,17 @@ def new_table(folder: Path) -> LocalStorage:
     """A data table with properties and two commits, in a folder that is not there yet."""
     timeline = folder / ".hoodie"
     timeline.mkdir(parents=True)
-    fields = [{"name": name, "type": "long" if name in column_names() else "string"} for name in ("id", "dt", *column_names())]
+    fields = [
+        {"name": name, "type": "long" if name in column_names() else "string"} for name in ("id", "dt", *column_names())
+    ]
     schema = json.dumps({"type": "record", "name": "invented", "fields": fields})
     (timeline / "hoodie.properties").write_text(f"{_PROPERTIES}hoodie.table.create.schema={schema}\n")
     for instant in INSTANTS:
-        for name, content in ((f"{instant}.commit.requested", ""), (f"{instant}.inflight", ""), (f"{instant}.commit", json.dumps(_COMMIT))):
+        for name, content in (
+            (f"{instant}.commit.requested", ""),
+            (f"{instant}.inflight", ""),
+            (f"{instant}.commit", json.dumps(_COMMIT)),
+        ):
             (timeline / name).write_text(content)
     return LocalStorage(folder)
 
@@ -115,16 +125,21 @@ def make_listing(storage: LocalStorage, dataset: Dataset) -> None:
 
 
 def make_record_index(storage: LocalStorage, entries: int, groups: int, places: int) -> None:
-    """A record index of so many random UUIDs as keys, of rows in `places` file groups of the data table; `files` must be there.
+    """A record index of so many random UUIDs as keys, of rows in `places` file groups of the data table; `files` must
+    be there.
 
     Made through the exchange by which any record index begins.
     """
-    units = [{"first": first, "count": min(_KEYS_AT_ONCE, entries - first)} for first in range(0, entries, _KEYS_AT_ONCE)]
+    units = [
+        {"first": first, "count": min(_KEYS_AT_ONCE, entries - first)} for first in range(0, entries, _KEYS_AT_ONCE)
+    ]
 
     def fill(target: NewPartition) -> Sequence[NewBaseFile]:
         rows = RecordIndexRows(RecordGroups({None: groups}), target.schema, ZONE)
         shard = {"uri": storage.uri, "storage_options": {}, "index": rows.to_json(), "target": target.to_json()}
-        made = LocalEngine(2).exchange(partial(_produce, rows, places), units, partial(write_base_shard, shard), shards=groups, run_epoch=0)
+        made = LocalEngine(2).exchange(
+            partial(_produce, rows, places), units, partial(write_base_shard, shard), shards=groups, run_epoch=0
+        )
         return [NewBaseFile.from_json(item["file"]) for item in made if item["file"] is not None]
 
     ids = RecordGroups({None: groups}).file_ids()
@@ -155,7 +170,9 @@ def _produce(rows: RecordIndexRows, places: int, unit: Json, attempt: TaskAttemp
     for place in range(places):
         mine = keys.filter(pa.array(place_of_row == place))
         if len(mine):
-            yield rows.came(_partition(place % 10), f"{uuid.UUID(int=Random(place).getrandbits(128))}-0", INSTANTS[place % 2], mine)
+            yield rows.came(
+                _partition(place % 10), f"{uuid.UUID(int=Random(place).getrandbits(128))}-0", INSTANTS[place % 2], mine
+            )
 
 
 def make_column_stats(storage: LocalStorage, dataset: Dataset) -> None:
@@ -177,7 +194,9 @@ def statistics_of(dataset: Dataset) -> Iterator[Record]:
             for column in column_names():
                 least = random.randrange(1 << 40)
                 bounds = Bound("long", least), Bound("long", least + random.randrange(1 << 20))
-                record = file_record(file, ColumnRange(column, *bounds, random.randrange(100), 500_000, 1 << 20, 1 << 22, ValueType(0)))
+                record = file_record(
+                    file, ColumnRange(column, *bounds, random.randrange(100), 500_000, 1 << 20, 1 << 22, ValueType(0))
+                )
                 if record is not None:
                     yield record
 

@@ -1,4 +1,6 @@
-"""Our engine on Spark runs the pending compaction of a table in a warm session: `python -m benchmarks.ours TABLE`. Prints its cost."""
+"""Our engine on Spark runs the pending compaction of a table in a warm session: `python -m benchmarks.ours TABLE`.
+Prints its cost.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,16 @@ def main(table: str) -> None:
     session = open_session("local[2]", publish_zip(), conf={})
     session.range(0, 2, 1, 2).mapInArrow(_same, "id long").collect()
     begun, cpu = time.perf_counter(), tree_cpu(os.getpid())
-    result = HudiTable.open(table).run(RunRequest(table=table, service="compaction", owner="benchmark"), SparkEngine(session))
+    result = HudiTable.open(table).run(
+        RunRequest(table=table, service="compaction", owner="benchmark"), SparkEngine(session)
+    )
     warm = {"wall": time.perf_counter() - begun, "cpu": tree_cpu(os.getpid()) - cpu}
     session.stop()
-    print(json.dumps({"warm": warm, "instants": len(result.instants), "records": sum(done.records for done in result.instants)}))
+    print(
+        json.dumps(
+            {"warm": warm, "instants": len(result.instants), "records": sum(done.records for done in result.instants)}
+        )
+    )
 
 
 def _same(batches):  # type: ignore[no-untyped-def]

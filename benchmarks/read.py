@@ -1,7 +1,8 @@
 """Reading, side by side: `python -m benchmarks.read` stores benchmarks/results/read.json.
 
-One run measures the snapshot of a merge-on-read table of which 30 % of the rows were updated against real Hudi 0.15.0, both on Spark, and in one
-process against the wheel `hudi` (Hudi-rs); queries with a predicate; lookups in an HFile of a million entries; log decoding; long timelines.
+One run measures the snapshot of a merge-on-read table of which 30 % of the rows were updated against real Hudi 0.15.0,
+both on Spark, and in one process against the wheel `hudi` (Hudi-rs); queries with a predicate; lookups in an HFile of a
+million entries; log decoding; long timelines.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def with_predicates(table: Path, scratch: Path) -> list[dict[str, Any]]:
     queries = [("1m", table, "part = '1'"), ("1m", table, "id = 'key-000000000007'")]
     for version, path in indexed.items():
         queries += [
-            (f"{version}/mdt_all_cow", path, where) for where in ("dt = '2024-01-01'", "id = 'k00003'", "amount > 1000000", "name = 'quartz-3-r3'")
+            (f"{version}/mdt_all_cow", path, where)
+            for where in ("dt = '2024-01-01'", "id = 'k00003'", "amount > 1000000", "name = 'quartz-3-r3'")
         ]
     return pruned(queries)
 
@@ -87,7 +89,12 @@ def main() -> None:
     parser.add_argument("--size", default="1m", choices=sorted(SIZES))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--parts", default="spark,process,pruned,hfile,log,open")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the HFile, the log block and the timelines; below 1 only to try it out")
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="of the HFile, the log block and the timelines; below 1 only to try it out",
+    )
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     parts = chosen.parts.split(",")

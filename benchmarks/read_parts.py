@@ -1,4 +1,6 @@
-"""The parts of a read, measured in this process: point lookups in a large HFile, decoding of log blocks, opening of long timelines."""
+"""The parts of a read, measured in this process: point lookups in a large HFile, decoding of log blocks, opening of
+long timelines.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ PLAIN = {
     "type": "record",
     "name": "plain",
     "fields": [
-        *({"name": name, "type": ["null", "string"], "default": None} for name in ("_hoodie_commit_time", "_hoodie_record_key", "name", "text")),
+        *(
+            {"name": name, "type": ["null", "string"], "default": None}
+            for name in ("_hoodie_commit_time", "_hoodie_record_key", "name", "text")
+        ),
         *({"name": name, "type": ["null", "long"], "default": None} for name in ("ts", "a")),
         {"name": "b", "type": ["null", "double"], "default": None},
         {"name": "flag", "type": ["null", "boolean"], "default": None},
@@ -67,7 +72,9 @@ class Counted:
 
 
 def lookups(scratch: Path, entries: int, block_kib: int) -> dict[str, Any]:
-    """Point lookups in a gzip HFile of record-index size: keys of 20 bytes, values of 60. Hudi's blocks have 1 MiB, HBase's 64 KiB."""
+    """Point lookups in a gzip HFile of record-index size: keys of 20 bytes, values of 60. Hudi's blocks have 1 MiB,
+    HBase's 64 KiB.
+    """
     path = scratch / f"{block_kib}-{entries}.hfile"
     if not path.is_file():
         items = ((b"key-%016d" % index, (b"%012d" % index) * 5) for index in range(entries))
@@ -93,7 +100,10 @@ def lookups(scratch: Path, entries: int, block_kib: int) -> dict[str, Any]:
         opened_source.bytes = 0
         seconds = seconds_of(lambda batch=batch: list(opened.lookup_many(batch)), 3)  # type: ignore[misc]
         assert len(list(opened.lookup_many(batch))) == len(batch)
-        batches[str(count)] = {"us_per_key": round(seconds / len(batch) * 1e6, 2), "bytes_per_key": opened_source.bytes // (4 * len(batch))}
+        batches[str(count)] = {
+            "us_per_key": round(seconds / len(batch) * 1e6, 2),
+            "bytes_per_key": opened_source.bytes // (4 * len(batch)),
+        }
     return {
         "entries": entries,
         "file_mib": round(path.stat().st_size / 2**20, 1),
@@ -134,24 +144,32 @@ def log_decode(records: int) -> dict[str, Any]:
         decode()
         begun = time.perf_counter()
         cpu = seconds_of(decode, 3)
-        found[route] = {"records_per_cpu_second": round(records / cpu), "wall_per_cpu": round((time.perf_counter() - begun) / (3 * cpu), 2)}
+        found[route] = {
+            "records_per_cpu_second": round(records / cpu),
+            "wall_per_cpu": round((time.perf_counter() - begun) / (3 * cpu), 2),
+        }
     return found
 
 
 def instant(index: int) -> str:
     """The index-th instant of a timeline, a second apart."""
-    return f"2026{1 + index // 2_332_800:02d}{1 + index // 86_400 % 27:02d}{index // 3600 % 24:02d}{index // 60 % 60:02d}{index % 60:02d}000"
+    day = f"2026{1 + index // 2_332_800:02d}{1 + index // 86_400 % 27:02d}"
+    return f"{day}{index // 3600 % 24:02d}{index // 60 % 60:02d}{index % 60:02d}000"
 
 
 def long_timeline(scratch: Path, layout: int, active: int, archived: int) -> Path:
-    """A table with nothing but a timeline: `active` completed commits, and in layout 2 `archived` ones in the history."""
+    """A table with nothing but a timeline: `active` completed commits, and in layout 2 `archived` ones in the
+    history.
+    """
     table = scratch / f"timeline-{layout}-{active}-{archived}"
     if table.is_dir():
         return table
     fresh = table.with_suffix(".tmp")
     folder = fresh / ".hoodie" if layout == 1 else fresh / ".hoodie" / "timeline"
     folder.mkdir(parents=True)
-    (fresh / ".hoodie" / "hoodie.properties").write_text(PROPERTIES.format(version=6 if layout == 1 else 9, layout=layout))
+    (fresh / ".hoodie" / "hoodie.properties").write_text(
+        PROPERTIES.format(version=6 if layout == 1 else 9, layout=layout)
+    )
     for index in range(archived, archived + active):
         time_ = instant(index)
         completed = f"{time_}.commit" if layout == 1 else f"{time_}_{instant(index + 1)}.commit"
@@ -179,7 +197,9 @@ def _archive(history: Path, archived: int) -> None:
         }
         names.append(f"{instant(first)}_{instant(last - 1)}_1.parquet")
         pq.write_table(pa.table(columns), history / names[-1])
-    (history / "manifest_1").write_text(json.dumps({"files": [{"fileName": name, "fileLen": (history / name).stat().st_size} for name in names]}))
+    (history / "manifest_1").write_text(
+        json.dumps({"files": [{"fileName": name, "fileLen": (history / name).stat().st_size} for name in names]})
+    )
     (history / "_version_").write_text("1")
 
 

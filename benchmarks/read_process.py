@@ -1,6 +1,8 @@
-"""One engine reads a table in one process: `python -m benchmarks.read_process ours|wheel TABLE`. Prints wall and CPU seconds as one JSON line.
+"""One engine reads a table in one process: `python -m benchmarks.read_process ours|wheel TABLE`. Prints wall and CPU
+seconds as one JSON line.
 
-Every column of the snapshot is materialised batch by batch; the wheel is Apache Hudi-rs (`hudi`), whose stream is used for the same reason.
+Every column of the snapshot is materialised batch by batch; the wheel is Apache Hudi-rs (`hudi`), whose stream is used
+for the same reason.
 """
 
 from __future__ import annotations
@@ -34,7 +36,15 @@ def main(engine: str, table: str) -> None:
         rows += batch.num_rows
         stamps += pc.sum(batch["ts"]).as_py() or 0
         check = (check + (pc.sum(pc.bit_wise_and(batch["a"], 0xFFFFFFFF)).as_py() or 0)) % 2**64
-    print(json.dumps({"wall": time.perf_counter() - begun, "cpu": time.process_time() - cpu, "rows": {"n": rows, "ts": stamps, "a": check}}))
+    print(
+        json.dumps(
+            {
+                "wall": time.perf_counter() - begun,
+                "cpu": time.process_time() - cpu,
+                "rows": {"n": rows, "ts": stamps, "a": check},
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

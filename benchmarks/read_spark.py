@@ -1,6 +1,8 @@
-"""One engine reads a table on Spark: `python -m benchmarks.read_spark ours|hudi TABLE RUNS`. Prints the cost of warm reads as one JSON line.
+"""One engine reads a table on Spark: `python -m benchmarks.read_spark ours|hudi TABLE RUNS`. Prints the cost of warm
+reads as one JSON line.
 
-Every column of the snapshot goes to Spark's noop sink; the first read is not counted, as it starts Python workers and compiles.
+Every column of the snapshot goes to Spark's noop sink; the first read is not counted, as it starts Python workers and
+compiles.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ def session_of(engine: str) -> Any:
     from airflow_hudi.jobs.zip import publish_zip
     from hudi_spark.session import open_session
 
-    return open_session("local[2]", publish_zip(), conf={"spark.driver.memory": "8g", "spark.sql.session.timeZone": "UTC"})
+    return open_session(
+        "local[2]", publish_zip(), conf={"spark.driver.memory": "8g", "spark.sql.session.timeZone": "UTC"}
+    )
 
 
 def frame_of(engine: str, session: Any, table: str) -> Any:
@@ -51,7 +55,11 @@ def main(engine: str, table: str, runs: int) -> None:
     session.stop()
     print(
         json.dumps(
-            {"wall": round(statistics.median(walls), 2), "cpu": round(statistics.median(cpus), 2), "rows": {k: int(v) for k, v in sums.items()}}
+            {
+                "wall": round(statistics.median(walls), 2),
+                "cpu": round(statistics.median(cpus), 2),
+                "rows": {k: int(v) for k, v in sums.items()},
+            }
         )
     )
 

@@ -1,4 +1,6 @@
-"""One engine runs one service in a warm process: `python -m benchmarks.service_process ours|hudi clean|archive TABLE`. Prints its cost."""
+"""One engine runs one service in a warm process: `python -m benchmarks.service_process ours|hudi clean|archive TABLE`.
+Prints its cost.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ OPTIONS = {
     },
 }
 _CALLS = {
-    "clean": f"CALL run_clean(table => '{NAME}', retain_commits => {RETAINED}, options => 'hoodie.metadata.enable=false')",
+    "clean": (
+        f"CALL run_clean(table => '{NAME}', retain_commits => {RETAINED}, options => 'hoodie.metadata.enable=false')"
+    ),
     "archive": f"CALL archive_commits(table => '{NAME}', min_commits => {KEEP_MIN}, max_commits => {KEEP_MAX}, "
     f"retain_commits => {CLEANER_RETAINED}, enable_metadata => false)",
 }
@@ -32,8 +36,8 @@ _CALLS = {
 
 def ours(service: str, table: str) -> dict[str, Any]:
     """In this process, with its threads."""
+    from hudi_core.engine.local import LocalEngine
     from hudi_core.request.model import RunRequest
-    from hudi_core.services.local_engine import LocalEngine
     from hudi_core.table import HudiTable
 
     opened = HudiTable.open(table, options=OPTIONS[service])
@@ -49,7 +53,9 @@ def ours(service: str, table: str) -> dict[str, Any]:
 
 
 def hudi(service: str, table: str) -> dict[str, Any]:
-    """On Spark; the session starts before the clock does. The time of the requested file tells when the plan was made."""
+    """On Spark; the session starts before the clock does. The time of the requested file tells when the plan was
+    made.
+    """
     from benchmarks.tables import hudi_session
 
     session = hudi_session(2)

@@ -1,7 +1,8 @@
-"""Makes up the tables of the services' benchmark: version 6, copy on write, no metadata table, with names and commits as Hudi 0.15.0 writes them.
+"""Makes up the tables of the services' benchmark: version 6, copy on write, no metadata table, with names and commits
+as Hudi 0.15.0 writes them.
 
-Cleaning and archival look at names, sizes and commits and open no base file, so base files hold a few bytes. `python -m benchmarks.service_tables
-clean FILES PARTITIONS FOLDER` and `archive INSTANTS FOLDER`.
+Cleaning and archival look at names, sizes and commits and open no base file, so base files hold a few bytes. `python -m
+benchmarks.service_tables clean FILES PARTITIONS FOLDER` and `archive INSTANTS FOLDER`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,12 @@ def archive_table(instants: int, folder: Path) -> None:
     latest = dict.fromkeys(ids, "null")
     for number in range(instants):
         instant, part = _instant(number), f"p{number % ARCHIVE_PARTITIONS:05d}"
-        _commit(fresh, instant, {part: [_stat(part, ids[part][0], instant, latest[part])]}, present=number >= instants - LIVE_COMMITS)
+        _commit(
+            fresh,
+            instant,
+            {part: [_stat(part, ids[part][0], instant, latest[part])]},
+            present=number >= instants - LIVE_COMMITS,
+        )
         latest[part] = instant
     fresh.rename(folder)
 
@@ -81,7 +87,9 @@ def _begin(folder: Path, partitions: dict[str, list[str]]) -> Path:
     (fresh / ".hoodie" / "hoodie.properties").write_text("#made up for a benchmark\n" + "\n".join(lines) + "\n")
     for part in partitions:
         (fresh / part).mkdir()
-        (fresh / part / ".hoodie_partition_metadata").write_text(f"#partition metadata\ncommitTime={_instant(0)}\npartitionDepth=1\n")
+        (fresh / part / ".hoodie_partition_metadata").write_text(
+            f"#partition metadata\ncommitTime={_instant(0)}\npartitionDepth=1\n"
+        )
     return fresh
 
 

@@ -1,8 +1,8 @@
 """Our cleaning and archival against real Hudi 0.15.0's, on copies of made-up tables: `python -m benchmarks.services`.
 
-`make bench` stores benchmarks/results/services.json: a clean over 100,000 files of 1,000 partitions (planning, and all of it), and the archival
-of 10,000 instants; whole process and warm, wall seconds, CPU seconds with every child counted, peak memory, and Hudi's figures over ours.
-Both engines must leave the same files.
+`make bench` stores benchmarks/results/services.json: a clean over 100,000 files of 1,000 partitions (planning, and all
+of it), and the archival of 10,000 instants; whole process and warm, wall seconds, CPU seconds with every child counted,
+peak memory, and Hudi's figures over ours. Both engines must leave the same files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from benchmarks.service_process import OPTIONS
 from benchmarks.table_copies import cache, on_a_copy
 
 RESULTS = Path(__file__).parent / "results" / "services.json"
-SIZES = {"full": {"clean": ("100000", "1000"), "archive": ("10000",)}, "small": {"clean": ("1000", "10"), "archive": ("200",)}}
+SIZES = {
+    "full": {"clean": ("100000", "1000"), "archive": ("10000",)},
+    "small": {"clean": ("1000", "10"), "archive": ("200",)},
+}
 
 
 def table_of(service: str, size: tuple[str, ...]) -> Path:
@@ -61,14 +64,18 @@ def warm_process(engine: str, service: str) -> Callable[[Path], tuple[Cost, dict
     """An engine in a process that is warm when its clock starts; the cost is the whole process's."""
 
     def run(table: Path) -> tuple[Cost, dict[str, Any]]:
-        cost, output = run_whole_process([sys.executable, "-m", "benchmarks.service_process", engine, service, str(table)])
+        cost, output = run_whole_process(
+            [sys.executable, "-m", "benchmarks.service_process", engine, service, str(table)]
+        )
         return cost, json.loads(output.strip().splitlines()[-1])
 
     return run
 
 
 def compare(service: str, size: tuple[str, ...], runs: int) -> dict[str, Any]:
-    """All figures of one service; the engines take turns, so that both see the machine in the same state. Raises when they disagree."""
+    """All figures of one service; the engines take turns, so that both see the machine in the same state. Raises when
+    they disagree.
+    """
     table = table_of(service, size)
     whole: dict[str, list[Cost]] = {"ours": [], "hudi": []}
     warm: dict[str, list[dict[str, Any]]] = {"ours": [], "hudi": []}
@@ -108,9 +115,15 @@ _FIGURES = {"wall": "wall", "cpu": "cpu", "peak": "peak_mib"}
 
 
 def _warm(ours: list[dict[str, float]], hudi: list[dict[str, float]]) -> dict[str, Any]:
-    mine, theirs = ({key: statistics.median(one[key] for one in found) for key in ("wall", "cpu")} for found in (ours, hudi))
+    mine, theirs = (
+        {key: statistics.median(one[key] for one in found) for key in ("wall", "cpu")} for found in (ours, hudi)
+    )
     ratios = {f"{key}_ratio": round(theirs[key] / mine[key], 2) for key in mine}
-    return {"ours": {key: round(mine[key], 3) for key in mine}, "hudi_0_15_0": {key: round(theirs[key], 3) for key in theirs}, **ratios}
+    return {
+        "ours": {key: round(mine[key], 3) for key in mine},
+        "hudi_0_15_0": {key: round(theirs[key], 3) for key in theirs},
+        **ratios,
+    }
 
 
 def _planning(warm: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -118,7 +131,9 @@ def _planning(warm: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     if "planning_wall" not in warm["ours"][0]:
         return {}
     mine, theirs = (statistics.median(one["planning_wall"] for one in warm[engine]) for engine in ("ours", "hudi"))
-    return {"planning": {"ours": round(mine, 3), "hudi_0_15_0": round(theirs, 3), "wall_ratio": round(theirs / mine, 2)}}
+    return {
+        "planning": {"ours": round(mine, 3), "hudi_0_15_0": round(theirs, 3), "wall_ratio": round(theirs / mine, 2)}
+    }
 
 
 def main() -> None:
@@ -130,7 +145,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     sizes = SIZES[chosen.size]
-    found = {"machine": machine(), **{service: compare(service, sizes[service], chosen.runs) for service in chosen.services.split(",")}}
+    found = {
+        "machine": machine(),
+        **{service: compare(service, sizes[service], chosen.runs) for service in chosen.services.split(",")},
+    }
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found, indent=2))

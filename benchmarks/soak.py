@@ -1,9 +1,11 @@
-"""What takes too long for `make test`: the demo as a newcomer runs it, judged by real Hudi. Stores benchmarks/results/soak.json.
+"""What takes too long for `make test`: the demo as a newcomer runs it, judged by real Hudi. Stores
+benchmarks/results/soak.json.
 
-`make demo` runs in a fresh clone of this checkout's HEAD, with an empty HOME, no caches, and a PATH on which there is no Java; afterwards no
-process of it may be left. Then real Hudi 0.15.0 and 1.2.0 read the demo's table with the metadata table on and off, and 0.15.0 writes more rows
-on top and compacts again. A file group of 5 million rows is read within its memory bound. And our services work beside real Hudi's writer
-(benchmarks/soak_services.py), ten minutes under each lock.
+`make demo` runs in a fresh clone of this checkout's HEAD, with an empty HOME, no caches, and a PATH on which there is
+no Java; afterwards no process of it may be left. Then real Hudi 0.15.0 and 1.2.0 read the demo's table with the
+metadata table on and off, and 0.15.0 writes more rows on top and compacts again. A file group of 5 million rows is read
+within its memory bound. And our services work beside real Hudi's writer (benchmarks/soak_services.py), ten minutes
+under each lock.
 """
 
 from __future__ import annotations
@@ -46,7 +48,12 @@ def bare_path(folder: Path) -> str:
         if Path(entry).is_dir() and ".venv" not in entry:
             for program in Path(entry).iterdir():
                 link = folder / program.name
-                if program.name not in HIDDEN and not link.exists() and not link.is_symlink() and os.access(program, os.X_OK):
+                if (
+                    program.name not in HIDDEN
+                    and not link.exists()
+                    and not link.is_symlink()
+                    and os.access(program, os.X_OK)
+                ):
                     link.symlink_to(program)
     return str(folder)
 
@@ -72,13 +79,17 @@ def run_demo(scratch: Path) -> tuple[Path, dict[str, Any]]:
     home = scratch / "home"
     home.mkdir()
     environment = {
-        name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or (name.startswith(KEPT_PREFIXES) and name != "UV_CACHE_DIR")
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT_VARIABLES or (name.startswith(KEPT_PREFIXES) and name != "UV_CACHE_DIR")
     }
     environment |= {"HOME": str(home), "PATH": bare_path(scratch / "bin")}
     seconds = {}
     for name in ("first", "again"):
         begun = time.monotonic()
-        done = subprocess.run(["make", "demo"], cwd=clone, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            ["make", "demo"], cwd=clone, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         seconds[name] = round(time.monotonic() - begun, 1)
         sys.stderr.write(done.stdout + done.stderr)
         if done.returncode != 0:
@@ -87,7 +98,12 @@ def run_demo(scratch: Path) -> tuple[Path, dict[str, Any]]:
         if running:
             raise RuntimeError(f"make demo left processes: {running}")
     output = done.stdout.replace(str(clone), ".").splitlines()
-    return clone, {"seconds_with_set_up": seconds["first"], "seconds": seconds["again"], "output": output, "left_running": 0}
+    return clone, {
+        "seconds_with_set_up": seconds["first"],
+        "seconds": seconds["again"],
+        "output": output,
+        "left_running": 0,
+    }
 
 
 def judge(table: Path, scratch: Path) -> dict[str, Any]:
@@ -122,7 +138,9 @@ def write_on_top(hudi: RealHudi, table: Path, scratch: Path) -> dict[str, Any]:
 
 
 def read_memory(folder: Path) -> dict[str, Any]:
-    """The peak of reading a large file group in a process of its own, and its bound, in MiB; raises when it is exceeded."""
+    """The peak of reading a large file group in a process of its own, and its bound, in MiB; raises when it is
+    exceeded.
+    """
     folder.mkdir()
     expected = make_group(folder, READ_ROWS)
     answer = read_in_process(folder, BUDGET)
@@ -145,9 +163,18 @@ def main() -> None:
         clone, demo = run_demo(scratch)
         verdict = judge(clone / ".demo" / "warehouse" / CASE, scratch)
         memory = read_memory(scratch / "group")
-        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        head = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.strip()
         services = run_services_beside_a_writer(SECONDS)
-        found = {"machine": machine(), "commit": head, "demo": demo, "real_hudi": verdict, "read_memory": memory, "services": services}
+        found = {
+            "machine": machine(),
+            "commit": head,
+            "demo": demo,
+            "real_hudi": verdict,
+            "read_memory": memory,
+            "services": services,
+        }
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
         print(json.dumps(found, indent=2))

@@ -1,10 +1,12 @@
-"""Real Hudi's Spark writer upserts in a loop while our services work beside it, under one lock. Part of `make soak`, which stores the result.
+"""Real Hudi's Spark writer upserts in a loop while our services work beside it, under one lock. Part of `make soak`,
+which stores the result.
 
-`python -m benchmarks.soak_services --seconds 90` is a short run by itself; `--output FILE` stores it. Real Hudi 0.15.0 writes a merge-on-read
-table of version 6 with optimistic concurrency and lazy failed writes, plans compactions in between, and repeats a write that fails, as its
-users do. Halfway its JVM is killed in the middle of a write, and another goes on. Our cleaning, archival, rollback of failed writes and
-compaction run in turns beside it. In the end every row of a write that returned is there once, nothing is left pending, and metadata table and
-storage list the same files.
+`python -m benchmarks.soak_services --seconds 90` is a short run by itself; `--output FILE` stores it. Real Hudi 0.15.0
+writes a merge-on-read table of version 6 with optimistic concurrency and lazy failed writes, plans compactions in
+between, and repeats a write that fails, as its users do. Halfway its JVM is killed in the middle of a write, and
+another goes on. Our cleaning, archival, rollback of failed writes and compaction run in turns beside it. In the end
+every row of a write that returned is there once, nothing is left pending, and metadata table and storage list the same
+files.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, LockError
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.consistency import pending_instants, read_rows
@@ -65,7 +67,9 @@ WRITER = {
     "hoodie.compact.inline": "false",
 }
 PLAN_EVERY, INSERT_EVERY = 3, 4
-"""Writes after which real Hudi plans a compaction, for us to run; writes of which one has new rows, that go to base files, not to logs."""
+"""Writes after which real Hudi plans a compaction, for us to run; writes of which one has new rows, that go to base
+files, not to logs.
+"""
 OURS = {"hoodie.cleaner.commits.retained": "3", "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "8"}
 
 
@@ -133,7 +137,9 @@ class Writer:
                 self.failures[f"plan: {cause(error)}"] += 1
 
     def die(self) -> str | None:
-        """Kills the JVM in the middle of the next upsert, and starts another; returns the instant that is left inflight, if it was in time."""
+        """Kills the JVM in the middle of the next upsert, and starts another; returns the instant that is left
+        inflight, if it was in time.
+        """
         pid, before = int(self.hudi.ask("process")), self._inflight()
         dying = threading.Thread(target=self._write_and_fail, args=(self._next_rows(),))
         dying.start()
@@ -167,7 +173,13 @@ class Writer:
         """Every acknowledged row once."""
         keys = sorted(self.acknowledged)
         values = [self.acknowledged[key] for key in keys]
-        return pa.table({"id": keys, "dt": [value[0] for value in values], "ts": pa.array([value[1] for value in values], pa.int64())})
+        return pa.table(
+            {
+                "id": keys,
+                "dt": [value[0] for value in values],
+                "ts": pa.array([value[1] for value in values], pa.int64()),
+            }
+        )
 
     def close(self) -> None:
         """Ends the JVM."""
@@ -205,8 +217,16 @@ class Services:
             self.error = error
 
     def turn(self, name: str) -> int:
-        """One run of a service; how many instants it completed. A conflict, or a lock that another holds, is for the next turn."""
-        request = RunRequest(table=str(self.base), service=name, all_pending=True, schedule=name in ("clean", "rollback"), owner="the soak")
+        """One run of a service; how many instants it completed. A conflict, or a lock that another holds, is for the
+        next turn.
+        """
+        request = RunRequest(
+            table=str(self.base),
+            service=name,
+            all_pending=True,
+            schedule=name in ("clean", "rollback"),
+            owner="the soak",
+        )
         try:
             result = HudiTable.open(str(self.base), options=self.options).run(request, LocalEngine(1))
         except (ConflictError, LockError) as error:
@@ -231,7 +251,10 @@ def soak(lock: str, seconds: float, scratch: Path) -> dict[str, Any]:
     """One lock for so many seconds; returns what was done, raises when a row is wrong or something is left."""
     base = scratch / lock / "table"
     base.parent.mkdir()
-    with lock_options(lock) as locked, closing(Writer(RealHudi("0.15.0"), base, base.parent, {**WRITER, **CONCURRENT, **locked})) as writer:
+    with (
+        lock_options(lock) as locked,
+        closing(Writer(RealHudi("0.15.0"), base, base.parent, {**WRITER, **CONCURRENT, **locked})) as writer,
+    ):
         writer.create()
         services = Services(base, {**OURS, **CONCURRENT, **locked})
         killed = beside(writer, services, seconds)
@@ -253,7 +276,9 @@ def soak(lock: str, seconds: float, scratch: Path) -> dict[str, Any]:
 
 
 def beside(writer: Writer, services: Services, seconds: float) -> list[str]:
-    """The writer here, the services in a thread, for so many seconds; returns the instant whose writer was killed halfway."""
+    """The writer here, the services in a thread, for so many seconds; returns the instant whose writer was killed
+    halfway.
+    """
     killed: list[str] = []
     thread = threading.Thread(target=services.loop)
     thread.start()
@@ -273,7 +298,9 @@ def beside(writer: Writer, services: Services, seconds: float) -> list[str]:
 
 
 def finish(services: Services) -> None:
-    """What the last writes left is due: failed ones once their heartbeats have expired, the last compaction, one more clean and archival."""
+    """What the last writes left is due: failed ones once their heartbeats have expired, the last compaction, one more
+    clean and archival.
+    """
     time.sleep(BEAT_EXPIRED_SECONDS)
     while services.turn("rollback") + services.turn("compaction"):
         pass
@@ -282,7 +309,9 @@ def finish(services: Services) -> None:
 
 
 def judge(writer: Writer, base: Path) -> dict[str, Any]:
-    """Rows by real Hudi and by us, with the metadata table and without; raises when one is missing, extra or old, or something is pending."""
+    """Rows by real Hudi and by us, with the metadata table and without; raises when one is missing, extra or old, or
+    something is pending.
+    """
     left = pending_instants(base)
     if left:
         raise RuntimeError(f"pending: {sorted(left)}")
@@ -292,13 +321,22 @@ def judge(writer: Writer, base: Path) -> dict[str, Any]:
         assert_same_rows(user_columns(read_rows(base, "on" if metadata else "off")), expected)
     stored = {path: size for path, size in data_files(base).items() if not path.endswith("_partition_metadata")}
     if listed(base) != stored:
-        raise RuntimeError(f"the metadata table lists other files than the storage: {sorted(listed(base).items() ^ stored.items())[:5]}")
+        raise RuntimeError(
+            "the metadata table lists other files than the storage: "
+            f"{sorted(listed(base).items() ^ stored.items())[:5]}"
+        )
     wrong = writer.hudi.ask("validate_metadata", base=str(base))["wrong"]
     if wrong:
         raise RuntimeError(f"real Hudi finds the metadata table wrong: {wrong[:5]}")
     active, whole = (list(HudiTable.open(str(base)).timeline(archived=archived)) for archived in (False, True))
     rolled_back = sum(item.action == Action.ROLLBACK for item in whole)
-    return {"rows": expected.num_rows, "left_pending": 0, "files": len(stored), "archived": len(whole) - len(active), "rolled_back": rolled_back}
+    return {
+        "rows": expected.num_rows,
+        "left_pending": 0,
+        "files": len(stored),
+        "archived": len(whole) - len(active),
+        "rolled_back": rolled_back,
+    }
 
 
 def run(seconds: float, locks: tuple[str, ...] = LOCKS) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
-"""The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`. Stores benchmarks/results/sweeps.json; ends with 1 when a test failed.
+"""The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`. Stores benchmarks/results/sweeps.json;
+ends with 1 when a test failed.
 
-What is marked soak: every service killed at every operation on the storage, on every table and by every form of death; metadata tables with every
-kind of index made, kept and judged by real Hudi; memory at full size. And real Hudi judges every service on every table
-(AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
+What is marked soak: every service killed at every operation on the storage, on every table and by every form of death;
+metadata tables with every kind of index made, kept and judged by real Hudi; memory at full size. And real Hudi judges
+every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
 """
 
 from __future__ import annotations
@@ -38,13 +39,19 @@ class Sweep:
 INTEROP = "tests/interop/test_metadata"
 CORE = "tests/unit/hudi_core"
 SOAKED = {
-    "faults with every kind": (3, ("tests/faults/test_every_kind_faults.py", "tests/faults/test_compaction_every_kind.py")),
+    "faults with every kind": (
+        3,
+        ("tests/faults/test_every_kind_faults.py", "tests/faults/test_compaction_every_kind.py"),
+    ),
     "faults": (3, ("tests/faults",)),
     "golden tables by a metadata table of ours": (4, (f"{INTEROP}_golden.py",)),
     "metadata tables made and kept": (1, (f"{INTEROP}_tables.py", f"{INTEROP}_large_cells.py")),
     "services with every kind judged by real Hudi": (1, (f"{INTEROP}_services.py",)),
     "indexing beside a writer": (1, (f"{INTEROP}_indexing.py",)),
-    "metadata tables without a JVM": (1, (f"{CORE}/metadata_table", f"{CORE}/services/metadata", f"{CORE}/services/test_every_kind_services.py")),
+    "metadata tables without a JVM": (
+        1,
+        (f"{CORE}/metadata_table", f"{CORE}/services/metadata", f"{CORE}/services/test_every_kind_services.py"),
+    ),
     "memory and the rest": (2, ("tests",)),
 }
 """What is marked soak: how many parts it is cut into, each stored on its own, and the paths that hold it.
@@ -69,7 +76,10 @@ SWEEPS = {
     **soaked(),
     "services judged by real Hudi": Sweep(["tests/interop/test_services.py"], {"AIRFLOW_HUDI_ALL_SERVICES": "1"}),
     "locks and services on versitygw": Sweep(
-        [f"tests/contract/test_{name}.py" for name in ("locks", "lock_races", "probe_store", "completion_races", "services_s3")],
+        [
+            f"tests/contract/test_{name}.py"
+            for name in ("locks", "lock_races", "probe_store", "completion_races", "services_s3")
+        ],
         {"AIRFLOW_HUDI_S3_SERVER": "versitygw"},
     ),
 }
@@ -84,7 +94,13 @@ def run(sweep: Sweep) -> dict[str, Any]:
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **sweep.environment}).returncode
         found = counts(report)
     seconds = round(time.monotonic() - begun)
-    return {"passed": found.passed, "failed": found.failed, "failures": list(found.failures), "pytest": code, "seconds": seconds}
+    return {
+        "passed": found.passed,
+        "failed": found.failed,
+        "failures": list(found.failures),
+        "pytest": code,
+        "seconds": seconds,
+    }
 
 
 def run_failed(sweep: Sweep, head: str, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +111,8 @@ def run_failed(sweep: Sweep, head: str, before: Mapping[str, Any]) -> dict[str, 
 
 
 def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Puts the result of one sweep among those of others, which stay: each says at which commit it was. Two runs may do so side by side.
+    """Puts the result of one sweep among those of others, which stay: each says at which commit it was. Two runs may do
+    so side by side.
 
     What no sweep is called any more goes.
     """
@@ -116,15 +133,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", default=",".join(SWEEPS), help=f"with commas between them: {', '.join(SWEEPS)}")
     parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--failed", action="store_true", help="run what failed of them at last again, and add what passes now")
+    parser.add_argument(
+        "--failed", action="store_true", help="run what failed of them at last again, and add what passes now"
+    )
     chosen = parser.parse_args()
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
     done = {}
     before = json.loads(chosen.output.read_text())["sweeps"] if chosen.failed else {}
     for name in chosen.sweeps.split(","):
         if chosen.failed and not before.get(name, {}).get("failures"):
             continue
-        done[name] = run_failed(SWEEPS[name], head, before[name]) if chosen.failed else {"commit": head, **run(SWEEPS[name])}
+        done[name] = (
+            run_failed(SWEEPS[name], head, before[name]) if chosen.failed else {"commit": head, **run(SWEEPS[name])}
+        )
         # After every sweep: a run of hours that is stopped has its results so far.
         store(chosen.output, name, done[name])
         print(json.dumps(done[name]))

@@ -1,7 +1,8 @@
 """Makes the benchmark's tables with real Apache Hudi 0.15.0, once, into the cache.
 
-`python -m benchmarks.tables ROWS UPDATES FOLDER`: a merge-on-read table of ROWS rows in 4 file groups of 2 partitions, three upserts of
-UPDATES / 3 rows each into avro logs, the metadata table with `files` only, the default codec (gzip), and a compaction scheduled over all.
+`python -m benchmarks.tables ROWS UPDATES FOLDER`: a merge-on-read table of ROWS rows in 4 file groups of 2 partitions,
+three upserts of UPDATES / 3 rows each into avro logs, the metadata table with `files` only, the default codec (gzip),
+and a compaction scheduled over all.
 """
 
 from __future__ import annotations
@@ -80,13 +81,18 @@ def make(rows: int, updates: int, folder: Path, cores: int = 2) -> None:
 
     def write(salt: int, condition: str, operation: str, mode: str) -> None:
         frame = session.range(0, rows).where(condition).selectExpr(*(column.format(salt=salt) for column in COLUMNS))
-        frame.write.format("hudi").options(**OPTIONS).option("hoodie.datasource.write.operation", operation).mode(mode).save(str(fresh))
+        frame.write.format("hudi").options(**OPTIONS).option("hoodie.datasource.write.operation", operation).mode(
+            mode
+        ).save(str(fresh))
 
     write(1, "true", "bulk_insert", "overwrite")
     for turn in range(ROUNDS):
         write(10 + turn, f"abs(hash(id, {turn})) % {rows} < {updates // ROUNDS}", "upsert", "append")
     session.sql(f"CREATE TABLE {NAME} USING hudi LOCATION '{fresh}'")
-    session.sql(f"CALL run_compaction(op => 'schedule', table => '{NAME}', options => 'hoodie.compact.inline.max.delta.commits=1')").collect()
+    session.sql(
+        f"CALL run_compaction(op => 'schedule', table => '{NAME}', options => "
+        "'hoodie.compact.inline.max.delta.commits=1')"
+    ).collect()
     session.stop()
     fresh.rename(folder)
 

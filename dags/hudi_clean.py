@@ -1,7 +1,7 @@
 """Waits for a clean that a writer planned on a Hudi table and did not run, and runs it as a Spark job.
 
-For writers with `hoodie.clean.automatic=true` and `hoodie.clean.async.enabled=true`, or whose cleans died. The table and the connections come
-from the run's params; their defaults from the environment, then from Airflow Variables:
+For writers with `hoodie.clean.automatic=true` and `hoodie.clean.async.enabled=true`, or whose cleans died. The table
+and the connections come from the run's params; their defaults from the environment, then from Airflow Variables:
 
 | param | environment | Variable |
 |---|---|---|
@@ -9,7 +9,8 @@ from the run's params; their defaults from the environment, then from Airflow Va
 | hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 
-AIRFLOW_HUDI_SCHEDULE is the schedule: a cron expression, `@hourly`, `@continuous`…; without it the DAG runs when triggered.
+AIRFLOW_HUDI_SCHEDULE is the schedule: a cron expression, `@hourly`, `@continuous`…; without it the DAG runs when
+triggered.
 """
 
 from __future__ import annotations
@@ -37,8 +38,14 @@ with DAG(
     doc_md=__doc__,
     params={
         "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
-        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "hudi_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
+        ),
+        "spark_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
+            type="string",
+            description="Connection of the Spark provider",
+        ),
     },
 ) as dag:
     wait = HudiInstantSensor(

@@ -1,9 +1,12 @@
-"""Examines a Hudi table every day, and fails when something is wrong: stuck instants, orphans, a wrong metadata table, clocks, locks, wheels.
+"""Examines a Hudi table every day, and fails when something is wrong: stuck instants, orphans, a wrong metadata table,
+clocks, locks, wheels.
 
-Nothing is written to the table. What was found, with what to do about it, is in the log and in the XCom of `doctor`. Triggered with
-`probe_store`, it also puts the storage below the table to the test, by races in a folder of their own: once per storage is enough.
+Nothing is written to the table. What was found, with what to do about it, is in the log and in the XCom of `doctor`.
+Triggered with `probe_store`, it also puts the storage below the table to the test, by races in a folder of their own:
+once per storage is enough.
 
-The table and the connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
 
 | param | environment | Variable |
 |---|---|---|
@@ -13,8 +16,9 @@ The table and the connections come from the run's params; their defaults from th
 | fail_on | AIRFLOW_HUDI_DOCTOR_FAIL_ON (else error) | - |
 | probe_store | - | - |
 
-AIRFLOW_HUDI_DOCTOR_SCHEDULE is the schedule, `@daily` without it; empty: the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the
-options of the table's writers, by Hudi's names, as a JSON object without secrets: a table does not record them.
+AIRFLOW_HUDI_DOCTOR_SCHEDULE is the schedule, `@daily` without it; empty: the DAG runs when triggered.
+AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets: a
+table does not record them.
 """
 
 from __future__ import annotations
@@ -46,8 +50,14 @@ with DAG(
     doc_md=__doc__,
     params={
         "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
-        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "hudi_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
+        ),
+        "spark_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
+            type="string",
+            description="Connection of the Spark provider",
+        ),
         "fail_on": Param(
             os.environ.get("AIRFLOW_HUDI_DOCTOR_FAIL_ON") or "error",
             enum=["error", "warning", "never"],

@@ -1,9 +1,11 @@
-"""Builds indexes of a Hudi table's metadata table while its writers go on, then compares the metadata table with the table.
+"""Builds indexes of a Hudi table's metadata table while its writers go on, then compares the metadata table with the
+table.
 
-What is planned and not run yet, by Hudi's writers too, is run first; without any the indexes that the params name are planned and built. Those that
-are there are left as they are, and where nothing is to be done the tasks are skipped.
+What is planned and not run yet, by Hudi's writers too, is run first; without any the indexes that the params name are
+planned and built. Those that are there are left as they are, and where nothing is to be done the tasks are skipped.
 
-The table and the connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
 
 | param | environment | Variable |
 |---|---|---|
@@ -13,8 +15,9 @@ The table and the connections come from the run's params; their defaults from th
 | column_stats, bloom_filters, partition_stats, record_index | - | - |
 | secondary_column, expression_column, expression_options, index_name | - | - |
 
-AIRFLOW_HUDI_INDEXING_SCHEDULE is the schedule; without it the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's
-writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one of them, and which columns they have statistics of.
+AIRFLOW_HUDI_INDEXING_SCHEDULE is the schedule; without it the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are
+the options of the table's writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one of
+them, and which columns they have statistics of.
 """
 
 from __future__ import annotations
@@ -58,16 +61,32 @@ with DAG(
     doc_md=__doc__,
     params={
         "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
-        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "hudi_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
+        ),
+        "spark_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
+            type="string",
+            description="Connection of the Spark provider",
+        ),
         "column_stats": Param(True, type="boolean", description="Statistics of columns"),
         "bloom_filters": Param(False, type="boolean", description="Bloom filters of base files"),
-        "partition_stats": Param(False, type="boolean", description="Statistics of partitions (table versions 8 and 9)"),
+        "partition_stats": Param(
+            False, type="boolean", description="Statistics of partitions (table versions 8 and 9)"
+        ),
         "record_index": Param(False, type="boolean", description="The record index over all partitions"),
-        "secondary_column": Param("", type="string", description="A secondary index on this column (table versions 8 and 9)"),
-        "expression_column": Param("", type="string", description="An index on an expression of this column (table versions 8 and 9)"),
-        "expression_options": Param("", type="string", description="The expression: expr=from_unixtime,format=yyyy-MM-dd"),
-        "index_name": Param("", type="string", description="Name of the secondary or expression index; the column's when empty"),
+        "secondary_column": Param(
+            "", type="string", description="A secondary index on this column (table versions 8 and 9)"
+        ),
+        "expression_column": Param(
+            "", type="string", description="An index on an expression of this column (table versions 8 and 9)"
+        ),
+        "expression_options": Param(
+            "", type="string", description="The expression: expr=from_unixtime,format=yyyy-MM-dd"
+        ),
+        "index_name": Param(
+            "", type="string", description="Name of the secondary or expression index; the column's when empty"
+        ),
     },
 ) as dag:
     build = HudiIndexingOperator(task_id="build", options={**WRITER_OPTIONS, **INDEXES}, **COMMON)

@@ -1,9 +1,11 @@
-"""Updates the metadata table of a Hudi table every day, then compares it with the table and fails when anything differs.
+"""Updates the metadata table of a Hudi table every day, then compares it with the table and fails when anything
+differs.
 
-`update` applies commits, cleans, rollbacks and restores that some writer left out, rolls failed deltacommits back, and cleans, compacts and archives
-the metadata table, all without a write of data. `validate` reads every data file once.
+`update` applies commits, cleans, rollbacks and restores that some writer left out, rolls failed deltacommits back, and
+cleans, compacts and archives the metadata table, all without a write of data. `validate` reads every data file once.
 
-The table and the connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
 
 | param | environment | Variable |
 |---|---|---|
@@ -11,8 +13,9 @@ The table and the connections come from the run's params; their defaults from th
 | hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 
-AIRFLOW_HUDI_METADATA_SCHEDULE is the schedule, `@daily` without it; empty: the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the
-options of the table's writers, by Hudi's names, as a JSON object without secrets: how often the metadata table is compacted is one of them.
+AIRFLOW_HUDI_METADATA_SCHEDULE is the schedule, `@daily` without it; empty: the DAG runs when triggered.
+AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
+how often the metadata table is compacted is one of them.
 """
 
 from __future__ import annotations
@@ -45,8 +48,14 @@ with DAG(
     doc_md=__doc__,
     params={
         "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
-        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "hudi_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
+        ),
+        "spark_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
+            type="string",
+            description="Connection of the Spark provider",
+        ),
     },
 ) as dag:
     update = HudiMetadataOperator(task_id="update", verb="update", **COMMON)

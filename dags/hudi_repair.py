@@ -2,15 +2,17 @@
 
 | verb | instant | what it does |
 |---|---|---|
-| rollback | the write; empty: every write that failed | undoes failed writes, an attempt at a compaction, or the newest commit |
+| rollback | the write; empty: every write that failed | undoes failed writes, an attempt at a compaction, or the newest
+  commit |
 | restore | the commit to go back to | takes away all that was written since; stop all writers first |
 | savepoint | the commit; empty: the newest | keeps its files until the savepoint is deleted; `comment` says why |
 | delete_savepoint | the commit | gives the savepoint up |
 | unschedule | the plan | drops a pending plan that nobody will run |
 | takeover | the instant | frees a pending instant whose owner is dead |
 
-The table and the connections come from the run's params; their defaults from the environment, then from Airflow Variables, as for the
-other DAGs (AIRFLOW_HUDI_TABLE, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_SPARK_CONN_ID; hudi_table, hudi_conn_id, hudi_spark_conn_id).
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables, as for the other DAGs (AIRFLOW_HUDI_TABLE, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_SPARK_CONN_ID; hudi_table,
+hudi_conn_id, hudi_spark_conn_id).
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from datetime import datetime, timezone
 
 from airflow.sdk import DAG, Param, task
 
+from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.restore import HudiRestoreOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from airflow_hudi.operators.savepoint import HudiSavepointOperator
-from airflow_hudi.operators.stuck import HudiTakeoverOperator, HudiUnscheduleOperator
 
 VERBS = ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")
 # Variables are read when a task runs, never when this file is parsed.
@@ -48,8 +50,14 @@ with DAG(
         "instant": Param("", type="string", description="The instant that it is done to"),
         "comment": Param("", type="string", description="Kept in a savepoint"),
         "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
-        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "hudi_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
+        ),
+        "spark_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
+            type="string",
+            description="Connection of the Spark provider",
+        ),
     },
 ) as dag:
 

@@ -1,8 +1,10 @@
-"""Keeps a Hudi table in order: rolls back writes that failed, deletes files that no kept commit needs, archives old instants.
+"""Keeps a Hudi table in order: rolls back writes that failed, deletes files that no kept commit needs, archives old
+instants.
 
 The order matters: a failed write holds up archival and keeps files, and what is archived can no longer be rolled back.
 
-The table, the connections and what is kept come from the run's params; their defaults from the environment, then from Airflow Variables:
+The table, the connections and what is kept come from the run's params; their defaults from the environment, then from
+Airflow Variables:
 
 | param | environment | Variable |
 |---|---|---|
@@ -12,9 +14,10 @@ The table, the connections and what is kept come from the run's params; their de
 | commits_retained | AIRFLOW_HUDI_COMMITS_RETAINED (else 10) | - |
 | min_commits, max_commits | AIRFLOW_HUDI_MIN_COMMITS (else 20), AIRFLOW_HUDI_MAX_COMMITS (else 30) | - |
 
-A clean keeps the files of `commits_retained` commits; archival begins when the timeline has more than `max_commits` and leaves `min_commits`.
-AIRFLOW_HUDI_MAINTENANCE_SCHEDULE is the schedule, `@hourly` without it; empty: the DAG runs when triggered. Failed writes are those whose
-heartbeat expired; writers must use the policy LAZY (`hoodie.clean.failed.writes.policy`, `hoodie.cleaner.policy.failed.writes`).
+A clean keeps the files of `commits_retained` commits; archival begins when the timeline has more than `max_commits` and
+leaves `min_commits`. AIRFLOW_HUDI_MAINTENANCE_SCHEDULE is the schedule, `@hourly` without it; empty: the DAG runs when
+triggered. Failed writes are those whose heartbeat expired; writers must use the policy LAZY
+(`hoodie.clean.failed.writes.policy`, `hoodie.cleaner.policy.failed.writes`).
 """
 
 from __future__ import annotations
@@ -50,7 +53,12 @@ COMMON = {
 
 def number(name: str, default: int, description: str) -> Param:
     """A param with a default of the environment."""
-    return Param(int(os.environ.get(f"AIRFLOW_HUDI_{name.upper()}") or default), type="integer", minimum=1, description=description)
+    return Param(
+        int(os.environ.get(f"AIRFLOW_HUDI_{name.upper()}") or default),
+        type="integer",
+        minimum=1,
+        description=description,
+    )
 
 
 with DAG(
@@ -63,10 +71,18 @@ with DAG(
     doc_md=__doc__,
     params={
         "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"),
-        "spark_conn_id": Param(os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""), type="string", description="Connection of the Spark provider"),
+        "hudi_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
+        ),
+        "spark_conn_id": Param(
+            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
+            type="string",
+            description="Connection of the Spark provider",
+        ),
         "commits_retained": number("commits_retained", 10, "Commits whose files a clean keeps"),
-        "min_commits": number("min_commits", 20, "Commits that archival leaves on the timeline; more than a clean keeps"),
+        "min_commits": number(
+            "min_commits", 20, "Commits that archival leaves on the timeline; more than a clean keeps"
+        ),
         "max_commits": number("max_commits", 30, "Archival begins when the timeline has more commits"),
     },
 ) as dag:

@@ -13,7 +13,9 @@ from demo.stack import DemoError, Stack
 _FINAL = {"success", "failed", "upstream_failed", "skipped", "removed"}
 # Of Spark's own chatter only warnings and what our code says is worth a line.
 _TOLD = re.compile(r"compaction|hudi|instant", re.IGNORECASE)
-_NOISE = re.compile(r"spark-submit cmd|org\.apache|DagBag|DAG bundles|attempt=\d+\.log|^::|^HUDI_RESULT|^\d\d/\d\d/\d\d ", re.IGNORECASE)
+_NOISE = re.compile(
+    r"spark-submit cmd|org\.apache|DagBag|DAG bundles|attempt=\d+\.log|^::|^HUDI_RESULT|^\d\d/\d\d/\d\d ", re.IGNORECASE
+)
 
 
 class Follower:
@@ -45,7 +47,9 @@ class Follower:
 
     def wait_for_task(self, task_id: str, wanted: set[str]) -> None:
         """Returns when the task is in one of the states."""
-        self._wait(lambda: self._look().get(task_id) in wanted, f"{task_id} to be {' or '.join(sorted(wanted))}", task_id)
+        self._wait(
+            lambda: self._look().get(task_id) in wanted, f"{task_id} to be {' or '.join(sorted(wanted))}", task_id
+        )
 
     def wait_for_run(self) -> None:
         """Returns when the run succeeded."""

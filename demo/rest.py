@@ -48,7 +48,9 @@ class Airflow:
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """What a task returned."""
-        value = self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value")["value"]
+        value = self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value")[
+            "value"
+        ]
         return json.loads(value) if isinstance(value, str) else value
 
     def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:

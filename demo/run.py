@@ -1,4 +1,5 @@
-"""`make demo`: Airflow waits for a compaction that a Hudi writer planned, and runs it as a Spark job without any Hudi jar.
+"""`make demo`: Airflow waits for a compaction that a Hudi writer planned, and runs it as a Spark job without any Hudi
+jar.
 
 Everything it makes is below `.demo/`; every process it starts is gone when it ends, however it ends.
 """
@@ -34,17 +35,25 @@ Check = Callable[[Path], None]
 
 
 def run(timeout: float = TIMEOUT_SECONDS, check: Check | None = None, home: Path = HOME) -> None:
-    """Runs the demo in `home`, which is emptied first; `check` judges the table afterwards. Raises DemoError, HudiError."""
+    """Runs the demo in `home`, which is emptied first; `check` judges the table afterwards. Raises DemoError,
+    HudiError.
+    """
     started = time.monotonic()
     shutil.rmtree(home, ignore_errors=True)
     table = DemoTable(home / "warehouse")
     planned = table.planned()
-    say(f"A table that real Apache Hudi 0.15 wrote: {table.path.relative_to(ROOT) if table.path.is_relative_to(ROOT) else table.path}")
+    say(
+        "A table that real Apache Hudi 0.15 wrote: "
+        f"{table.path.relative_to(ROOT) if table.path.is_relative_to(ROOT) else table.path}"
+    )
     show_timeline(table.timeline())
     before = table.counts()
     show_counts("before", before)
     table.hold_back(planned)
-    say("The planned compaction is held back until the sensor waits for it. Starting Airflow (api-server, scheduler, dag-processor, triggerer)…")
+    say(
+        "The planned compaction is held back until the sensor waits for it. Starting Airflow (api-server, scheduler, "
+        "dag-processor, triggerer)…"
+    )
     with Stack(home / "airflow", dags_folder(home), environment(home, table.path)) as stack:
         try:
             stack.wait_until_healthy(timeout)
@@ -52,9 +61,13 @@ def run(timeout: float = TIMEOUT_SECONDS, check: Check | None = None, home: Path
             follower = Follower(stack, DAG_ID, RUN_ID, timeout, say)
             follower.trigger()
             follower.wait_for_task("wait_for_compaction", {"deferred"})
-            # Airflow 3.3 fails a task whose trigger fires before its worker has ended, which takes seconds on a busy machine.
+            # Airflow 3.3 fails a task whose trigger fires before its worker has ended, which takes seconds on a busy
+            # machine.
             stack.wait_for_log("final_state=deferred", timeout)
-            say(f"The sensor is deferred: it holds no worker slot. Now a writer plans compaction {planned.requested_time}")
+            say(
+                "The sensor is deferred: it holds no worker slot. Now a writer plans compaction "
+                f"{planned.requested_time}"
+            )
             table.plan(planned)
             follower.wait_for_run()
             result = follower.result("compact")
@@ -73,7 +86,9 @@ def run(timeout: float = TIMEOUT_SECONDS, check: Check | None = None, home: Path
 
 
 def judge(table: DemoTable, planned: Instant, before: RowCounts, after: RowCounts) -> None:
-    """Raises DemoError unless the compaction completed and moved the log files' changes into base files without changing a row."""
+    """Raises DemoError unless the compaction completed and moved the log files' changes into base files without
+    changing a row.
+    """
     (found,) = [instant for instant in table.timeline() if instant.requested_time == planned.requested_time]
     if not found.is_completed:
         raise DemoError(f"compaction {found.requested_time} is {found.state.value} on the timeline")
@@ -157,7 +172,9 @@ def _terminated_as_interrupted() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None, check: Check | None = None) -> int:
     """The program: 0 when the compaction ran and the table is right, 1 when not, 130 when interrupted."""
     parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--timeout", type=float, default=TIMEOUT_SECONDS, help="seconds for each wait (default: %(default)s)")
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT_SECONDS, help="seconds for each wait (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     try:
         with _terminated_as_interrupted():

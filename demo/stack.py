@@ -26,7 +26,9 @@ class DemoError(Exception):
 
 
 class Stack:
-    """`airflow standalone` (api-server, scheduler, dag-processor, triggerer) in a home of its own. Use as a context manager."""
+    """`airflow standalone` (api-server, scheduler, dag-processor, triggerer) in a home of its own. Use as a context
+    manager.
+    """
 
     def __init__(self, home: Path, dags: Path, environment: dict[str, str]) -> None:
         self.home = home
@@ -37,7 +39,8 @@ class Stack:
         self._process: subprocess.Popen[bytes] | None = None
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
-            # Standalone starts its components as `airflow`, and Spark's scripts look for `python3`: both must be this environment's.
+            # Standalone starts its components as `airflow`, and Spark's scripts look for `python3`: both must be this
+            # environment's.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
@@ -76,7 +79,9 @@ class Stack:
             )
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with _uninterrupted():
             self.stop()
 

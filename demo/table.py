@@ -44,7 +44,11 @@ class DemoTable:
 
     def planned(self) -> Instant:
         """The compaction that waits to be run."""
-        return next(instant for instant in self.timeline() if instant.action == Action.COMPACTION and instant.state is State.REQUESTED)
+        return next(
+            instant
+            for instant in self.timeline()
+            if instant.action == Action.COMPACTION and instant.state is State.REQUESTED
+        )
 
     def counts(self) -> RowCounts:
         """Rows of a snapshot query (base and log files merged) and of a read-optimized one (base files only)."""

@@ -1,7 +1,8 @@
-"""The file that spark-submit runs: `spark-submit --py-files hudi-jobs.zip main.py --request JSON` (or `--request-file PATH_OR_URI`).
+"""The file that spark-submit runs: `spark-submit --py-files hudi-jobs.zip main.py --request JSON` (or `--request-file
+PATH_OR_URI`).
 
-Prints progress lines (`HUDI_PROGRESS {…}`) and one result line (`HUDI_RESULT {…}`). Exit codes: 0 done, 1 failed, 2 bad input,
-3 somebody else holds the instant (safe to retry).
+Prints progress lines (`HUDI_PROGRESS {…}`) and one result line (`HUDI_RESULT {…}`). Exit codes: 0 done, 1 failed, 2 bad
+input, 3 somebody else holds the instant (safe to retry).
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ def main() -> int:
     try:
         from hudi_spark.job import main as run
     except ModuleNotFoundError as error:
-        remedy = "give the job zip to spark-submit with --py-files, and install pyarrow, numpy and fsspec where the driver runs"
-        body = {"type": "ConfigError", "message": f"the driver has no Python module {error.name}", "path": None, "remedy": remedy}
+        remedy = (
+            "give the job zip to spark-submit with --py-files, and install pyarrow, numpy and fsspec where the "
+            "driver runs"
+        )
+        body = {
+            "type": "ConfigError",
+            "message": f"the driver has no Python module {error.name}",
+            "path": None,
+            "remedy": remedy,
+        }
         print("HUDI_RESULT", json.dumps({"version": 1, "error": body}, sort_keys=True))
         return EXIT_BAD_INPUT
     return run(sys.argv[1:])

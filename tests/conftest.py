@@ -47,7 +47,9 @@ def golden(tmp_path: Path) -> Callable[[str, str], GoldenCase]:
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the tables that tests/golden/make_metadata_tables.py had real Hudi write. Tests that change one copy it first."""
+    """The folder of the tables that tests/golden/make_metadata_tables.py had real Hudi write. Tests that change one
+    copy it first.
+    """
     folder = tmp_path_factory.mktemp("written")
     with tarfile.open(WRITTEN) as tar:
         tar.extractall(folder, filter="data")

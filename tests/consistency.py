@@ -1,4 +1,6 @@
-"""What must hold of a table around a compaction, whatever died in between: checked with the engine's own readers over bare storage."""
+"""What must hold of a table around a compaction, whatever died in between: checked with the engine's own readers over
+bare storage.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.file_group import ROOT, blocks_of, latest_slice
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.file_group import ROOT, blocks_of, latest_slice
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
 from tests.rows import assert_same_rows
 
@@ -39,7 +41,9 @@ def has_metadata_table(table: Path) -> bool:
 
 
 def assert_metadata_true(table: Path) -> None:
-    """Holds when a service is over: `metadata validate` finds nothing, and left out no file. A table without a metadata table passes."""
+    """Holds when a service is over: `metadata validate` finds nothing, and left out no file. A table without a metadata
+    table passes.
+    """
     if not has_metadata_table(table):
         return
     report = HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata()
@@ -59,7 +63,8 @@ def pending_instants(table: Path) -> Pending:
 
 
 def assert_compacted(table: Path, instant: str, rows: pa.Table, pending: Pending) -> None:
-    """The compaction is done as if nobody had ever died: same rows, one base file per file group, exact metadata, nothing left over.
+    """The compaction is done as if nobody had ever died: same rows, one base file per file group, exact metadata,
+    nothing left over.
 
     `pending` are the instants that were pending before and may still be.
     """
@@ -99,7 +104,9 @@ def _assert_metadata(storage: LocalStorage, config: TableConfig, timeline: Timel
     by_metadata = MetadataTable(storage, config, timeline).listing()
     assert by_metadata.partitions() == by_storage.partitions()
     for partition in by_storage.partitions():
-        stored = {info.path: info.size for info in by_storage.files(partition) if parse_data_file(info.name) is not None}
+        stored = {
+            info.path: info.size for info in by_storage.files(partition) if parse_data_file(info.name) is not None
+        }
         assert {info.path: info.size for info in by_metadata.files(partition)} == stored
     own = ActiveTimeline(storage, config, ROOT).load()
     assert len(blocks_of(storage, latest_slice(storage, own).logs, instant).live) == 1
@@ -109,12 +116,20 @@ def _assert_metadata(storage: LocalStorage, config: TableConfig, timeline: Timel
 def _leftovers(table: Path, instant: str) -> list[str]:
     """Files that a finished run must not leave: markers, claims, heartbeats, locks, temporary files.
 
-    The guard of a lock's removal may stay when its process died in that very moment: it is named after a token that never comes back.
+    The guard of a lock's removal may stay when its process died in that very moment: it is named after a token that
+    never comes back.
     """
     found = []
     for path in table.rglob("*"):
         name = path.relative_to(table).as_posix()
-        ours = name.startswith((f".hoodie/.temp/{instant}", ".hoodie/.airflow_hudi/claims", f".hoodie/.heartbeat/{instant}", ".hoodie/lock"))
+        ours = name.startswith(
+            (
+                f".hoodie/.temp/{instant}",
+                ".hoodie/.airflow_hudi/claims",
+                f".hoodie/.heartbeat/{instant}",
+                ".hoodie/lock",
+            )
+        )
         if path.is_file() and (ours or name.endswith(".tmp")):
             found.append(name)
     return sorted(found)

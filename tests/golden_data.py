@@ -1,7 +1,8 @@
 """The golden tables: written by real Apache Hudi, with what real Hudi reads from them.
 
-The archive holds `cases/<table version>/<case>.zip` and `<case>.expected/`. It is unpacked once per content hash into the cache folder;
-each table is unpacked afresh for the test that asks for it, with its modification times: Hudi 1.x reads them.
+The archive holds `cases/<table version>/<case>.zip` and `<case>.expected/`. It is unpacked once per content hash into
+the cache folder; each table is unpacked afresh for the test that asks for it, with its modification times: Hudi 1.x
+reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ WRITTEN = ARCHIVE.with_name("metadata_tables.tar.xz")
 
 @functools.cache
 def unpacked_once(archive: Path, name: str) -> Path:
-    """The content of a tar archive in the cache; unpacked on first use, published by rename so that parallel tests agree."""
+    """The content of a tar archive in the cache; unpacked on first use, published by rename so that parallel tests
+    agree.
+    """
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-hudi" / f"{name}-{digest}"
     if not cache.is_dir():

@@ -1,4 +1,6 @@
-"""The test tables of Apache Hudi-rs, each with the SQL script that made it (tests/golden/data/hudi_rs.NOTICE.md tells their origin)."""
+"""The test tables of Apache Hudi-rs, each with the SQL script that made it (tests/golden/data/hudi_rs.NOTICE.md tells
+their origin).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A long sweep in parts: `pytest --part 2/4` runs the second quarter of what was chosen, in order, so that fixtures of a module are shared."""
+"""A long sweep in parts: `pytest --part 2/4` runs the second quarter of what was chosen, in order, so that fixtures of
+a module are shared.
+"""
 
 from __future__ import annotations
 

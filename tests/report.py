@@ -1,4 +1,6 @@
-"""Reads the reports of a test run: prints the sum, and fails when a test failed or was skipped, or when a part ran nothing."""
+"""Reads the reports of a test run: prints the sum, and fails when a test failed or was skipped, or when a part ran
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Counts:
-    """What one report tells. `failures` are the failed tests, as pytest takes them, and the skipped ones; `skipped` names these."""
+    """What one report tells. `failures` are the failed tests, as pytest takes them, and the skipped ones; `skipped`
+    names these.
+    """
 
     passed: int = 0
     failures: tuple[str, ...] = ()
@@ -29,8 +33,16 @@ def counts(path: str | Path) -> Counts:
         return Counts()
     cases = list(ET.parse(path).getroot().iter("testcase"))
     bad = [[child.tag for child in case if child.tag in ("failure", "error", "skipped")] for case in cases]
-    skipped = tuple(f"{case.get('classname')}::{case.get('name')}" for case, tags in zip(cases, bad, strict=True) if "skipped" in tags)
-    failures = tuple(f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}" for case, tags in zip(cases, bad, strict=True) if tags)
+    skipped = tuple(
+        f"{case.get('classname')}::{case.get('name')}"
+        for case, tags in zip(cases, bad, strict=True)
+        if "skipped" in tags
+    )
+    failures = tuple(
+        f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        for case, tags in zip(cases, bad, strict=True)
+        if tags
+    )
     return Counts(len(cases) - len(failures), failures, skipped)
 
 

@@ -27,7 +27,9 @@ def _frozen(value: Any) -> Any:
 
 def rows_of(table: pa.Table, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
     """The multiset of rows over the given columns."""
-    return Counter(zip(*([_frozen(value) for value in table.column(name).to_pylist()] for name in columns), strict=True))
+    return Counter(
+        zip(*([_frozen(value) for value in table.column(name).to_pylist()] for name in columns), strict=True)
+    )
 
 
 def assert_same_rows(actual: pa.Table, expected: pa.Table, *, ignore: Iterable[str] = PHYSICAL) -> None:
@@ -38,7 +40,8 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table, *, ignore: Iterable[s
     mine, theirs = rows_of(actual, columns), rows_of(expected, columns)
     missing, extra = theirs - mine, mine - theirs
     assert not missing, (
-        f"{sum(missing.values())} rows missing, {sum(extra.values())} extra; first missing {next(iter(missing))}; extra {list(extra)[:1]}"
+        f"{sum(missing.values())} rows missing, {sum(extra.values())} extra; first missing {next(iter(missing))}; "
+        f"extra {list(extra)[:1]}"
     )
     assert not extra, f"{sum(extra.values())} extra rows; first {next(iter(extra))}"
 

@@ -1,4 +1,5 @@
-"""An independent look at a table on disk: Hudi-rs, another implementation, reads the rows, and a parser of a few lines reads the timeline.
+"""An independent look at a table on disk: Hudi-rs, another implementation, reads the rows, and a parser of a few lines
+reads the timeline.
 
 Nothing here is the engine's own code, so that a mistake of ours in reading cannot hide one in writing.
 """
@@ -27,15 +28,21 @@ _COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
 def rows_by_another_reader(table: Path, *, metadata: bool) -> pa.Table | None:
     """The snapshot that Hudi-rs reads; None when it finds no rows.
 
-    It lists tables of version 6, and goes by the metadata table of later ones where they have one; for `metadata=False` it is given a copy
-    without.
+    It lists tables of version 6, and goes by the metadata table of later ones where they have one; for `metadata=False`
+    it is given a copy without.
     """
     if metadata:
         return _read(table)
     with tempfile.TemporaryDirectory(dir=table.parent) as folder:
-        bare = Path(shutil.copytree(table, Path(folder) / table.name, ignore=_without_metadata_table, copy_function=os.link))
+        bare = Path(
+            shutil.copytree(table, Path(folder) / table.name, ignore=_without_metadata_table, copy_function=os.link)
+        )
         properties = bare / ".hoodie" / "hoodie.properties"
-        lines = [line for line in properties.read_text(encoding="latin-1").splitlines() if not line.startswith("hoodie.table.metadata.partitions")]
+        lines = [
+            line
+            for line in properties.read_text(encoding="latin-1").splitlines()
+            if not line.startswith("hoodie.table.metadata.partitions")
+        ]
         properties.unlink()  # linked: the table's own file stays as it is
         properties.write_text("\n".join(lines) + "\n", encoding="latin-1")
         return _read(bare)
@@ -54,11 +61,17 @@ def completed_files(table: Path) -> list[tuple[str, str]]:
     """(requested time, action) of each completed file on the timeline, doubles included."""
     folder = table / ".hoodie" / "timeline" if (table / ".hoodie" / "timeline").is_dir() else table / ".hoodie"
     matches = (_FILE.fullmatch(path.name) for path in folder.iterdir() if path.is_file())
-    return [(found["time"], found["action"]) for found in matches if found and found["state"] is None and found["action"] != "inflight"]
+    return [
+        (found["time"], found["action"])
+        for found in matches
+        if found and found["state"] is None and found["action"] != "inflight"
+    ]
 
 
 def assert_valid(table: Path, rows: pa.Table | None = None) -> None:
-    """Holds at every moment: the rows due by both listings (without `rows`: both the same), each instant completed once, whole base files."""
+    """Holds at every moment: the rows due by both listings (without `rows`: both the same), each instant completed
+    once, whole base files.
+    """
     by_listing = rows_by_another_reader(table, metadata=False)
     by_metadata = rows_by_another_reader(table, metadata=True)
     assert (by_listing is None) == (by_metadata is None)
@@ -88,7 +101,9 @@ def timeline_times(table: Path) -> set[str]:
 
 
 def assert_nothing_forgotten(table: Path) -> None:
-    """Holds at every moment: no base file of an instant that is not on the timeline, unless it is older than all of that (archived)."""
+    """Holds at every moment: no base file of an instant that is not on the timeline, unless it is older than all of
+    that (archived).
+    """
     _assert_known(table, timeline_times(table))
 
 
@@ -101,5 +116,7 @@ def assert_settled(table: Path, rows: pa.Table | None = None) -> None:
 def _assert_known(table: Path, times: set[str]) -> None:
     commits = sorted(time for time, action in completed_files(table) if action in _COMMITS)
     names = (_BASE.fullmatch(path.name) for path in table.rglob("*.parquet") if ".hoodie" not in path.parts)
-    forgotten = [name[0] for name in names if name and name["time"] not in times and (not commits or name["time"] > commits[0])]
+    forgotten = [
+        name[0] for name in names if name and name["time"] not in times and (not commits or name["time"] > commits[0])
+    ]
     assert forgotten == [], f"base files of instants that are not on the timeline: {forgotten}"

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
 
 STORAGE_OPTIONS = ("endpoint_url", "region")
-"""The only fields of the connection that reach a storage library or a Spark job: whoever edits connections need not be who writes DAGs."""
+"""The only fields of the connection that reach a storage library or a Spark job: whoever edits connections need not be
+who writes DAGs.
+"""
 
 
 class HudiHook(BaseHook):
     """Opens tables of one connection.
 
-    :param hudi_conn_id: id of a connection of type `hudi`; None for none: tables are then absolute paths or URIs, and the credentials those
+    :param hudi_conn_id: id of a connection of type `hudi`; None for none: tables are then absolute paths or URIs, and
+    the credentials those
         of the process's environment.
     """
 
@@ -73,7 +76,10 @@ class HudiHook(BaseHook):
         if table.startswith("/") or "://" in table:
             return table.rstrip("/") or "/"
         if not self.base_path:
-            raise ConfigError(f"the table {table!r} is not absolute and the connection has no base path", remedy="give a URI, or set the base path")
+            raise ConfigError(
+                f"the table {table!r} is not absolute and the connection has no base path",
+                remedy="give a URI, or set the base path",
+            )
         check_relative_path(table, source=f"connection {self.hudi_conn_id}")
         return f"{self.base_path}/{table}" if table else self.base_path
 
@@ -119,5 +125,7 @@ class HudiHook(BaseHook):
         if value is None or value == "":
             return None
         if not isinstance(value, str):
-            raise ConfigError(f"field {name!r} of connection {self.hudi_conn_id!r} is not text", remedy="edit the connection")
+            raise ConfigError(
+                f"field {name!r} of connection {self.hudi_conn_id!r} is not text", remedy="edit the connection"
+            )
         return value

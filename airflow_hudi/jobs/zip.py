@@ -1,7 +1,9 @@
-"""Builds the one zip that Spark jobs run from: hudi_core, hudi_spark, a pure-Python fastavro and sqlglot, for `spark-submit --py-files`.
+"""Builds the one zip that Spark jobs run from: hudi_core, hudi_spark, a pure-Python fastavro and sqlglot, for
+`spark-submit --py-files`.
 
-Standard library only. The zip is reproducible: the same sources give the same bytes on any machine and Python, so its name can hold
-its hash and a cached copy can be trusted. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
+Standard library only. The zip is reproducible: the same sources give the same bytes on any machine and Python, so its
+name can hold its hash and a cached copy can be trusted. `python -m airflow_hudi.jobs.zip OUT` writes it to a file
+(`make zip`).
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ _FILE_MODE = 0o100644 << 16
 def publish_zip(cache_dir: Path | None = None) -> Path:
     """The job zip as a file, built when the cache has none of these contents; returns its path.
 
-    `cache_dir` defaults to `$XDG_CACHE_HOME/airflow-hudi/jobs`. Publishing is atomic (temporary file, then rename), so concurrent
-    builders and readers never see a part of it. Raises ConfigError when the cache cannot be written.
+    `cache_dir` defaults to `$XDG_CACHE_HOME/airflow-hudi/jobs`. Publishing is atomic (temporary file, then rename), so
+    concurrent builders and readers never see a part of it. Raises ConfigError when the cache cannot be written.
     """
     data = build_zip()
     folder = default_cache_dir() if cache_dir is None else cache_dir
@@ -61,10 +63,11 @@ def default_cache_dir() -> Path:
 
 
 def build_zip() -> bytes:
-    """The zip's bytes: packages at its root, package data, and `_vendor`; sorted, with fixed timestamps, nothing compiled.
+    """The zip's bytes: packages at its root, package data, and `_vendor`; sorted, with fixed timestamps, nothing
+    compiled.
 
-    Entries are stored without compression: deflate's output differs between zlib builds, and would change the hash with the machine.
-    Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
+    Entries are stored without compression: deflate's output differs between zlib builds, and would change the hash with
+    the machine. Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
     """
     contents = dict(_package_files())
     for wheel in VENDORED:
@@ -80,7 +83,8 @@ def build_zip() -> bytes:
 
 
 def entry_file() -> Path:
-    """The `main.py` to give to spark-submit: the checkout's `spark_jobs/main.py`, or the installed wheel's `share/airflow-hudi/main.py`.
+    """The `main.py` to give to spark-submit: the checkout's `spark_jobs/main.py`, or the installed wheel's
+    `share/airflow-hudi/main.py`.
 
     Raises ConfigError when neither is there.
     """
@@ -90,7 +94,9 @@ def entry_file() -> Path:
         installed = []
     # The checkout first: an editable install copies the wheel's file once and does not follow its changes.
     candidates = [Path(__file__).resolve().parents[2] / "spark_jobs" / "main.py"]
-    candidates += [Path(str(file.locate())) for file in installed if file.as_posix().endswith("share/airflow-hudi/main.py")]
+    candidates += [
+        Path(str(file.locate())) for file in installed if file.as_posix().endswith("share/airflow-hudi/main.py")
+    ]
     for candidate in candidates:
         if candidate.is_file():
             return candidate.resolve()
@@ -131,7 +137,9 @@ def _vendored(wheel: str) -> Iterator[tuple[str, bytes]]:
     except metadata.PackageNotFoundError as error:
         raise ConfigError(f"{wheel} is not installed", remedy=f"pip install {wheel}") from error
     if not distribution.files:
-        raise ConfigError(f"{wheel} was installed without a list of its files", remedy=f"pip install --force-reinstall {wheel}")
+        raise ConfigError(
+            f"{wheel} was installed without a list of its files", remedy=f"pip install --force-reinstall {wheel}"
+        )
     for file in distribution.files:
         top = file.parts[0]
         if top == wheel and file.suffix == ".py":
@@ -154,7 +162,9 @@ def _write_atomically(target: Path, data: bytes) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m airflow_hudi.jobs.zip OUT`: writes the zip to OUT; 0 on success, 2 on wrong usage or a missing package."""
+    """`python -m airflow_hudi.jobs.zip OUT`: writes the zip to OUT; 0 on success, 2 on wrong usage or a missing
+    package.
+    """
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m airflow_hudi.jobs.zip OUT\n")
         return 2

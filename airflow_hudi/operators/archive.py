@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.service import MODES, UNTOLD
-from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 
@@ -19,10 +19,11 @@ SERVICE = "archive"
 
 
 class HudiArchiveOperator(BaseHudiOperator):
-    """Archives. An archival leaves no instant of its own: it is planned and done at once, and a retry goes on with what is left.
+    """Archives. An archival leaves no instant of its own: it is planned and done at once, and a retry goes on with what
+    is left.
 
-    XCom: `{"table", "action", "instants", "first", "last", "seconds", "reason"}`: how many instants went, or with `schedule` would go, and
-    the oldest and the newest of them.
+    XCom: `{"table", "action", "instants", "first", "last", "seconds", "reason"}`: how many instants went, or with
+    `schedule` would go, and the oldest and the newest of them.
 
     :param mode: `execute` and `both` archive; `schedule` says what would be archived and writes nothing (templated)
     """
@@ -44,7 +45,9 @@ class HudiArchiveOperator(BaseHudiOperator):
             document = done.get("document") or {}
             told = (document.get("plan") or {}).get("instants") or []
             # A long list is told as its length.
-            count, gone = (told, []) if isinstance(told, int) else (len(told), sorted({item["instant"] for item in told}))
+            count, gone = (
+                (told, []) if isinstance(told, int) else (len(told), sorted({item["instant"] for item in told}))
+            )
             reason = document.get("reason")
         else:
             done = run_until_done(self.new_job(reader, context, service=SERVICE), self.patience)

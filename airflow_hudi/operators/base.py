@@ -1,4 +1,6 @@
-"""What every operator of this provider does alike: it names a table, runs Spark jobs on it, waits for others, and stops when told to."""
+"""What every operator of this provider does alike: it names a table, runs Spark jobs on it, waits for others, and stops
+when told to.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.operators.attempts import Patience
-from airflow_hudi.operators.job import SparkJob, SparkSettings
-from airflow_hudi.operators.task_store import TaskStore
+from airflow_hudi.jobs.attempts import Patience
+from airflow_hudi.jobs.job import SparkJob, SparkSettings
+from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, HudiError
 from hudi_core.request.model import RunRequest
@@ -28,22 +30,21 @@ NOTHING_TO_DO = ("skip", "succeed")
 class BaseHudiOperator(BaseOperator):
     """Runs Spark jobs on one table.
 
-    Input that no retry can mend (not a Hudi table, a corrupt file, an unsupported feature) fails the task without further retries.
+    Input that no retry can mend (not a Hudi table, a corrupt file, an unsupported feature) fails the task without
+    further retries.
 
-    :param table: the table's path or URI, or its path below the connection's base path (templated)
-    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
-    :param spark_conn_id: connection of the Spark provider (templated)
-    :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which the log has in both cases
-    :param options: options of the job by Hudi's own names, no secrets (templated)
-    :param storage_options: options of the job's storage library beside the connection's, no secrets (templated)
-    :param storage_options_file: JSON file on the driver's machine with storage options that are secret (templated)
-    :param conf: Spark properties (templated)
-    :param env_vars: environment of the driver (templated)
-    :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab`, `num_executors` (templated)
-    :param kill_grace_seconds: how long a stopped job may take to end before it is killed
-    :param conflict_poll_interval: seconds between two looks while somebody else is at work
-    :param conflict_takeover_after: seconds without a sign of their life after which the job is run again; it checks for itself
-    :param conflict_timeout: seconds to wait for somebody else in all
+    :param table: the table's path or URI, or its path below the connection's base path (templated) :param hudi_conn_id:
+    connection of type `hudi`; None for none (templated) :param spark_conn_id: connection of the Spark provider
+    (templated) :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which
+    the log has in both cases :param options: options of the job by Hudi's own names, no secrets (templated) :param
+    storage_options: options of the job's storage library beside the connection's, no secrets (templated) :param
+    storage_options_file: JSON file on the driver's machine with storage options that are secret (templated) :param
+    conf: Spark properties (templated) :param env_vars: environment of the driver (templated) :param submit_kwargs:
+    further arguments of SparkSubmitHook, such as `archives`, `keytab`, `num_executors` (templated) :param
+    kill_grace_seconds: how long a stopped job may take to end before it is killed :param conflict_poll_interval:
+    seconds between two looks while somebody else is at work :param conflict_takeover_after: seconds without a sign of
+    their life after which the job is run again; it checks for itself :param conflict_timeout: seconds to wait for
+    somebody else in all
     """
 
     template_fields: Sequence[str] = (
@@ -131,7 +132,9 @@ class BaseHudiOperator(BaseOperator):
     def new_job(self, reader: TimelineReader, context: Context, **asked: Any) -> SparkJob:
         """A job on the table; `asked` are fields of RunRequest. From now on it is the one that on_kill stops."""
         ti = context["ti"]
-        settings = SparkSettings(self.spark_conn_id, self.conf or {}, self.env_vars or {}, self.submit_kwargs or {}, self.kill_grace_seconds)
+        settings = SparkSettings(
+            self.spark_conn_id, self.conf or {}, self.env_vars or {}, self.submit_kwargs or {}, self.kill_grace_seconds
+        )
         request = RunRequest(
             table=reader.storage.uri,
             owner=f"airflow:{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}#{ti.try_number}",

@@ -11,7 +11,8 @@ from hudi_core.timeline.instant import Action
 
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
-    """Compacts at one pending instant of a table. Arguments beside these, retries and XCom: see BaseHudiServiceOperator.
+    """Compacts at one pending instant of a table. Arguments beside these, retries and XCom: see
+    BaseHudiServiceOperator.
 
     :param instant: the instant to compact at; empty for the oldest pending one (templated)
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
@@ -21,7 +22,14 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
     service = Action.COMPACTION
     template_fields: Sequence[str] = ("instant", *BaseHudiOperator.template_fields)
 
-    def __init__(self, *, instant: str | None = None, metadata: str = "auto", allow_corrupt_log_blocks: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        instant: str | None = None,
+        metadata: str = "auto",
+        allow_corrupt_log_blocks: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(mode="execute", instant=instant, **kwargs)
         self.metadata = metadata
         self.allow_corrupt_log_blocks = allow_corrupt_log_blocks

@@ -21,12 +21,15 @@ _MOST_TOLD = 20
 
 
 class HudiDoctorOperator(BaseHudiReportOperator):
-    """Examines a table, its writers' options, clocks, lock, storage, and what driver and executors have installed; writes nothing.
+    """Examines a table, its writers' options, clocks, lock, storage, and what driver and executors have installed;
+    writes nothing.
 
-    XCom: the document of `hudictl doctor` with `executors`, also when the task fails because of findings: `{"table", "name", "version",
-    "findings": [{"rule", "severity", "what", "fix", …}], "writer_options", "clock", "lock", "store", "wheels", "executors", …}`.
+    XCom: the document of `hudictl doctor` with `executors`, also when the task fails because of findings: `{"table",
+    "name", "version", "findings": [{"rule", "severity", "what", "fix", …}], "writer_options", "clock", "lock", "store",
+    "wheels", "executors", …}`.
 
-    :param fail_on: `error` fails the task, without retries, when there is a finding of that severity; `warning` when there is one of either;
+    :param fail_on: `error` fails the task, without retries, when there is a finding of that severity; `warning` when
+    there is one of either;
         None or empty never does. Findings are in the log in any case (templated)
     :param timeline_only: do not list the data files: neither orphans nor a wrong metadata table are found
     """
@@ -48,7 +51,11 @@ class HudiDoctorOperator(BaseHudiReportOperator):
             write = self.log.info if finding["severity"] == "info" else self.log.warning
             write("%s", _told(finding))
         self.log.info("%s: %d findings", document["table"], len(findings))
-        bad = [finding for finding in findings if self.fail_on and SEVERITIES.index(finding["severity"]) <= SEVERITIES.index(self.fail_on)]
+        bad = [
+            finding
+            for finding in findings
+            if self.fail_on and SEVERITIES.index(finding["severity"]) <= SEVERITIES.index(self.fail_on)
+        ]
         if bad:
             more = [f"and {len(bad) - _MOST_TOLD} more"] if len(bad) > _MOST_TOLD else []
             lines = [f"{document['table']}: findings: {len(bad)}", *map(_told, bad[:_MOST_TOLD]), *more]
@@ -57,13 +64,15 @@ class HudiDoctorOperator(BaseHudiReportOperator):
 
 
 class HudiProbeStoreOperator(BaseHudiReportOperator):
-    """Races writers on a storage: can it carry a timeline, and a storage lease? The races run on the driver, in a folder of their own.
+    """Races writers on a storage: can it carry a timeline, and a storage lease? The races run on the driver, in a
+    folder of their own.
 
-    XCom: the document of `hudictl probe-store`, also when the task fails because of it: `{"can_carry_timeline", "can_carry_lease",
-    "writers", "creates", "replaces", "problems", "clock_ahead_seconds", "uri"}`.
+    XCom: the document of `hudictl probe-store`, also when the task fails because of it: `{"can_carry_timeline",
+    "can_carry_lease", "writers", "creates", "replaces", "problems", "clock_ahead_seconds", "uri"}`.
 
-    :param table: any folder of the storage, a table or not, as a path or URI, or below the connection's base path (templated)
-    :param must_carry: `timeline` fails the task, without retries, when the storage cannot carry one, `lease` when it cannot carry that;
+    :param table: any folder of the storage, a table or not, as a path or URI, or below the connection's base path
+    (templated) :param must_carry: `timeline` fails the task, without retries, when the storage cannot carry one,
+    `lease` when it cannot carry that;
         None or empty never does (templated)
     :param writers: how many race for one object, 2 to 256
     :param rounds: races of each kind, 1 to 100000
@@ -71,7 +80,9 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
 
     template_fields: Sequence[str] = ("must_carry", *BaseHudiOperator.template_fields)
 
-    def __init__(self, *, must_carry: str | None = "timeline", writers: int = 16, rounds: int = 60, **kwargs: Any) -> None:
+    def __init__(
+        self, *, must_carry: str | None = "timeline", writers: int = 16, rounds: int = 60, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.must_carry = must_carry
         self.writers = writers
@@ -85,7 +96,12 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
         self.log.info("Probe: %s", document)
         if self.must_carry and not document[f"can_carry_{self.must_carry}"]:
             problems = "; ".join(document["problems"]) or "see the races' counts in the XCom"
-            self.fail(context, document, f"{document['uri']} cannot carry a {self.must_carry}: {problems}; keep tables that are written to elsewhere")
+            self.fail(
+                context,
+                document,
+                f"{document['uri']} cannot carry a {self.must_carry}: {problems}; keep tables that are written to "
+                "elsewhere",
+            )
         return document
 
 

@@ -1,4 +1,6 @@
-"""A job that looks and changes nothing: what it says is the task's result, whether the task succeeds or fails because of it."""
+"""A job that looks and changes nothing: what it says is the task's result, whether the task succeeds or fails because
+of it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 
 if TYPE_CHECKING:
@@ -21,11 +23,17 @@ class BaseHudiReportOperator(BaseHudiOperator):
     """Runs a job whose document is the task's XCom, also when the task fails because of what is in it."""
 
     def report(self, reader: TimelineReader, context: Context, verb: str, **asked: Any) -> dict[str, Any]:
-        """The document of the verb. Raises HudiJobFailed when nobody saw it: a task that knows nothing must not succeed."""
+        """The document of the verb. Raises HudiJobFailed when nobody saw it: a task that knows nothing must not
+        succeed.
+        """
         done = run_until_done(self.new_job(reader, context, verb=verb, **asked), self.patience)
         document = done.get("document")
         if not document:
-            raise HudiJobFailed("the job ended well and its result is out of reach", path=reader.storage.uri, remedy="see the driver's log")
+            raise HudiJobFailed(
+                "the job ended well and its result is out of reach",
+                path=reader.storage.uri,
+                remedy="see the driver's log",
+            )
         return dict(document)
 
     def fail(self, context: Context, document: dict[str, Any], message: str) -> NoReturn:

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 class HudiRestoreOperator(BaseHudiVerbOperator):
-    """Takes away all that was written after a completed commit, savepointed or not. Stop all writers of the table first.
+    """Takes away all that was written after a completed commit, savepointed or not. Stop all writers of the table
+    first.
 
-    A retry finishes the restore that was begun, under its own instant. XCom: `{"table", "instant", "target", "removed": {"files", "bytes",
-    "instants"}, "reason"}`; `instant` is the restore's own.
+    A retry finishes the restore that was begun, under its own instant. XCom: `{"table", "instant", "target", "removed":
+    {"files", "bytes", "instants"}, "reason"}`; `instant` is the restore's own.
 
     :param instant: the commit to go back to (templated)
     """
@@ -26,5 +27,12 @@ class HudiRestoreOperator(BaseHudiVerbOperator):
         """Restores; see the class."""
         target = self.required_instant()
         document = self.perform(reader, context, "restore", target)
-        result = {"table": reader.storage.uri, "instant": None, "target": target, "removed": None, "reason": None, **document}
+        result = {
+            "table": reader.storage.uri,
+            "instant": None,
+            "target": target,
+            "removed": None,
+            "reason": None,
+            **document,
+        }
         return self.nothing(lambda: result, result["reason"]) if result["reason"] is not None else result

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.service import UNTOLD, BaseHudiServiceOperator
-from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.results import NUMBERS, instant_result
 from airflow_hudi.service_instants import newest_time, of_action, oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 class HudiRollbackOperator(BaseHudiServiceOperator):
     """Finishes rollbacks that died and, with mode `both`, rolls back every write that failed, in one job.
 
-    A write failed when its heartbeat expired; with `hoodie.cleaner.policy.failed.writes=EAGER` in `options` every pending write counts as
-    failed, which is right only where nobody writes. Mode `schedule` plans the rollback of one failed write. With `target` the task rolls
-    that one write back instead: a failed one, an attempt at a compaction or clustering, or the newest completed commit. One that completes
-    after the task looked at it first is kept, by its retries too; the `reason` says so.
+    A write failed when its heartbeat expired; with `hoodie.cleaner.policy.failed.writes=EAGER` in `options` every
+    pending write counts as failed, which is right only where nobody writes. Mode `schedule` plans the rollback of one
+    failed write. With `target` the task rolls that one write back instead: a failed one, an attempt at a compaction or
+    clustering, or the newest completed commit. One that completes after the task looked at it first is kept, by its
+    retries too; the `reason` says so.
 
-    Arguments, retries: see BaseHudiServiceOperator. The XCom has `instants`, too: each rollback with its `target`; the numbers are sums. With
-    `target` it is `{"table", "instant", "target", "removed": {"files", "bytes", "instants"}, "reason"}`.
+    Arguments, retries: see BaseHudiServiceOperator. The XCom has `instants`, too: each rollback with its `target`; the
+    numbers are sums. With `target` it is `{"table", "instant", "target", "removed": {"files", "bytes", "instants"},
+    "reason"}`.
 
     :param target: the write to roll back (templated)
     :param instant: the rollback to finish, by its own instant, with `execute` (templated)
@@ -55,7 +57,9 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         failed = store.unless_completed == target or not _has_completed(reader, target)
         if failed:
             store.begin_unless_completed(target)
-        done = run_until_done(self.new_job(reader, context, verb="rollback", instant=target, unless_completed=failed), self.patience)
+        done = run_until_done(
+            self.new_job(reader, context, verb="rollback", instant=target, unless_completed=failed), self.patience
+        )
         store.forget()
         document = {"instant": None, "target": target, "removed": None, "reason": None, **(done.get("document") or {})}
         result = {"table": reader.storage.uri, **document}
@@ -70,23 +74,35 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         store.plan_after(after)
         job = self.new_job(reader, context, service=self.service, all_pending=True, schedule=self.mode == "both")
         done = run_until_done(job, self.patience)
-        completed = [item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after]
+        completed = [
+            item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after
+        ]
         store.forget()
         if not completed:
             return self.nothing_planned(reader, done.get("reason") or UNTOLD)
         seconds = time.monotonic() - started
         results = [instant_result(reader, item, seconds=seconds, already_completed=False) for item in completed]
         instants = [
-            {"instant": item.requested_time, "target": _target(reader.active().read_of(item)), "files_deleted": result["files_deleted"]}
+            {
+                "instant": item.requested_time,
+                "target": _target(reader.active().read_of(item)),
+                "files_deleted": result["files_deleted"],
+            }
             for item, result in zip(completed, results, strict=True)
         ]
-        total = {**results[-1], **{name: sum(result[name] for result in results) for name in NUMBERS}, "instants": instants}
+        total = {
+            **results[-1],
+            **{name: sum(result[name] for result in results) for name in NUMBERS},
+            "instants": instants,
+        }
         self.log.info("Rolled back %d writes: %s", len(completed), total)
         return total
 
 
 def _has_completed(reader: TimelineReader, target: str) -> bool:
-    return any(item.is_completed and item.requested_time == target and item.action in WRITE_ACTIONS for item in reader.load())
+    return any(
+        item.is_completed and item.requested_time == target and item.action in WRITE_ACTIONS for item in reader.load()
+    )
 
 
 def _target(metadata: dict[str, Any]) -> str | None:

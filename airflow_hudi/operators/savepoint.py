@@ -17,7 +17,8 @@ ACTIONS = ("create", "delete")
 
 
 class HudiSavepointOperator(BaseHudiVerbOperator):
-    """Creates or deletes a savepoint. Retries are harmless: a savepoint that is there is left, and the task keeps to the commit it chose.
+    """Creates or deletes a savepoint. Retries are harmless: a savepoint that is there is left, and the task keeps to
+    the commit it chose.
 
     XCom: `{"table", "instant", "by", "at_ms", "comment", "files", "existed", "deleted"}`.
 
@@ -42,7 +43,9 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
             document = self.perform(reader, context, "savepoint_create", instant, comment=self.comment)
         else:
             instant = self.required_instant()
-            document = self.perform(reader, context, "savepoint_delete", instant, is_done=lambda: not _is_kept(reader, instant))
+            document = self.perform(
+                reader, context, "savepoint_delete", instant, is_done=lambda: not _is_kept(reader, instant)
+            )
         shown = {key: value for key, value in document.items() if key != "removed"}
         result = {"table": reader.storage.uri, "instant": instant, "deleted": self.action == "delete", **shown}
         self.log.info("Savepoint: %s", result)
@@ -52,7 +55,11 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
 def _newest(reader: TimelineReader) -> str:
     newest = reader.load().commits().last()
     if newest is None:
-        raise ConfigError("the table has no completed commit", path=reader.storage.uri, remedy="a savepoint keeps the files of a commit")
+        raise ConfigError(
+            "the table has no completed commit",
+            path=reader.storage.uri,
+            remedy="a savepoint keeps the files of a commit",
+        )
     return newest.requested_time
 
 

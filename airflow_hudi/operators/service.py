@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_hudi.exceptions import HudiInstantNotFound
-from airflow_hudi.operators.attempts import InstantWatch, run_until_completed
+from airflow_hudi.jobs.attempts import InstantWatch, run_until_completed
 from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.results import instant_result, nothing_result, removed_result
 from airflow_hudi.service_instants import first_after, newest_time, oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
@@ -27,13 +27,15 @@ UNTOLD = "the job planned nothing and its output, which says why, is out of reac
 class BaseHudiServiceOperator(BaseHudiOperator):
     """Plans and runs instants of a service.
 
-    The instant is the work's name. A task that planned one or began one knows it when it is retried, after whatever kill: it runs the same
-    one, finds it completed, or takes it over. When somebody else is running it, the task waits for them (see the `conflict_*` arguments).
+    The instant is the work's name. A task that planned one or began one knows it when it is retried, after whatever
+    kill: it runs the same one, finds it completed, or takes it over. When somebody else is running it, the task waits
+    for them (see the `conflict_*` arguments).
 
-    XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records", "seconds",
-    "already_completed", "reason"}`; `instant` is None and `reason` says why when there was nothing to do.
+    XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records",
+    "seconds", "already_completed", "reason"}`; `instant` is None and `reason` says why when there was nothing to do.
 
-    :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the oldest; `both`
+    :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
+    oldest; `both`
         runs the oldest that is planned, or plans one and runs it, in one job (templated)
     :param instant: the instant to run, with `execute`; empty for the oldest that is planned (templated)
     """
@@ -53,7 +55,9 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         if self.mode not in MODES:
             raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
         if self.instant and self.mode != "execute":
-            raise ConfigError(f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or leave out the instant")
+            raise ConfigError(
+                f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or leave out the instant"
+            )
         known = self._known(reader, context)
         if self.mode == "schedule":
             return self._schedule(reader, context, known, started)
@@ -79,7 +83,9 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             found = first_after(timeline, self.service, store.after)
         return found
 
-    def _schedule(self, reader: TimelineReader, context: Context, known: Instant | None, started: float) -> dict[str, Any]:
+    def _schedule(
+        self, reader: TimelineReader, context: Context, known: Instant | None, started: float
+    ) -> dict[str, Any]:
         if known is None:
             after = self._plan_after(reader, context)
             done = run_until_done(self.new_job(reader, context, service=self.service, verb="schedule"), self.patience)
@@ -93,7 +99,9 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     def _plan_and_run(self, reader: TimelineReader, context: Context, started: float) -> dict[str, Any]:
         after = self._plan_after(reader, context)
         job = self.new_job(reader, context, service=self.service, schedule=True, **self.run_fields())
-        done = run_until_done(job, self.patience, enough=lambda: first_after(reader.load(), self.service, after) is not None)
+        done = run_until_done(
+            job, self.patience, enough=lambda: first_after(reader.load(), self.service, after) is not None
+        )
         instants = done.get("instants") or []
         known = self._planned(reader, instants[-1]["instant"] if instants else None, after)
         if known is not None:
@@ -133,8 +141,12 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             return removed_result(reader.storage.uri, told)
         return self._finish(reader, context, completed, started, already_completed=False)
 
-    def _finish(self, reader: TimelineReader, context: Context, instant: Instant, started: float, *, already_completed: bool) -> dict[str, Any]:
-        result = instant_result(reader, instant, seconds=time.monotonic() - started, already_completed=already_completed)
+    def _finish(
+        self, reader: TimelineReader, context: Context, instant: Instant, started: float, *, already_completed: bool
+    ) -> dict[str, Any]:
+        result = instant_result(
+            reader, instant, seconds=time.monotonic() - started, already_completed=already_completed
+        )
         self.store(context).forget()
         self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, result)
         return result

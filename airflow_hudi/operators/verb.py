@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.operators.unnamed import run_until_done
+from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class BaseHudiVerbOperator(BaseHudiOperator):
-    """Does something to one instant of a table; `nothing_to_do` is `succeed` by default, since a retry may find its work done.
+    """Does something to one instant of a table; `nothing_to_do` is `succeed` by default, since a retry may find its
+    work done.
 
     :param instant: the instant (templated)
     """
@@ -33,12 +34,19 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         return self.instant
 
     def perform(
-        self, reader: TimelineReader, context: Context, verb: str, instant: str, *, is_done: Callable[[], bool] | None = None, **asked: Any
+        self,
+        reader: TimelineReader,
+        context: Context,
+        verb: str,
+        instant: str,
+        *,
+        is_done: Callable[[], bool] | None = None,
+        **asked: Any,
     ) -> dict[str, Any]:
         """The document of the verb (as hudictl prints it), `{}` when nobody saw it.
 
-        Where the job refuses its input, an earlier try of this task began the same, and the timeline shows (`is_done`) that it got to the
-        end, that is what was wanted.
+        Where the job refuses its input, an earlier try of this task began the same, and the timeline shows (`is_done`)
+        that it got to the end, that is what was wanted.
         """
         store = self.store(context)
         begun = store.instant == instant

@@ -18,7 +18,8 @@ from hudi_core.timeline.instant import Instant
 def instant_event(table: str, instant: Instant) -> dict[str, Any]:
     """What a trigger fires and a sensor returns: JSON with `status`, `table`, `instant`, `action` and `state`.
 
-    `action` is the one on the pending files, as far as they are still there: `compaction` also for a completed compaction.
+    `action` is the one on the pending files, as far as they are still there: `compaction` also for a completed
+    compaction.
     """
     return {
         "status": "success",
@@ -32,8 +33,9 @@ def instant_event(table: str, instant: Instant) -> dict[str, Any]:
 class HudiInstantTrigger(BaseTrigger):
     """Fires once when the condition holds, or when it can no longer be looked at.
 
-    A look is one listing, in a thread: the triggerer's event loop never waits for storage. A look that fails for a reason that may pass
-    (an overloaded store) is repeated at the next one, `max_errors` times in a row; every other failure is an event at once.
+    A look is one listing, in a thread: the triggerer's event loop never waits for storage. A look that fails for a
+    reason that may pass (an overloaded store) is repeated at the next one, `max_errors` times in a row; every other
+    failure is an event at once.
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
@@ -80,7 +82,8 @@ class HudiInstantTrigger(BaseTrigger):
         """One event: see instant_event; or `status` "error" with `message`."""
         errors = 0
         while True:
-            # First of all: the sensor has looked just now, and Airflow 3.3 fails a task whose trigger fires before its worker has ended.
+            # First of all: the sensor has looked just now, and Airflow 3.3 fails a task whose trigger fires before its
+            # worker has ended.
             await asyncio.sleep(self.poll_interval)
             try:
                 found = await asyncio.to_thread(self._look)
@@ -90,7 +93,9 @@ class HudiInstantTrigger(BaseTrigger):
                 errors += 1
                 self.log.warning("Looking at the timeline of %s failed", self.table, exc_info=True)
                 if errors >= self.max_errors or not _may_pass(error):
-                    yield _event({"status": "error", "table": self.table, "message": f"{type(error).__name__}: {error}"})
+                    yield _event(
+                        {"status": "error", "table": self.table, "message": f"{type(error).__name__}: {error}"}
+                    )
                     return
                 found = None
             if found is not None:

@@ -8,8 +8,8 @@ from rich.markup import escape
 
 from hudi_cli.options import common, open_table, parse_pairs
 from hudi_cli.output import Output
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
-from hudi_core.model.engine import Json
 from hudi_core.request.options_file import merge_storage_options
 from hudi_core.storage.probe import probe
 from hudi_core.storage.registry import open_storage
@@ -19,11 +19,26 @@ _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 @click.command()
 @common
-@click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration as the table's writers have it; repeatable.")
-@click.option("--timeline-only", is_flag=True, help="Do not list the data files: no orphans are found, nor what the metadata table has wrong.")
+@click.option(
+    "--option",
+    "option",
+    multiple=True,
+    metavar="K=V",
+    help="Hudi's configuration as the table's writers have it; repeatable.",
+)
+@click.option(
+    "--timeline-only",
+    is_flag=True,
+    help="Do not list the data files: no orphans are found, nor what the metadata table has wrong.",
+)
 @click.pass_obj
 def doctor(
-    output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, option: tuple[str, ...], timeline_only: bool
+    output: Output,
+    table: str,
+    storage_option: tuple[str, ...],
+    storage_options_file: str | None,
+    option: tuple[str, ...],
+    timeline_only: bool,
 ) -> None:
     """Say what is wrong with TABLE and what to do about it.
 
@@ -38,18 +53,27 @@ def doctor(
 
 @click.command("probe-store")
 @common
-@click.option("--writers", type=click.IntRange(2, 256), default=16, show_default=True, help="Writers that race for one object.")
+@click.option(
+    "--writers", type=click.IntRange(2, 256), default=16, show_default=True, help="Writers that race for one object."
+)
 @click.option("--rounds", type=click.IntRange(1, 100_000), default=60, show_default=True, help="Races of each kind.")
 @click.pass_obj
 def probe_store(
-    output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, writers: int, rounds: int
+    output: Output,
+    table: str,
+    storage_option: tuple[str, ...],
+    storage_options_file: str | None,
+    writers: int,
+    rounds: int,
 ) -> int | None:
     """Race writers on the storage at TABLE, a table or any folder.
 
-    Says whether it can carry a timeline and a storage lease. Writes in a folder of its own below TABLE, and removes it. A store that cannot
-    carry a timeline ends with exit code 1.
+    Says whether it can carry a timeline and a storage lease. Writes in a folder of its own below TABLE, and removes it.
+    A store that cannot carry a timeline ends with exit code 1.
     """
-    storage = open_storage(table, merge_storage_options(parse_pairs(storage_option, option="--storage-option"), storage_options_file))
+    storage = open_storage(
+        table, merge_storage_options(parse_pairs(storage_option, option="--storage-option"), storage_options_file)
+    )
     report = probe(storage, writers, rounds)
     document = report.to_json()
     output.result(document)
@@ -63,18 +87,32 @@ def _print_doctor(console: Console, document: Json) -> None:
     console.print(f"[bold]{escape(document['name'])}[/]: {_count(len(findings))}", highlight=False)
     for finding in findings:
         style = _STYLE[finding["severity"]]
-        console.print(f"[{style}]{finding['severity']}[/] [bold]{finding['rule']}[/] {escape(finding['what'])}", highlight=False, soft_wrap=True)
-        for label, text in (("file:", finding["path"]), ("holds back:", ", ".join(finding["blocks"])), ("fix:", finding["fix"])):
+        console.print(
+            f"[{style}]{finding['severity']}[/] [bold]{finding['rule']}[/] {escape(finding['what'])}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        for label, text in (
+            ("file:", finding["path"]),
+            ("holds back:", ", ".join(finding["blocks"])),
+            ("fix:", finding["fix"]),
+        ):
             if text:
                 console.print(f"  [bold]{label}[/] {escape(text)}", highlight=False, soft_wrap=True)
     console.print("[bold]options that every writer of the table should have[/]", highlight=False)
     for row in document["writer_options"]:
         # In lines, not in a table: they are there to be copied.
         console.print(f"  {escape(row['name'])}={escape(row['value'])}", highlight=False, soft_wrap=True)
-        console.print(f"    now {escape(row['now'] or 'not known')}; {escape(row['why'])}", highlight=False, soft_wrap=True)
+        console.print(
+            f"    now {escape(row['now'] or 'not known')}; {escape(row['why'])}", highlight=False, soft_wrap=True
+        )
     held, clock = document["lock"], document["clock"]
     by = "free" if held["holder"] is None else f"held by {held['holder']} for {held['age']:.0f} s"
-    console.print(f"lock {escape(held['name'])}: {escape('cannot be asked' if held['problem'] else by)}", highlight=False, soft_wrap=True)
+    console.print(
+        f"lock {escape(held['name'])}: {escape('cannot be asked' if held['problem'] else by)}",
+        highlight=False,
+        soft_wrap=True,
+    )
     console.print(f"zone: {escape(clock['zone'])} (LOCAL is {escape(clock['here'])} here)", highlight=False)
     for wheel in document["wheels"]:
         here = wheel["version"] or "[bold red]missing[/]"
@@ -92,10 +130,20 @@ def _print_probe(console: Console, document: Json) -> None:
     for kind in ("creates", "replaces"):
         found = document[kind]
         if found is not None:
-            text = f"{found['rounds']} races of {document['writers']} writers: {found['several_winners']} with several winners, "
-            text += f"{found['no_winner']} with none, {found['wrong_content']} with wrong content, {found['failures']} failed requests"
-            console.print(f"{kind}: {text}; slowest request {found['slowest_seconds']:.2f} s", highlight=False, soft_wrap=True)
+            text = (
+                f"{found['rounds']} races of {document['writers']} writers: {found['several_winners']} with several "
+                "winners, "
+            )
+            text += (
+                f"{found['no_winner']} with none, {found['wrong_content']} with wrong content, {found['failures']} "
+                "failed requests"
+            )
+            console.print(
+                f"{kind}: {text}; slowest request {found['slowest_seconds']:.2f} s", highlight=False, soft_wrap=True
+            )
     for problem in document["problems"]:
         console.print(f"  {escape(problem)}", highlight=False, soft_wrap=True)
     if document["clock_ahead_seconds"]:
-        console.print(f"the storage's clock is {document['clock_ahead_seconds']:+.1f} s beside this process's", highlight=False)
+        console.print(
+            f"the storage's clock is {document['clock_ahead_seconds']:+.1f} s beside this process's", highlight=False
+        )

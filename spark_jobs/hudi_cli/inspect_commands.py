@@ -7,8 +7,8 @@ import click
 from hudi_cli.options import common, metadata_option, open_table
 from hudi_cli.output import Output
 from hudi_cli.tables import file_table, instant_table, print_details
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
-from hudi_core.model.engine import Json
 from hudi_core.query.request import MetadataMode
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Instant, State
 from hudi_core.view.file_group import FileSlice
@@ -35,7 +35,11 @@ def timeline(
     known = KNOWN_ACTIONS | {instant.action for instant in instants}
     if action is not None and action not in known:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(known))}")
-    rows = [_instant(instant) for instant in instants if action in (None, instant.action) and state in (None, instant.state.value)]
+    rows = [
+        _instant(instant)
+        for instant in instants
+        if action in (None, instant.action) and state in (None, instant.state.value)
+    ]
     output.result({"table": table, "name": opened.config.name, "version": int(opened.config.version), "instants": rows})
     if not output.json_mode:
         output.people.print(instant_table(opened.config.name, rows))
@@ -46,10 +50,18 @@ def timeline(
 @click.argument("instant")
 @click.option("--action", help="Of several actions at INSTANT, this one; without it the commit that a savepoint holds.")
 @click.pass_obj
-def show(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, instant: str, action: str | None) -> None:
+def show(
+    output: Output,
+    table: str,
+    storage_option: tuple[str, ...],
+    storage_options_file: str | None,
+    instant: str,
+    action: str | None,
+) -> None:
     """Show an instant's plan and metadata, decoded.
 
-    INSTANT is one of the timeline or of its archive. Where a savepoint holds a commit, its content is shown with the commit's.
+    INSTANT is one of the timeline or of its archive. Where a savepoint holds a commit, its content is shown with the
+    commit's.
     """
     shown = open_table(table, storage_option, storage_options_file).show(instant, action)
     document = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata, "savepoint": shown.savepoint}
@@ -61,7 +73,9 @@ def show(output: Output, table: str, storage_option: tuple[str, ...], storage_op
 @click.command()
 @common
 @click.option("--partition", help="Only this partition path; an empty text is the whole of a table without partitions.")
-@click.option("--as-of", metavar="T", help="As of an instant, or a date such as 2026-11-20 or '2026-11-20 22:33:44.123'.")
+@click.option(
+    "--as-of", metavar="T", help="As of an instant, or a date such as 2026-11-20 or '2026-11-20 22:33:44.123'."
+)
 @metadata_option
 @click.pass_obj
 def files(

@@ -1,4 +1,6 @@
-"""hudictl: reads and serves Hudi tables from the command line. The contract of its JSON and exit codes is docs/hudictl.md."""
+"""hudictl: reads and serves Hudi tables from the command line. The contract of its JSON and exit codes is
+docs/hudictl.md.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,34 @@ EXIT_DONE = 0
 def hudictl() -> None:
     """Read and serve Apache Hudi tables, with no Hudi jar.
 
-    TABLE is a path or URI. Exit codes: 0 done, also when there was nothing to do; 1 the action failed; 2 wrong usage or bad input;
-    3 somebody else holds the table or the instant, safe to retry.
+    TABLE is a path or URI. Exit codes: 0 done, also when there was nothing to do; 1 the action failed; 2 wrong usage or
+    bad input; 3 somebody else holds the table or the instant, safe to retry.
     """
 
 
-for _command in (timeline, show, read, files, schedule, run, rollback, restore, savepoint, unschedule, takeover, metadata, doctor, probe_store):
+for _command in (
+    timeline,
+    show,
+    read,
+    files,
+    schedule,
+    run,
+    rollback,
+    restore,
+    savepoint,
+    unschedule,
+    takeover,
+    metadata,
+    doctor,
+    probe_store,
+):
     hudictl.add_command(_command)
 
 
 def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, termination: Termination) -> int:
-    """Runs one command and returns its exit code. Every outcome is printed: a result to `stdout`, an error as Output.error does."""
+    """Runs one command and returns its exit code. Every outcome is printed: a result to `stdout`, an error as
+    Output.error does.
+    """
     # Known before click parses, so that its own complaints come in the form that was asked for.
     output = Output(stdout, stderr, json_mode="--json" in arguments, debug="--debug" in arguments)
     try:
@@ -53,13 +72,17 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
         output.failure("UsageError", error.format_message(), _usage(error))
         return EXIT_BAD_INPUT
     except (KeyboardInterrupt, click.Abort):
-        output.failure("Interrupted", "stopped by a signal", "run the command again: it takes up or rolls back what was begun")
+        output.failure(
+            "Interrupted", "stopped by a signal", "run the command again: it takes up or rolls back what was begun"
+        )
         return termination.exit_code
     except BrokenPipeError:
         return EXIT_FAILED
     except Exception as error:  # noqa: BLE001  the last boundary: nobody should meet a traceback that did not ask for one
         output.trace()
-        output.failure(type(error).__name__, str(error) or "no message", "this is a defect of hudictl; --debug shows where")
+        output.failure(
+            type(error).__name__, str(error) or "no message", "this is a defect of hudictl; --debug shows where"
+        )
         return EXIT_FAILED
 
 

@@ -14,16 +14,22 @@ from hudi_cli.options import common, open_table, parse_pairs
 from hudi_cli.output import Output
 from hudi_cli.run_command import spark_engine
 from hudi_cli.tables import timing_table
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
-from hudi_core.model.engine import Json
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_partition = click.option("--partition", "partition", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable.")
+_partition = click.option(
+    "--partition", "partition", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable."
+)
 _column = click.option(
-    "--column", "column", multiple=True, metavar="NAME", help="A column of column_stats, nested ones with dots; repeatable. Without a rebuild."
+    "--column",
+    "column",
+    multiple=True,
+    metavar="NAME",
+    help="A column of column_stats, nested ones with dots; repeatable. Without a rebuild.",
 )
 _SHOWN: Final = 100
 """Differences of each kind that people are shown; --json has up to 1000."""
@@ -36,12 +42,25 @@ def metadata() -> None:
 
 @metadata.command()
 @common
-@click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration as the table's writers have it; repeatable.")
+@click.option(
+    "--option",
+    "option",
+    multiple=True,
+    metavar="K=V",
+    help="Hudi's configuration as the table's writers have it; repeatable.",
+)
 @click.pass_obj
-def validate(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, option: tuple[str, ...]) -> int | None:
+def validate(
+    output: Output,
+    table: str,
+    storage_option: tuple[str, ...],
+    storage_options_file: str | None,
+    option: tuple[str, ...],
+) -> int | None:
     """Compare the metadata table with the data files and rows.
 
-    Nothing is written. Every listed data file is read once, and the rows of the latest slices. The exit code is 1 when anything differs.
+    Nothing is written. Every listed data file is read once, and the rows of the latest slices. The exit code is 1 when
+    anything differs.
     """
     opened = open_table(table, storage_option, storage_options_file, parse_pairs(option, option="--option"))
     report = opened.validate_metadata()
@@ -56,11 +75,17 @@ def validate(output: Output, table: str, storage_option: tuple[str, ...], storag
 @common
 @_partition
 @click.pass_obj
-def perf(output: Output, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, partition: tuple[str, ...]) -> None:
+def perf(
+    output: Output,
+    table: str,
+    storage_option: tuple[str, ...],
+    storage_options_file: str | None,
+    partition: tuple[str, ...],
+) -> None:
     """Time what the metadata table is asked for, beside the storage answering the same.
 
-    All partitions, all files, the files of a partition, and questions to the indexes that the table has, or to those of --partition alone.
-    Nothing is written.
+    All partitions, all files, the files of a partition, and questions to the indexes that the table has, or to those of
+    --partition alone. Nothing is written.
     """
     opened = open_table(table, storage_option, storage_options_file)
     document = opened.metadata_timings(partition).to_dict()
@@ -72,9 +97,23 @@ def perf(output: Output, table: str, storage_option: tuple[str, ...], storage_op
 def _engines(command: F) -> F:
     """The options of a verb whose work an engine does."""
     options = (
-        click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."),
-        click.option("--engine", type=click.Choice(["spark", "local"]), default="local", show_default=True, help="Where files are read."),
-        click.option("--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect."),
+        click.option(
+            "--option",
+            "option",
+            multiple=True,
+            metavar="K=V",
+            help="Hudi's configuration by its own names; repeatable.",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["spark", "local"]),
+            default="local",
+            show_default=True,
+            help="Where files are read.",
+        ),
+        click.option(
+            "--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect."
+        ),
         click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable."),
     )
     for option in reversed(options):
@@ -91,10 +130,12 @@ def _engines(command: F) -> F:
 def create(output: Output, /, table: str, **where: Any) -> None:
     """Begin the metadata table, and indexes in it, without any write of data.
 
-    It begins with `files`, where there is none. Secondary and expression indexes must be defined in the table. What is there is left as it is.
+    It begins with `files`, where there is none. Secondary and expression indexes must be defined in the table. What is
+    there is left as it is.
 
-    --column adds columns to column_stats, and partition_stats, that are there: files are read without the table lock, and writers go on. Name
-    them in the option hoodie.metadata.index.column.stats.column.list of all writers, too: a writer without them takes them out again.
+    --column adds columns to column_stats, and partition_stats, that are there: files are read without the table lock,
+    and writers go on. Name them in the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
+    writer without them takes them out again.
     """
     _perform(output, "metadata_create", table, where)
 
@@ -107,8 +148,9 @@ def create(output: Output, /, table: str, **where: Any) -> None:
 def update(output: Output, /, table: str, **where: Any) -> None:
     """Apply what the metadata table was not told of, and run its own services.
 
-    Commits, cleans, rollbacks and restores that some writer left out are applied in their order; then failed deltacommits are rolled back, and the
-    metadata table is cleaned, compacted and archived as the options say. It is updated as a whole; --partition makes sure that an index is there.
+    Commits, cleans, rollbacks and restores that some writer left out are applied in their order; then failed
+    deltacommits are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It is
+    updated as a whole; --partition makes sure that an index is there.
     """
     _perform(output, "metadata_update", table, where)
 
@@ -117,15 +159,17 @@ def update(output: Output, /, table: str, **where: Any) -> None:
 @common
 @_partition
 @_column
-@click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
+@click.option(
+    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
+)
 @click.pass_obj
 def drop(output: Output, /, table: str, **where: Any) -> None:
     """Take indexes away, columns of column_stats, or the whole metadata table.
 
     Without --partition and --column, or with `files`, all of it goes, and readers list the storage from then on.
 
-    --column takes columns out of the definition of column_stats and partition_stats, which stay. Take them out of the option
-    hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them brings them back.
+    --column takes columns out of the definition of column_stats and partition_stats, which stay. Take them out of the
+    option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them brings them back.
     """
     _perform(output, "metadata_drop", table, where)
 
@@ -162,7 +206,10 @@ def _told(verb: str, document: Json) -> Iterator[str]:
             yield f"built anew: {escape(', '.join(document['rebuilt']))}"
         yield f"rolled back: {', '.join(document['rolled_back']) or 'nothing had failed'}"
         compacted, cleaned = document["compacted"], document["cleaned"]
-        yield f"compacted into {compacted['files']} files, {cleaned['files']} files cleaned, {document['archived']} instants archived"
+        yield (
+            f"compacted into {compacted['files']} files, {cleaned['files']} files cleaned, {document['archived']} "
+            "instants archived"
+        )
     elif document["reason"] is not None:
         yield f"nothing to do: {document['reason']}"
     else:
@@ -176,15 +223,23 @@ def _told(verb: str, document: Json) -> Iterator[str]:
 def _print_report(console: Console, name: str, document: Json) -> None:
     found = sum(document["counts"].values())
     verdict = "[green]no difference[/]" if not found else f"[bold red]{found} difference{'' if found == 1 else 's'}[/]"
-    console.print(f"[bold]{escape(name)}[/]: {verdict} in {', '.join(map(escape, document['kinds']))}", highlight=False, soft_wrap=True)
+    console.print(
+        f"[bold]{escape(name)}[/]: {verdict} in {', '.join(map(escape, document['kinds']))}",
+        highlight=False,
+        soft_wrap=True,
+    )
     for kind, count in document["counts"].items():
         kept = [item for item in document["differences"] if item["kind"] == kind]
         for item in kept[:_SHOWN]:
             place = "/".join(part for part in (item["partition"], item["file"]) if part)
-            console.print(f"[bold]{escape(kind)}[/] {escape(place)}: {escape(item['what'])}", highlight=False, soft_wrap=True)
+            console.print(
+                f"[bold]{escape(kind)}[/] {escape(place)}: {escape(item['what'])}", highlight=False, soft_wrap=True
+            )
         if count > _SHOWN:
             console.print(f"[bold]{escape(kind)}[/] and {count - min(len(kept), _SHOWN)} more", highlight=False)
     for item in document["not_checked"]:
-        console.print(f"[yellow]not checked[/] {escape(item['kind'])}: {escape(item['why'])}", highlight=False, soft_wrap=True)
+        console.print(
+            f"[yellow]not checked[/] {escape(item['kind'])}: {escape(item['why'])}", highlight=False, soft_wrap=True
+        )
     looked = f"{document['partitions']} partitions, {document['files']} files, {document['rows']:,} rows"
     console.print(f"looked at {looked}", highlight=False)

@@ -17,12 +17,24 @@ METADATA_MODES = ("auto", "on", "off")
 
 
 def common(command: F) -> F:
-    """TABLE, the storage options, --json and --debug. The last two are read by main, before click, so that usage errors obey them."""
+    """TABLE, the storage options, --json and --debug. The last two are read by main, before click, so that usage errors
+    obey them.
+    """
     for decorate in (
         click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks and Spark's own log."),
         click.option("--json", is_flag=True, expose_value=False, help="Print exactly one JSON document to stdout."),
-        click.option("--storage-options-file", metavar="FILE", help="JSON object with options for the storage library; may hold secrets."),
-        click.option("--storage-option", "storage_option", multiple=True, metavar="K=V", help="Option for the storage library; no secrets."),
+        click.option(
+            "--storage-options-file",
+            metavar="FILE",
+            help="JSON object with options for the storage library; may hold secrets.",
+        ),
+        click.option(
+            "--storage-option",
+            "storage_option",
+            multiple=True,
+            metavar="K=V",
+            help="Option for the storage library; no secrets.",
+        ),
         click.argument("table", metavar="TABLE"),
     ):
         command = decorate(command)
@@ -47,13 +59,18 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
             # The text may be a secret that somebody mistyped, so it is not repeated.
-            raise ConfigError(f"a value of {option} is not of the form key=value", remedy=f"write {option} key=value, once for each option")
+            raise ConfigError(
+                f"a value of {option} is not of the form key=value",
+                remedy=f"write {option} key=value, once for each option",
+            )
         if key in result:
             raise ConfigError(f"{option} names {key} twice", remedy="give each option once")
         result[key] = value
     return result
 
 
-def open_table(table: str, pairs: Iterable[str], file: str | None, options: Mapping[str, str] | None = None) -> HudiTable:
+def open_table(
+    table: str, pairs: Iterable[str], file: str | None, options: Mapping[str, str] | None = None
+) -> HudiTable:
     """The table at `table`, with the storage options of the file and of the command line."""
     return HudiTable.open(table, merge_storage_options(parse_pairs(pairs, option="--storage-option"), file), options)

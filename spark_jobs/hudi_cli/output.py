@@ -1,4 +1,6 @@
-"""What hudictl prints and where: results to stdout, everything else to stderr, also what Java and native libraries print."""
+"""What hudictl prints and where: results to stdout, everything else to stderr, also what Java and native libraries
+print.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.markup import escape
 
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import HudiError
-from hudi_core.model.engine import Json
 from hudi_spark.transport import error_to_json
 
 _WIDTH_WITHOUT_TERMINAL = 200
@@ -23,7 +25,9 @@ _WIDTH_WITHOUT_TERMINAL = 200
 
 @contextmanager
 def own_stdout() -> Iterator[TextIO]:
-    """Yields the real stdout and points file descriptor 1 at stderr meanwhile, for native code and for processes that are started."""
+    """Yields the real stdout and points file descriptor 1 at stderr meanwhile, for native code and for processes that
+    are started.
+    """
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -20,7 +20,13 @@ class RunProgress:
         self._console = console
         self._shown = shown
         self._units = units
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(escape(units)), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn(escape(units)),
+            TimeElapsedColumn(),
+        )
         self._bars = Progress(*columns, console=console, disable=not (shown and console.is_terminal))
         self._tasks: dict[str, TaskID] = {}
         # Engines report from threads of their own.
@@ -39,5 +45,7 @@ class RunProgress:
         self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bars.stop()

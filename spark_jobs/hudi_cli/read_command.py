@@ -13,23 +13,41 @@ import pyarrow.parquet as pq
 from hudi_cli.options import common, metadata_option, open_table, parse_pairs
 from hudi_cli.output import Output
 from hudi_core.errors import ConfigError
-from hudi_core.expr.sql import DIALECTS
+from hudi_core.expr.sql.parse import DIALECTS
 from hudi_core.query.request import MetadataMode, Query
 from hudi_core.table import ReadResult
 
 
 @click.command()
 @common
-@click.option("--query", type=click.Choice(get_args(Query)), default="snapshot", show_default=True, help="What is read.")
+@click.option(
+    "--query", type=click.Choice(get_args(Query)), default="snapshot", show_default=True, help="What is read."
+)
 @click.option("--columns", help="Comma-separated columns; all when not given.")
-@click.option("--as-of", metavar="T", help="Time travel: an instant, or a date such as 2026-11-20 or '2026-11-20 22:33:44.123'.")
-@click.option("--begin", metavar="T", help="For incremental and cdc, exclusive: instant (version 6) or completion time; 000 is the start.")
+@click.option(
+    "--as-of", metavar="T", help="Time travel: an instant, or a date such as 2026-11-20 or '2026-11-20 22:33:44.123'."
+)
+@click.option(
+    "--begin",
+    metavar="T",
+    help="For incremental and cdc, exclusive: instant (version 6) or completion time; 000 is the start.",
+)
 @click.option("--end", metavar="T", help="For incremental and cdc, inclusive; the latest when not given.")
 @click.option("--where", metavar="EXPR", help="Predicate in SQL; files and row groups that it rules out are not read.")
-@click.option("--dialect", type=click.Choice(DIALECTS), default="spark", show_default=True, help="The SQL dialect of --where.")
-@click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
+@click.option(
+    "--dialect", type=click.Choice(DIALECTS), default="spark", show_default=True, help="The SQL dialect of --where."
+)
+@click.option(
+    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
+)
 @metadata_option
-@click.option("--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Parquet file to write or replace.")
+@click.option(
+    "--output",
+    "target",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Parquet file to write or replace.",
+)
 @click.pass_obj
 def read(
     output: Output,
@@ -49,19 +67,26 @@ def read(
 ) -> None:
     """Write the rows of a query to a Parquet file.
 
-    The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms, before and after.
+    The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms,
+    before and after.
     """
     opened = open_table(table, storage_option, storage_options_file, parse_pairs(option, option="--option"))
-    result = opened.read(query, _names(columns), metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
+    result = opened.read(
+        query, _names(columns), metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
+    )
     rows = write_parquet(result, target)
     output.result({"rows": rows, "files_read": result.files_read, "files_pruned": result.files_pruned})
     if not output.json_mode:
         pruned = f" ({result.files_pruned} pruned)" if where else ""
-        output.people.print(f"{rows:,} rows from {result.files_read} files{pruned} into {target}", markup=False, highlight=False)
+        output.people.print(
+            f"{rows:,} rows from {result.files_read} files{pruned} into {target}", markup=False, highlight=False
+        )
 
 
 def write_parquet(result: ReadResult, target: Path) -> int:
-    """Writes the batches to `target`, which appears whole or not at all; returns the number of rows. Raises ConfigError for a bad target."""
+    """Writes the batches to `target`, which appears whole or not at all; returns the number of rows. Raises ConfigError
+    for a bad target.
+    """
     if not target.parent.is_dir():
         raise ConfigError("the folder of --output does not exist", path=str(target), remedy="create the folder first")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")

@@ -1,4 +1,6 @@
-"""hudictl run: plans and executes instants of a table service, in Spark, in threads of this process, or without either."""
+"""hudictl run: plans and executes instants of a table service, in Spark, in threads of this process, or without
+either.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from hudi_cli.options import common, metadata_option, open_table, parse_pairs
 from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.model.engine import Engine
 from hudi_core.query.request import MetadataMode
 from hudi_core.request.model import SERVICES, RunRequest, RunResult
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.registry import nothing_pending
 from hudi_core.table import HudiTable
 
@@ -35,21 +37,41 @@ _UNITS = {"compaction": "file groups written", "clean": "batches of files delete
 def check_service(name: str) -> None:
     """Raises UnsupportedError for a service that this release does not run."""
     if name not in SERVICES:
-        raise UnsupportedError(f"the service {name} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}")
+        raise UnsupportedError(
+            f"the service {name} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}"
+        )
 
 
 @click.command()
 @click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
 @common
 @click.option("--instant", help="Run this instant.")
-@click.option("--all-pending", is_flag=True, help="Run every pending instant, with --schedule until nothing more is planned; else the oldest.")
+@click.option(
+    "--all-pending",
+    is_flag=True,
+    help="Run every pending instant, with --schedule until nothing more is planned; else the oldest.",
+)
 @click.option("--schedule", is_flag=True, help="Plan an instant first when none is pending.")
-@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True, help="Where the work is done.")
-@click.option("--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect.")
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "local"]),
+    default="spark",
+    show_default=True,
+    help="Where the work is done.",
+)
+@click.option(
+    "--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect."
+)
 @click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable.")
-@click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
+@click.option(
+    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
+)
 @click.option("--max-minutes", type=click.IntRange(min=1), help="Start no further instant after so many minutes.")
-@click.option("--allow-corrupt-log-blocks", is_flag=True, help="Compact although a log file holds corrupt blocks; their records are lost.")
+@click.option(
+    "--allow-corrupt-log-blocks",
+    is_flag=True,
+    help="Compact although a log file holds corrupt blocks; their records are lost.",
+)
 @metadata_option
 @click.pass_obj
 def run(
@@ -71,8 +93,8 @@ def run(
 ) -> int:
     """Execute planned instants of SERVICE.
 
-    With --schedule an instant is planned first when none is pending.
-    This release runs archive, clean, compaction and rollback. Archive and rollback never start Spark; archive has no instants and runs at once.
+    With --schedule an instant is planned first when none is pending. This release runs archive, clean, compaction and
+    rollback. Archive and rollback never start Spark; archive has no instants and runs at once.
     """
     check_service(service)
     if instant is not None and (all_pending or schedule):
@@ -100,12 +122,15 @@ def run(
     return result.exit_code
 
 
-def _run_on_spark(output: Output, table: HudiTable, request: RunRequest, master: str, conf: Mapping[str, str]) -> RunResult:
+def _run_on_spark(
+    output: Output, table: HudiTable, request: RunRequest, master: str, conf: Mapping[str, str]
+) -> RunResult:
     planned = _planned(table, request)
     if isinstance(planned, RunResult):
         return planned
     with spark_engine(output, master, conf) as engine:
-        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more than a plan.
+        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more
+        # than a plan.
         engine.start()
         return _run(output, table, engine.with_zone(planned), engine)
 
@@ -118,14 +143,18 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
         from airflow_hudi.jobs.zip import publish_zip
         from hudi_spark.session import open_session as open_on
 
-        with output.log.status(f"starting Spark on {master}"), as_file(files("hudi_cli") / "log4j2.properties") as quiet:
+        with (
+            output.log.status(f"starting Spark on {master}"),
+            as_file(files("hudi_cli") / "log4j2.properties") as quiet,
+        ):
             return open_on(master, publish_zip(), conf=conf, log_config=None if output.debug else quiet)
 
     return SessionEngine(open_session, output.warn)
 
 
 def _planned(table: HudiTable, request: RunRequest) -> RunRequest | RunResult:
-    """The request once it is known to have work, so that Spark is started for nothing else; or the result of one that has none.
+    """The request once it is known to have work, so that Spark is started for nothing else; or the result of one that
+    has none.
 
     Planning is done here, without Spark; the run takes up the instant as the oldest pending one.
     """
@@ -135,7 +164,11 @@ def _planned(table: HudiTable, request: RunRequest) -> RunRequest | RunResult:
         return RunResult((), nothing_pending(request.service, table.config.name))
     plan = replace(request, verb="schedule", schedule=False, all_pending=False, max_minutes=None)
     scheduled = table.run(plan, LocalEngine()).to_dict()
-    return RunResult((), scheduled["reason"]) if scheduled["instant"] is None and not table.pending(request.service) else request
+    return (
+        RunResult((), scheduled["reason"])
+        if scheduled["instant"] is None and not table.pending(request.service)
+        else request
+    )
 
 
 def _run(output: Output, table: HudiTable, request: RunRequest, engine: Engine) -> RunResult:
@@ -147,7 +180,11 @@ def _print_result(output: Output, result: RunResult) -> None:
     document = result.to_dict()
     output.result(document)
     for failed in result.failed:
-        output.log.print(f"[bold red]error:[/] {failed.action} {failed.instant}: {escape(failed.error or '')}", highlight=False, soft_wrap=True)
+        output.log.print(
+            f"[bold red]error:[/] {failed.action} {failed.instant}: {escape(failed.error or '')}",
+            highlight=False,
+            soft_wrap=True,
+        )
     if output.json_mode:
         return
     if not document["instants"]:

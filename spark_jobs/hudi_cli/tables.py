@@ -1,4 +1,6 @@
-"""How hudictl shows its results to people. Where a terminal is narrow, names go on in the next line: cut ones are of no use."""
+"""How hudictl shows its results to people. Where a terminal is narrow, names go on in the next line: cut ones are of no
+use.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from rich.json import JSON
 from rich.markup import escape
 from rich.table import Table
 
-from hudi_core.model.engine import Json
+from hudi_core.engine.protocol import Json
 
 _TIMES = frozenset({"requested", "completed", "base instant", "instant"})
 _STATE_STYLE = {"requested": "yellow", "inflight": "cyan", "completed": "green", "failed": "bold red"}
@@ -37,7 +39,14 @@ def file_table(name: str, slices: Sequence[Json]) -> Table:
     for item in slices:
         base = escape(item["base_file"] or "-")
         logs = str(len(item["log_files"]))
-        table.add_row(escape(item["partition"]) or ".", escape(item["file_id"]), item["base_instant"], base, logs, decimal(item["bytes"]))
+        table.add_row(
+            escape(item["partition"]) or ".",
+            escape(item["file_id"]),
+            item["base_instant"],
+            base,
+            logs,
+            decimal(item["bytes"]),
+        )
     return table
 
 
@@ -49,7 +58,13 @@ def run_table(rows: Sequence[Json]) -> Table:
         table.add_column(heading, justify="right", overflow="fold")
     for row in rows:
         gone = (str(row["files_deleted"]),) if deleted else ()
-        numbers = (str(row["files_written"]), decimal(row["bytes_written"]), *gone, f"{row['records']:,}", f"{row['seconds']:.1f}")
+        numbers = (
+            str(row["files_written"]),
+            decimal(row["bytes_written"]),
+            *gone,
+            f"{row['records']:,}",
+            f"{row['seconds']:.1f}",
+        )
         table.add_row(row["instant"], row["action"], _state(row["state"]), *numbers)
     return table
 
@@ -67,9 +82,13 @@ def savepoint_table(name: str, rows: Sequence[Json]) -> Table:
 def restorable_table(rows: Sequence[Json]) -> Table:
     """The commits of a table: which of them it can be restored to, and why not to the others."""
     usable = sum(row["reason"] is None for row in rows)
-    table = _uncut(("instant", "action", "savepoint", "restorable"), f"{usable} of {len(rows)} commits can be restored to")
+    table = _uncut(
+        ("instant", "action", "savepoint", "restorable"), f"{usable} of {len(rows)} commits can be restored to"
+    )
     for row in rows:
-        table.add_row(row["instant"], escape(row["action"]), "yes" if row["savepoint"] else "", escape(row["reason"] or "yes"))
+        table.add_row(
+            row["instant"], escape(row["action"]), "yes" if row["savepoint"] else "", escape(row["reason"] or "yes")
+        )
     return table
 
 
@@ -80,7 +99,11 @@ def timing_table(name: str, document: Json) -> Table:
         table.add_column(heading, justify="right", overflow="fold")
     for row in document["timings"]:
         times = (row["cold_ms"], row["open_ms"], row["without_ms"])
-        table.add_row(escape(row["what"]), f"{row['items']:,}", *("-" if item is None else f"{item / row['asked']:.3f} ms" for item in times))
+        table.add_row(
+            escape(row["what"]),
+            f"{row['items']:,}",
+            *("-" if item is None else f"{item / row['asked']:.3f} ms" for item in times),
+        )
     return table
 
 

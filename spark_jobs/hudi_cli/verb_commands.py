@@ -1,4 +1,6 @@
-"""hudictl schedule, rollback, restore, savepoint, unschedule and takeover: verbs whose work is the driver's, so they need no Spark."""
+"""hudictl schedule, rollback, restore, savepoint, unschedule and takeover: verbs whose work is the driver's, so they
+need no Spark.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,16 @@ from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES, check_service
 from hudi_cli.tables import savepoint_table
 from hudi_cli.verb_output import print_verb
-from hudi_core.model.engine import Json
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Json
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
-_option = click.option("--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable.")
+_option = click.option(
+    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
+)
 
 
 @click.command()
@@ -44,10 +48,13 @@ def schedule(output: Output, /, service: str, table: str, option: tuple[str, ...
 @_option
 @_dry_run
 @click.pass_obj
-def rollback(output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+def rollback(
+    output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any
+) -> None:
     """Undo a failed write, or the newest commit.
 
-    An attempt at a compaction or clustering goes back to its plan. Without --instant the next write that failed is rolled back.
+    An attempt at a compaction or clustering goes back to its plan. Without --instant the next write that failed is
+    rolled back.
     """
     _perform(output, table, option, where, verb="rollback", instant=instant, dry_run=dry_run)
 
@@ -58,13 +65,17 @@ def rollback(output: Output, /, table: str, instant: str | None, option: tuple[s
 @_option
 @_dry_run
 @click.pass_obj
-def restore(output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+def restore(
+    output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any
+) -> None:
     """Take the table back to an earlier commit.
 
     All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
     """
     if instant is None and not dry_run:
-        raise click.UsageError("Missing option '--instant'; --dry-run without it lists the commits that the table can be restored to.")
+        raise click.UsageError(
+            "Missing option '--instant'; --dry-run without it lists the commits that the table can be restored to."
+        )
     _perform(output, table, option, where, verb="restore", instant=instant, dry_run=dry_run)
 
 
@@ -74,7 +85,9 @@ def restore(output: Output, /, table: str, instant: str | None, option: tuple[st
 @_option
 @_dry_run
 @click.pass_obj
-def unschedule(output: Output, /, table: str, instant: str, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+def unschedule(
+    output: Output, /, table: str, instant: str, option: tuple[str, ...], dry_run: bool, **where: Any
+) -> None:
     """Drop a pending plan that nobody will run.
 
     What attempts at it left goes, too. Says what that unblocks.
@@ -106,7 +119,9 @@ def savepoint() -> None:
 @click.option("--comment", default="", help="Why it is kept.")
 @_option
 @click.pass_obj
-def savepoint_create(output: Output, /, table: str, instant: str | None, comment: str, option: tuple[str, ...], **where: Any) -> None:
+def savepoint_create(
+    output: Output, /, table: str, instant: str | None, comment: str, option: tuple[str, ...], **where: Any
+) -> None:
     """Keep a commit's files until the savepoint is deleted."""
     _perform(output, table, option, where, verb="savepoint_create", instant=instant, comment=comment)
 
@@ -124,7 +139,9 @@ def savepoint_delete(output: Output, /, table: str, instant: str, option: tuple[
 @savepoint.command("list")
 @common
 @click.pass_obj
-def savepoint_list(output: Output, /, table: str, storage_option: tuple[str, ...], storage_options_file: str | None) -> None:
+def savepoint_list(
+    output: Output, /, table: str, storage_option: tuple[str, ...], storage_options_file: str | None
+) -> None:
     """List the savepoints."""
     opened = open_table(table, storage_option, storage_options_file)
     rows = [item.to_dict() for item in opened.savepoints()]

@@ -1,4 +1,6 @@
-"""What hudictl's verbs tell people: sentences of what happened, or would happen, with tables and JSON where there is more."""
+"""What hudictl's verbs tell people: sentences of what happened, or would happen, with tables and JSON where there is
+more.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from rich.json import JSON
 from rich.markup import escape
 
 from hudi_cli.tables import restorable_table
-from hudi_core.model.engine import Json
+from hudi_core.engine.protocol import Json
 
 
 def print_verb(console: Console, verb: str, document: Json, *, dry_run: bool) -> None:
@@ -33,7 +35,10 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
             state = "is kept already" if document["existed"] else "is kept from now on"
             yield f"commit [bold]{document['instant']}[/] {state}: {document['files']} files{_comment(document)}"
         case "savepoint_delete":
-            yield f"the savepoint of commit [bold]{document['instant']}[/] is deleted: the next clean may delete its files{_comment(document)}"
+            yield (
+                f"the savepoint of commit [bold]{document['instant']}[/] is deleted: the next clean may delete its "
+                f"files{_comment(document)}"
+            )
         case "unschedule":
             yield _dropped(document)
             yield from _unblocks(document["unblocks"], dry_run=document["dry_run"])
@@ -63,7 +68,10 @@ def _undone(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
     done = {"rollback": "rolled back", "restore": "restored to"}[verb]
     would = {"rollback": "would roll back", "restore": "would restore to"}[verb]
     by = "" if document["instant"] is None else f" as {verb} [bold]{document['instant']}[/]"
-    yield f"{would if dry_run else done} [bold]{document['target']}[/]{by}: {_removed(document['removed'])} {_gone(dry_run)}"
+    yield (
+        f"{would if dry_run else done} [bold]{document['target']}[/]{by}: {_removed(document['removed'])} "
+        f"{_gone(dry_run)}"
+    )
     if verb == "restore":
         yield from _list("  instants that go:" if dry_run else "  instants that went:", document["removed"]["instants"])
 
@@ -88,7 +96,10 @@ def _freed(document: Json) -> Iterator[str]:
 def _unblocks(unblocks: Json, *, dry_run: bool = False) -> Iterator[str]:
     if unblocks["file_groups"]:
         where = ", ".join(name or "." for name in unblocks["partitions"])
-        yield f"  file groups that {'would be' if dry_run else 'are'} free: {unblocks['file_groups']}, in: {escape(where)}"
+        yield (
+            f"  file groups that {'would be' if dry_run else 'are'} free: {unblocks['file_groups']}, in: "
+            f"{escape(where)}"
+        )
     yield from _list("  could go on then:" if dry_run else "  may go on:", unblocks["work"])
 
 

@@ -17,8 +17,9 @@
     │   └── LockError               a lock was not obtained in time
     └── ExecutionError              the work itself failed
 
-Each error carries the file it speaks of and the remedy as fields, and survives pickling, so that it crosses a Spark task boundary whole.
-The classes whose cure does not depend on who raises them bring a remedy of their own, for raisers that know no better one.
+Each error carries the file it speaks of and the remedy as fields, and survives pickling, so that it crosses a Spark
+task boundary whole. The classes whose cure does not depend on who raises them bring a remedy of their own, for raisers
+that know no better one.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ class TimelineError(HudiError):
 
 
 class OrphanFilesError(TimelineError):
-    """Files of instants that never completed, which a change of the timeline would make visible. The message names them."""
+    """Files of instants that never completed, which a change of the timeline would make visible. The message names
+    them.
+    """
 
 
 class ConflictError(HudiError):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import ALLOW_CORRUPT, check_options
-from hudi_core.config.table_config import TableConfig
-from hudi_core.config.timeline_zone import timeline_zone
-from hudi_core.model.engine import Engine
+from hudi_core.config.table_config import TableConfig, timeline_zone
+from hudi_core.engine.protocol import Engine
 from hudi_core.query.plan import plan_read
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
@@ -30,7 +29,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView
@@ -61,16 +60,26 @@ class HudiTable:
         self._data = data
 
     @staticmethod
-    def open(uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None) -> HudiTable:
+    def open(
+        uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
+    ) -> HudiTable:
         """Opens the table at `uri`. `options` carry Hudi's own names.
 
-        Raises ConfigError when there is no table or an option is wrong, UnsupportedVersionError, CorruptFileError for its properties.
+        Raises ConfigError when there is no table or an option is wrong, UnsupportedVersionError, CorruptFileError for
+        its properties.
         """
         check_options(options or {})
         storage = open_storage(uri, storage_options)
         config = TableConfig.load(storage)
         zone = timeline_zone(config, options or {})
-        context = TableContext(uri, storage, config, ActiveTimeline(storage, config, zone=zone), dict(options or {}), dict(storage_options or {}))
+        context = TableContext(
+            uri,
+            storage,
+            config,
+            ActiveTimeline(storage, config, zone=zone),
+            dict(options or {}),
+            dict(storage_options or {}),
+        )
         return HudiTable(context, open_data_storage(uri, storage_options))
 
     @property
@@ -89,11 +98,17 @@ class HudiTable:
         if not archived:
             return active
         # Archival copies instants before it removes them, so one may be in both.
-        older = (item for item in self._context.reading().history().timeline() if active.find(item.requested_time, item.action) is None)
+        older = (
+            item
+            for item in self._context.reading().history().timeline()
+            if active.find(item.requested_time, item.action) is None
+        )
         return Timeline([*older, *active])
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
-        """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property records one."""
+        """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property records
+        one.
+        """
         return table_schema(self._context.reading(), timeline or self.timeline())
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
@@ -115,11 +130,14 @@ class HudiTable:
     ) -> ReadPlan:
         """A query planned over the table as it is now: splits that any process with the table's storage may read.
 
-        `as_of` (an instant or a date) is for snapshot and read_optimized; `begin` (exclusive, `000` is from the start) and `end` (inclusive)
-        for incremental and cdc: instants in table version 6, completion times from 8 on. `where` is a predicate in SQL of `dialect`.
-        Raises ConfigError for an unknown column or query, for a predicate that cannot be read, and for times that the table does not hold.
+        `as_of` (an instant or a date) is for snapshot and read_optimized; `begin` (exclusive, `000` is from the start)
+        and `end` (inclusive) for incremental and cdc: instants in table version 6, completion times from 8 on. `where`
+        is a predicate in SQL of `dialect`. Raises ConfigError for an unknown column or query, for a predicate that
+        cannot be read, and for times that the table does not hold.
         """
-        request = ReadRequest.of(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
+        request = ReadRequest.of(
+            query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
+        )
         return plan_read(self._context.reading(), request)
 
     def read(
@@ -134,15 +152,20 @@ class HudiTable:
         where: str | None = None,
         dialect: str = "spark",
     ) -> ReadResult:
-        """The rows: `_hoodie_*` columns first, then the table's in schema order, or just `columns`, in the types that Spark reports.
+        """The rows: `_hoodie_*` columns first, then the table's in schema order, or just `columns`, in the types that
+        Spark reports.
 
         Arguments and errors are those of `plan`; the batches raise FormatError and StorageError as files are read.
         """
         plan = self.plan(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
         return ReadResult(plan.schema, plan.batches(self._data), plan.files_read, plan.files_pruned)
 
-    def files(self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None) -> list[FileSlice]:
-        """The slices that a snapshot query reads, now or as of an instant or a date, of one partition or all. Errors as for `plan`."""
+    def files(
+        self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None
+    ) -> list[FileSlice]:
+        """The slices that a snapshot query reads, now or as of an instant or a date, of one partition or all. Errors as
+        for `plan`.
+        """
         reading, timeline = self._context.reading(), self.timeline()
         instant = None if as_of is None else as_of_instant(reading, timeline, as_of)
         view = reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)
@@ -158,22 +181,29 @@ class HudiTable:
         return savepoint_list(self._context)
 
     def doctor(self, *, files: bool = True) -> DoctorReport:
-        """Examines the table, its writers' options, clocks, lock and storage; nothing is written. See services.doctor.examine."""
+        """Examines the table, its writers' options, clocks, lock and storage; nothing is written. See
+        services.doctor.examine.
+        """
         return examine(self._context, files=files)
 
     def validate_metadata(self) -> ValidationReport:
-        """Compares the metadata table with the data files and rows; nothing is written. See services.metadata.validate.run."""
+        """Compares the metadata table with the data files and rows; nothing is written. See
+        services.metadata.validate.run.
+        """
         return validate(self._context, self._data)
 
     def metadata_timings(self, kinds: Collection[str] = ()) -> Timings:
-        """How long the metadata table, or some of its partitions, takes to answer, beside the storage; nothing is written.
+        """How long the metadata table, or some of its partitions, takes to answer, beside the storage; nothing is
+        written.
 
         See services.metadata.perf.
         """
         return measure(self._context, self._data, kinds)
 
     def pending(self, service: str) -> list[str]:
-        """The requested times of the instants that `run` of the service would find, oldest first. Raises UnsupportedError for a service."""
+        """The requested times of the instants that `run` of the service would find, oldest first. Raises
+        UnsupportedError for a service.
+        """
         return pending(self._context, service)
 
     def run(self, request: RunRequest, engine: Engine, progress: Progress | None = None) -> RunResult:
@@ -181,7 +211,8 @@ class HudiTable:
 
         The request's options go before those of `open`; its table and storage options are those of `open`.
 
-        Raises HudiError with the exit code of hudictl: bad input before anything is written, ConflictError when safe to retry.
+        Raises HudiError with the exit code of hudictl: bad input before anything is written, ConflictError when safe to
+        retry.
         """
         options = {**self._context.options, **request.options}
         if request.allow_corrupt_log_blocks:

@@ -7,21 +7,24 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.errors import ExecutionError, HudiError
-from hudi_core.model.engine import Json, TaskAttempt
 from hudi_spark.transport import TaskFailure, error_to_json, is_transient
 
 RESULT_SCHEMA = "unit long, failed boolean, body binary"
 
 
 def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
-    """The attempt that this Spark task is; `partition_id` is that of a part of its partition. Raises ExecutionError outside a Spark task."""
+    """The attempt that this Spark task is; `partition_id` is that of a part of its partition. Raises ExecutionError
+    outside a Spark task.
+    """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if context is None:
         raise ExecutionError("a unit was run outside a Spark task")
-    # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one instant.
+    # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one
+    # instant.
     number = context.partitionId() if partition_id is None else partition_id
     return TaskAttempt(partition_id=number, stage_id=run_epoch, attempt_id=context.taskAttemptId())
 
@@ -37,8 +40,8 @@ def outcome_of(work: Callable[[], Json]) -> tuple[bool, bytes]:
         if is_transient(error):
             raise TaskFailure(error) from error
         return True, json.dumps(error_to_json(error)).encode()
-    # Not the engine's own error: a defect, or the machine's state (disk full, out of memory). Spark may try again elsewhere, and
-    # the driver must still learn what happened in a typed form.
+    # Not the engine's own error: a defect, or the machine's state (disk full, out of memory). Spark may try again
+    # elsewhere, and the driver must still learn what happened in a typed form.
     except Exception as error:
         raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
 

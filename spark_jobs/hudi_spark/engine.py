@@ -1,4 +1,6 @@
-"""The Engine port over Spark: one unit per partition, DataFrame and mapInArrow only, so classic Spark and Spark Connect run it alike."""
+"""The Engine port over Spark: one unit per partition, DataFrame and mapInArrow only, so classic Spark and Spark Connect
+run it alike.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
 from hudi_core.errors import ExecutionError
-from hudi_core.model.engine import Consume, Json, Produce, UnitTask
 from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
@@ -23,26 +25,37 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """Runs units as the tasks of one Spark job, and exchanges as one. The session is the caller's, who also stops it."""
+    """Runs units as the tasks of one Spark job, and exchanges as one. The session is the caller's, who also stops
+    it.
+    """
 
     name = "spark"
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+    def run(
+        self,
+        task: UnitTask,
+        units: Sequence[Json],
+        *,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Json]:
         """Runs `task` on each unit and returns the results in the order of `units`.
 
-        A permanent HudiError of a task travels back as its result and is raised here, typed; the first one by unit order. A StorageError
-        fails the Spark task, so that Spark tries it again (spark.task.maxFailures), and is raised when no attempt succeeded.
-        Anything else that goes wrong is an ExecutionError. Progress counts finished units while they run where executors share the
-        driver's machine; elsewhere it is reported at the start and at the end.
+        A permanent HudiError of a task travels back as its result and is raised here, typed; the first one by unit
+        order. A StorageError fails the Spark task, so that Spark tries it again (spark.task.maxFailures), and is raised
+        when no attempt succeeded. Anything else that goes wrong is an ExecutionError. Progress counts finished units
+        while they run where executors share the driver's machine; elsewhere it is reported at the start and at the end.
         """
         if not units:
             return []
         with ProgressFolder(len(units), progress) as ticks:
             runner = UnitRunner(task, pack_units(units), run_epoch, ticks.path)
-            rows = self._collect(lambda: self._spark.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA))
+            rows = self._collect(
+                lambda: self._spark.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA)
+            )
         return _results(rows, len(units), "units")
 
     def exchange(
@@ -55,7 +68,8 @@ class SparkEngine:
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Json]:
-        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's whatever the reason was.
+        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's whatever the
+        reason was.
 
         Memory: Spark shuffles and sorts with what it has and spills the rest; a Python worker holds one batch of rows
         (spark.sql.execution.arrow.maxRecordsPerBatch) beside what the functions hold.
@@ -69,8 +83,9 @@ class SparkEngine:
         return _results(rows, shards, "shards")
 
     def _collect(self, plan: Callable[[], DataFrame]) -> list[Row]:
-        # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it cuts into another one.
-        # Leaving the pool waits for the job's end, so that whoever releases the claim afterwards leaves no running job behind.
+        # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it
+        # cuts into another one. Leaving the pool waits for the job's end, so that whoever releases the claim afterwards
+        # leaves no running job behind.
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hudi-spark-action") as pool:
             try:
                 # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
@@ -92,7 +107,9 @@ class SparkEngine:
 
 @dataclass(frozen=True)
 class UnitRunner:
-    """What an executor's Python worker runs on its partition. Pickled by reference: the executor needs hudi_spark (--py-files)."""
+    """What an executor's Python worker runs on its partition. Pickled by reference: the executor needs hudi_spark
+    (--py-files).
+    """
 
     task: UnitTask
     units: PackedUnits

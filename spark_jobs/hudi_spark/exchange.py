@@ -1,7 +1,9 @@
-"""An exchange over Spark: rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by another; DataFrames only, one action.
+"""An exchange over Spark: rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by another;
+DataFrames only, one action.
 
-Shards are spread by the hash of their number, so a task may consume several of them, one after the other, and others none. For each shard
-one row without a key travels along, so that a shard without rows is consumed, too; nulls sort first.
+Shards are spread by the hash of their number, so a task may consume several of them, one after the other, and others
+none. For each shard one row without a key travels along, so that a shard without rows is consumed, too; nulls sort
+first.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.exchange_rows import SHARD_ROWS, check_rows
+from hudi_core.engine.exchange_rows import SHARD_ROWS, check_rows
+from hudi_core.engine.protocol import Consume, Produce
 from hudi_core.errors import ExecutionError, HudiError
-from hudi_core.model.engine import Consume, Produce
 from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.progress import ProgressFolder
 from hudi_spark.transport import PackedUnits, TaskFailure
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
 _ROWS = "shard int, key binary, value binary"
 
 
-def exchanged(spark: SparkSession, producer: RowProducer | None, units: int, consumer: ShardConsumer, shards: int) -> DataFrame:
+def exchanged(
+    spark: SparkSession, producer: RowProducer | None, units: int, consumer: ShardConsumer, shards: int
+) -> DataFrame:
     """The plan: one row of RESULT_SCHEMA for each shard. `producer` is None where there are no units."""
-    rows = spark.range(0, shards, 1, 1).selectExpr("cast(id as int) as shard", "cast(null as binary) as key", "cast(null as binary) as value")
+    rows = spark.range(0, shards, 1, 1).selectExpr(
+        "cast(id as int) as shard", "cast(null as binary) as key", "cast(null as binary) as value"
+    )
     if producer is not None:
         rows = spark.range(0, units, 1, units).mapInArrow(producer, _ROWS).union(rows)
     return rows.repartition(shards, "shard").sortWithinPartitions("shard", "key").mapInArrow(consumer, RESULT_SCHEMA)
@@ -38,7 +44,9 @@ def exchanged(spark: SparkSession, producer: RowProducer | None, units: int, con
 
 @dataclass(frozen=True)
 class RowProducer:
-    """What an executor's Python worker makes rows with. Pickled by reference: the executor needs hudi_spark (--py-files)."""
+    """What an executor's Python worker makes rows with. Pickled by reference: the executor needs hudi_spark
+    (--py-files).
+    """
 
     produce: Produce
     units: PackedUnits
@@ -49,8 +57,8 @@ class RowProducer:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the partition's one row (the index of its unit) and yields rows.
 
-        Every error fails the task: rows that it gave already cannot be taken back otherwise. Spark tries again, and the driver learns the
-        typed error in the end.
+        Every error fails the task: rows that it gave already cannot be taken back otherwise. Spark tries again, and the
+        driver learns the typed error in the end.
         """
         for batch in batches:
             # One row per partition, so there is nothing to vectorise.
@@ -67,7 +75,9 @@ class RowProducer:
 
 @dataclass(frozen=True)
 class ShardConsumer:
-    """What an executor's Python worker consumes the shards of its partition with. `first_tick` is the progress number of shard 0."""
+    """What an executor's Python worker consumes the shards of its partition with. `first_tick` is the progress number
+    of shard 0.
+    """
 
     consume: Consume
     run_epoch: int

@@ -30,12 +30,17 @@ _LONGEST = 500
 REMEDY_ZIP = "give the job zip to spark-submit with --py-files (python -m airflow_hudi.jobs.zip OUT builds it)"
 REMEDY_WHEEL = "install it on every executor, or ship an environment with --archives (spark.archives)"
 
-REMEDY_MEMORY = "the machine most likely ran out of memory: run fewer tasks at a time (--master 'local[1]', spark.executor.cores), or add memory"
+REMEDY_MEMORY = (
+    "the machine most likely ran out of memory: run fewer tasks at a time (--master 'local[1]', "
+    "spark.executor.cores), or add memory"
+)
 REMEDY_LOGS = "the log of the Spark driver and of its executors tells more"
 
 
 def translate(error: Exception) -> HudiError:
-    """The typed error that a failed Spark action stands for: the task's own, a missing wheel (ConfigError), or ExecutionError."""
+    """The typed error that a failed Spark action stands for: the task's own, a missing wheel (ConfigError), or
+    ExecutionError.
+    """
     text = str(error)
     typed = error_in_text(text)
     if typed is not None:
@@ -43,7 +48,9 @@ def translate(error: Exception) -> HudiError:
     missing = _MISSING.search(text)
     if missing is not None:
         module = (missing.group(1) or "pyarrow").split(".")[0]
-        return ConfigError(f"Spark's executors have no Python module {module}", remedy=REMEDY_ZIP if module in _OWN else REMEDY_WHEEL)
+        return ConfigError(
+            f"Spark's executors have no Python module {module}", remedy=REMEDY_ZIP if module in _OWN else REMEDY_WHEEL
+        )
     if "PYTHON_VERSION_MISMATCH" in text or "different version than that in driver" in text:
         remedy = "set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python release on the executors"
         return ConfigError("Spark's executors run another Python release than the driver", remedy=remedy)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence, Sized
 from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from hudi_core.config.table_config import PROPERTIES
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
-from hudi_core.model.engine import Json
 from hudi_core.request.model import REQUEST_VERSION, RunRequest, RunResult
 from hudi_core.request.options_file import merge_storage_options
 from hudi_core.services.verbs import probe_store
@@ -38,12 +38,15 @@ _KEPT_SECONDS = 7 * 86_400
 def main(arguments: Sequence[str]) -> int:
     """Runs the request in `arguments` in this process's Spark session and returns the exit code.
 
-    Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines and at last `HUDI_RESULT {…}`: a RunResult, or `{"error": {"type",
-    "message", "path", "remedy"}}` when the run as a whole failed. A request that names a result gets that document as a file, too.
+    Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines and at last `HUDI_RESULT {…}`: a RunResult, or `{"error":
+    {"type", "message", "path", "remedy"}}` when the run as a whole failed. A request that names a result gets that
+    document as a file, too.
     """
     termination = Termination()
     termination.install()
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
     logging.getLogger("hudi_core").setLevel(logging.INFO)
     try:
         request = read_request(arguments)
@@ -76,7 +79,9 @@ def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
 
 
 def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> RunResult:
-    """Opens the table first, so that bad input is refused before any executor is asked for; then the session, then runs the request."""
+    """Opens the table first, so that bad input is refused before any executor is asked for; then the session, then runs
+    the request.
+    """
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
     if not request.needs_table:
         storage = open_storage(request.table, storage_options)
@@ -96,8 +101,9 @@ def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> Ru
 def printable(result: RunResult) -> Json:
     """The result as one line of a log can hold it.
 
-    What is long in a plan is left out but for its count, since the timeline holds it (`hudictl show`); of very many instants the failed
-    ones and the last stay, and `left_out` counts the others; of very many findings the worst, of very many differences the first.
+    What is long in a plan is left out but for its count, since the timeline holds it (`hudictl show`); of very many
+    instants the failed ones and the last stay, and `left_out` counts the others; of very many findings the worst, of
+    very many differences the first.
     """
     document: Json = json.loads(result.to_json())
     told = document.get("document") or {}
@@ -122,17 +128,23 @@ def _is_long(part: object) -> TypeGuard[Sized]:
 def deliver(request: RunRequest, document: Json, code: int) -> None:
     """Writes the result where the request says, and removes results that nobody fetched for a week.
 
-    The document has `exit_code` beside the members of the result line. A storage that refuses is logged: the timeline tells of success.
+    The document has `exit_code` beside the members of the result line. A storage that refuses is logged: the timeline
+    tells of success.
     """
     try:
-        storage = open_storage(request.table, merge_storage_options(request.storage_options, request.storage_options_file))
+        storage = open_storage(
+            request.table, merge_storage_options(request.storage_options, request.storage_options_file)
+        )
         if request.needs_table and not storage.exists(PROPERTIES):
             return  # no table: nothing is put there
         old = time.time() - _KEPT_SECONDS
         for info in storage.list_files(request.results_folder):
             if info.modified < old:
                 storage.delete(info.path)
-        storage.write(f"{request.results_folder}/{request.result_name}.json", json.dumps({**document, "exit_code": code}, sort_keys=True).encode())
+        storage.write(
+            f"{request.results_folder}/{request.result_name}.json",
+            json.dumps({**document, "exit_code": code}, sort_keys=True).encode(),
+        )
     except HudiError:
         log.exception("the result could not be written")
 
@@ -149,7 +161,9 @@ def read_request(arguments: Sequence[str]) -> RunRequest:
     folder, _, name = parsed.request_file.rpartition("/")
     if not name:
         raise ConfigError("--request-file names no file", path=parsed.request_file)
-    return RunRequest.from_json(open_storage(folder or ("/" if parsed.request_file.startswith("/") else ".")).read(name))
+    return RunRequest.from_json(
+        open_storage(folder or ("/" if parsed.request_file.startswith("/") else ".")).read(name)
+    )
 
 
 def submitted_session() -> SparkSession:

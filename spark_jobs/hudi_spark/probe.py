@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
-from hudi_core.model.engine import Json
 from hudi_spark.failure import REMEDY_WHEEL, SPARK_FAILURES, translate
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ _TASKS = 4
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """What the probed executors have: one entry per different set-up, `{"python", "pyarrow", "numpy", "polars", "fastavro"}`.
+    """What the probed executors have: one entry per different set-up, `{"python", "pyarrow", "numpy", "polars",
+    "fastavro"}`.
 
-    Values are versions; None is a module that cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the job zip).
+    Values are versions; None is a module that cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the
+    job zip).
     """
 
     setups: tuple[Json, ...]
@@ -43,9 +45,14 @@ class ProbeReport:
         """What works, but slower than it could."""
         found = []
         if any(setup["fastavro"] == "pure" for setup in self.setups):
-            found.append(f"executors have no compiled fastavro and use the pure-Python one of the job zip, which is slower: {REMEDY_WHEEL}")
+            found.append(
+                "executors have no compiled fastavro and use the pure-Python one of the job zip, which is slower: "
+                f"{REMEDY_WHEEL}"
+            )
         if any(setup["polars"] is None for setup in self.setups):
-            found.append(f"executors have no polars, so Avro log blocks are decoded by fastavro, which is slower: {REMEDY_WHEEL}")
+            found.append(
+                f"executors have no polars, so Avro log blocks are decoded by fastavro, which is slower: {REMEDY_WHEEL}"
+            )
         return found
 
 

@@ -1,7 +1,7 @@
 """Progress of a Spark job without a JVM handle: finished units leave an empty file in a folder that the driver counts.
 
-It works where executors run on the driver's machine (local masters). On a cluster the folder is not there, and only the start and the
-end are reported; what a cluster job does is seen in Spark's own UI.
+It works where executors run on the driver's machine (local masters). On a cluster the folder is not there, and only the
+start and the end are reported; what a cluster job does is seen in Spark's own UI.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ _INTERVAL_SECONDS = 0.5
 
 
 class ProgressFolder:
-    """Context manager that calls `progress(done, total)` from a thread of its own whenever `done` grew, and at the start and the end."""
+    """Context manager that calls `progress(done, total)` from a thread of its own whenever `done` grew, and at the
+    start and the end.
+    """
 
     def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         self._total = total
@@ -40,7 +42,9 @@ class ProgressFolder:
             self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._folder is None:
             return
         self._stop.set()
@@ -51,7 +55,9 @@ class ProgressFolder:
 
     @staticmethod
     def tick(path: str | None, unit: int) -> None:
-        """On an executor: marks `unit` as finished. Never fails the unit; a folder that is not on this machine is passed over."""
+        """On an executor: marks `unit` as finished. Never fails the unit; a folder that is not on this machine is
+        passed over.
+        """
         if path is None:
             return
         try:

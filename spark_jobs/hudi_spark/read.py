@@ -15,14 +15,15 @@ from hudi_spark.transport import PackedUnits, TaskFailure, pack_units
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_core.model.engine import Json
+    from hudi_core.engine.protocol import Json
 
 
 log = logging.getLogger(__name__)
 
 
 def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
-    """The splits in bins of about `bytes_per_task` bytes, the largest first; only a split that is larger by itself exceeds it.
+    """The splits in bins of about `bytes_per_task` bytes, the largest first; only a split that is larger by itself
+    exceeds it.
 
     First fit in descending order, which fills all bins but one at least half; the largest work starts first.
     """
@@ -31,7 +32,8 @@ def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
     first_open = 0
     for split in sorted(splits, key=lambda split: int(split["bytes"]), reverse=True):
         size = int(split["bytes"])
-        # Splits come by falling size, so a bin that is full stays full; looking at 64 open bins is enough and keeps this linear.
+        # Splits come by falling size, so a bin that is full stays full; looking at 64 open bins is enough and keeps
+        # this linear.
         for index in range(first_open, min(first_open + _LOOK_AT, len(bins))):
             if size <= room[index]:
                 bins[index].append(split)
@@ -50,9 +52,11 @@ _LOOK_AT = 64
 
 @dataclass(frozen=True, slots=True)
 class SplitReader:
-    """Reads the bins whose numbers it is given. Pickled by reference: the executor needs hudi_spark (--py-files, addArtifacts).
+    """Reads the bins whose numbers it is given. Pickled by reference: the executor needs hudi_spark (--py-files,
+    addArtifacts).
 
-    Holds one batch at a time, and of a slice what hudi_core's reader holds. Not shown in a plan or a log: `bins` has the storage options.
+    Holds one batch at a time, and of a slice what hudi_core's reader holds. Not shown in a plan or a log: `bins` has
+    the storage options.
     """
 
     bins: PackedUnits = field(repr=False)
@@ -71,8 +75,8 @@ class SplitReader:
                 try:
                     yield from self._read(unit["common"], unit["splits"])
                 except HudiError as error:
-                    # A lazy read has no other way back to the driver than the text of the task's failure, of which Spark Connect keeps
-                    # 2 KiB: the error's own traceback stays in the executor's log.
+                    # A lazy read has no other way back to the driver than the text of the task's failure, of which
+                    # Spark Connect keeps 2 KiB: the error's own traceback stays in the executor's log.
                     log.error("%s", error, exc_info=error)
                     raise TaskFailure(error) from None
 

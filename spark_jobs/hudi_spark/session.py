@@ -14,16 +14,20 @@ from hudi_core.request.java import spark_environment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The JVM only coordinates, so an optimising compiler and a parallel collector cost more than they bring (measured: docs, performance).
+# The JVM only coordinates, so an optimising compiler and a parallel collector cost more than they bring (measured:
+# docs, performance).
 _LOCAL_JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def open_session(master: str, zip_file: Path, *, conf: Mapping[str, str], log_config: Path | None = None, app_name: str = "hudictl") -> SparkSession:
-    """A new session on `master` (`local[*]`, `spark://…`, `yarn`, or `sc://…` for Spark Connect) whose executors have `zip_file`.
+def open_session(
+    master: str, zip_file: Path, *, conf: Mapping[str, str], log_config: Path | None = None, app_name: str = "hudictl"
+) -> SparkSession:
+    """A new session on `master` (`local[*]`, `spark://…`, `yarn`, or `sc://…` for Spark Connect) whose executors have
+    `zip_file`.
 
-    `conf` holds Spark's own configuration and wins over the defaults set here. `log_config` is a log4j2 file for the driver's JVM.
-    Sets JAVA_HOME, SPARK_HOME and PYSPARK_PYTHON of this process where they are needed and not set. Raises ConfigError when pyspark
-    or Java is missing, ExecutionError when Spark does not start.
+    `conf` holds Spark's own configuration and wins over the defaults set here. `log_config` is a log4j2 file for the
+    driver's JVM. Sets JAVA_HOME, SPARK_HOME and PYSPARK_PYTHON of this process where they are needed and not set.
+    Raises ConfigError when pyspark or Java is missing, ExecutionError when Spark does not start.
     """
     require_pyspark()
     if master.startswith("sc://"):
@@ -43,7 +47,8 @@ def require_pyspark() -> None:
 def classic_conf(master: str, zip_file: Path, conf: Mapping[str, str], log_config: Path | None) -> dict[str, str]:
     """The configuration of a classic session: what hudictl wants, overruled by `conf`."""
     settings = {
-        # Read by the spark-submit that pyspark launches its JVM with: the zip reaches driver and executors without a SparkContext call.
+        # Read by the spark-submit that pyspark launches its JVM with: the zip reaches driver and executors without a
+        # SparkContext call.
         "spark.submit.pyFiles": str(zip_file),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -76,7 +81,9 @@ def _classic(master: str, zip_file: Path, settings: Mapping[str, str], app_name:
         return builder.getOrCreate()
     except SPARK_FAILURES as error:
         lines = str(error).strip().splitlines() or ["no reason given"]
-        raise ExecutionError(f"Spark did not start on {master}: {lines[0]}", remedy="the log above tells more; see --debug") from error
+        raise ExecutionError(
+            f"Spark did not start on {master}: {lines[0]}", remedy="the log above tells more; see --debug"
+        ) from error
 
 
 def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -> SparkSession:
@@ -93,5 +100,7 @@ def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -
     except ImportError as error:
         raise ConfigError(f"Spark Connect cannot start: {error}", remedy="pip install 'pyspark[connect]'") from error
     except SPARK_FAILURES as error:
-        raise ExecutionError(f"no Spark Connect session at {url}: {error}", remedy="is the server running, and the address right?") from error
+        raise ExecutionError(
+            f"no Spark Connect session at {url}: {error}", remedy="is the server running, and the address right?"
+        ) from error
     return spark

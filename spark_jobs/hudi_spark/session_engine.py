@@ -1,4 +1,6 @@
-"""A SparkEngine together with the session that it runs in: opened when there is work, probed before anything is written, stopped after."""
+"""A SparkEngine together with the session that it runs in: opened when there is work, probed before anything is
+written, stopped after.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hudi_core.metadata_table.kinds.expressions import SESSION_ZONE
-from hudi_core.model.engine import Consume, Json, Produce, UnitTask
+from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
+from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.request.model import RunRequest
 from hudi_spark.engine import SparkEngine
 from hudi_spark.probe import probe_executors
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 class SessionEngine:
     """The Engine port with a session of its own; a context manager that stops the session.
 
-    `start` opens it and raises ConfigError when executors lack what a task needs. Call it as soon as it is known that there is work: an
-    engine that is started by its first `run` finds out only after the instant was claimed. `open` is for work that is all the driver's.
+    `start` opens it and raises ConfigError when executors lack what a task needs. Call it as soon as it is known that
+    there is work: an engine that is started by its first `run` finds out only after the instant was claimed. `open` is
+    for work that is all the driver's.
     """
 
     name = "spark"
@@ -44,7 +47,8 @@ class SessionEngine:
         return self._engine
 
     def with_zone(self, request: RunRequest) -> RunRequest:
-        """The request with the session's time zone among its options, where it names none: expressions over timestamps depend on it.
+        """The request with the session's time zone among its options, where it names none: expressions over timestamps
+        depend on it.
 
         Opens the session when it is not open.
         """
@@ -59,7 +63,14 @@ class SessionEngine:
             self._spark = self._open_session()
         return self._spark
 
-    def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+    def run(
+        self,
+        task: UnitTask,
+        units: Sequence[Json],
+        *,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Json]:
         """See Engine.run."""
         return self.start().run(task, units, run_epoch=run_epoch, progress=progress)
 
@@ -83,6 +94,8 @@ class SessionEngine:
     def __enter__(self) -> SessionEngine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._spark is not None:
             self._spark.stop()

@@ -12,7 +12,8 @@ EXIT_TERMINATED = 143
 class Termination:
     """Makes SIGTERM (from a scheduler, a pod or Airflow) act as Ctrl-C does, and remembers that it came.
 
-    SparkContext's own SIGINT handler cancels its running jobs and raises KeyboardInterrupt; without Spark, Python's does the latter.
+    SparkContext's own SIGINT handler cancels its running jobs and raises KeyboardInterrupt; without Spark, Python's
+    does the latter.
     """
 
     def __init__(self) -> None:

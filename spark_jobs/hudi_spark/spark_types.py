@@ -28,10 +28,11 @@ _PLAIN: dict[pa.DataType, Callable[[], types.DataType]] = {
 
 
 def spark_type_of(schema: pa.Schema) -> types.StructType:
-    """The StructType of a read's schema: every column nullable, timestamps with a zone as TIMESTAMP, those without as TIMESTAMP_NTZ.
+    """The StructType of a read's schema: every column nullable, timestamps with a zone as TIMESTAMP, those without as
+    TIMESTAMP_NTZ.
 
-    Our own rather than pyspark's from_arrow_schema: that one makes TIMESTAMP of both, and has no say on what it does not know. Raises
-    UnsupportedError for a type that Spark has not.
+    Our own rather than pyspark's from_arrow_schema: that one makes TIMESTAMP of both, and has no say on what it does
+    not know. Raises UnsupportedError for a type that Spark has not.
     """
     return types.StructType([types.StructField(field.name, _type_of(field.type, field.name), True) for field in schema])
 
@@ -49,5 +50,7 @@ def _type_of(kind: pa.DataType, name: str) -> types.DataType:
     if pa.types.is_map(kind):
         return types.MapType(_type_of(kind.key_type, f"{name}.key"), _type_of(kind.item_type, f"{name}.value"), True)
     if pa.types.is_struct(kind):
-        return types.StructType([types.StructField(field.name, _type_of(field.type, f"{name}.{field.name}"), True) for field in kind])
+        return types.StructType(
+            [types.StructField(field.name, _type_of(field.type, f"{name}.{field.name}"), True) for field in kind]
+        )
     raise UnsupportedError(f"Spark has no type for the column {name!r} of type {kind}")

@@ -25,8 +25,12 @@ BYTES_PER_TASK = 128 << 20
 class HudiTable:
     """A table for Spark. Nothing is read before `to_spark`; every call sees the table as it is then."""
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None) -> None:
-        """`options` carry Hudi's own names and this engine's, as in hudi_core.table.HudiTable.open; storage options go to the executors."""
+    def __init__(
+        self, uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
+    ) -> None:
+        """`options` carry Hudi's own names and this engine's, as in hudi_core.table.HudiTable.open; storage options go
+        to the executors.
+        """
         self._uri = uri
         self._storage_options = dict(storage_options or {})
         self._options = dict(options or {})
@@ -45,15 +49,17 @@ class HudiTable:
         dialect: str = "spark",
         bytes_per_task: int = BYTES_PER_TASK,
     ) -> DataFrame:
-        """The rows of a query, the same as those of hudi_core.table.HudiTable.read with these arguments, as a lazy DataFrame.
+        """The rows of a query, the same as those of hudi_core.table.HudiTable.read with these arguments, as a lazy
+        DataFrame.
 
-        Which files it reads is settled here, by the timeline now and by `where`; its actions read them again each time. Conditions that are
-        added to the DataFrame afterwards filter rows but open no file less: give them as `where`. Executors need this package: open the
-        session with hudi_spark.session.open_session, or bring the job zip by --py-files or spark.addArtifacts. The same code runs on
-        classic Spark and on Spark Connect.
+        Which files it reads is settled here, by the timeline now and by `where`; its actions read them again each time.
+        Conditions that are added to the DataFrame afterwards filter rows but open no file less: give them as `where`.
+        Executors need this package: open the session with hudi_spark.session.open_session, or bring the job zip by
+        --py-files or spark.addArtifacts. The same code runs on classic Spark and on Spark Connect.
 
-        Raises what HudiTable.open and HudiTable.plan raise. Errors of the executors come with the action that runs them, as Spark's own
-        exception, of which hudi_spark.failure.translate makes a HudiError; of a write that fails, Spark Connect keeps too little for that.
+        Raises what HudiTable.open and HudiTable.plan raise. Errors of the executors come with the action that runs
+        them, as Spark's own exception, of which hudi_spark.failure.translate makes a HudiError; of a write that fails,
+        Spark Connect keeps too little for that.
         """
         plan = CoreTable.open(self._uri, self._storage_options, self._options).plan(
             query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
@@ -67,5 +73,6 @@ def _frame(spark: SparkSession, plan: ReadPlan, bytes_per_task: int) -> DataFram
     bins = bins_of(plan.splits, bytes_per_task)
     if not bins:
         return spark.createDataFrame([], schema)
-    # One row for each task, so that the number of tasks is the number of bins whatever the session's default parallelism is.
+    # One row for each task, so that the number of tasks is the number of bins whatever the session's default
+    # parallelism is.
     return spark.range(0, len(bins), 1, len(bins)).mapInArrow(SplitReader.of(plan.common, bins), schema)

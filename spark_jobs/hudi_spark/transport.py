@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_core import errors
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.errors import is_transient as is_transient
-from hudi_core.model.engine import Json
 
 _MARKER = "HUDI_TASK_ERROR"
 _MARKED = re.compile(rf"{_MARKER} (\{{.*\}})")

@@ -28,7 +28,9 @@ def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
         "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+            {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+        ),
         "AIRFLOW_HUDI_POLL_SECONDS": "1",
         "SPARK_CONF_DIR": str(spark_conf),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),

@@ -31,12 +31,16 @@ def run_dags(
     *,
     when: Mapping[str, Callable[[], object]] | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """The result of each run (DAG, conf) and the output of `run_dag.py`; each function of `when` is called once its text is in the output."""
+    """The result of each run (DAG, conf) and the output of `run_dag.py`; each function of `when` is called once its
+    text is in the output.
+    """
     command = [sys.executable, "-m", "tests.airflow.run_dag", json.dumps(list(runs))]
     output: list[str] = []
     deadline = time.monotonic() + TIMEOUT_SECONDS
     waiting = dict(when or {})
-    with subprocess.Popen(command, cwd=ROOT, env=dict(environment), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=dict(environment), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             output.append(line)

@@ -1,6 +1,8 @@
-"""Runs DAG files in this process with `dag.test()`, one after another, and prints what came of each run as one line of JSON after RESULT.
+"""Runs DAG files in this process with `dag.test()`, one after another, and prints what came of each run as one line of
+JSON after RESULT.
 
-A param keeps the value of the DAG's earlier run in this process where the conf does not name it: `dag.test()` puts it into the DAG itself.
+A param keeps the value of the DAG's earlier run in this process where the conf does not name it: `dag.test()` puts it
+into the DAG itself.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from typing import Any
 
 
 def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
-    """Prints `{"state", "tasks": {id: state}, "xcom": {id: value}}` lines. The database of AIRFLOW_HOME is made when it is not there."""
+    """Prints `{"state", "tasks": {id: state}, "xcom": {id: value}}` lines. The database of AIRFLOW_HOME is made when it
+    is not there.
+    """
     from airflow.utils.db import initdb
 
     initdb()
@@ -24,7 +28,11 @@ def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
         run = bag.dags[dag_id].test(run_conf=conf)
         tasks = {ti.task_id: ti for ti in run.get_task_instances()}
         xcom = {task_id: ti.xcom_pull(task_ids=task_id) for task_id, ti in tasks.items()}
-        result = {"state": str(run.state), "tasks": {task_id: str(ti.state) for task_id, ti in tasks.items()}, "xcom": xcom}
+        result = {
+            "state": str(run.state),
+            "tasks": {task_id: str(ti.state) for task_id, ti in tasks.items()},
+            "xcom": xcom,
+        }
         print("RESULT", json.dumps(result), flush=True)
 
 

@@ -24,7 +24,9 @@ def rows(table: Path, query: Any) -> int:
     return sum(batch.num_rows for batch in HudiTable.open(str(table)).read(query).batches)
 
 
-def test_a_planned_compaction_is_seen_and_run(golden: Callable[[str, str], GoldenCase], airflow_environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_planned_compaction_is_seen_and_run(
+    golden: Callable[[str, str], GoldenCase], airflow_environment: dict[str, str], tmp_path: Path
+) -> None:
     case = golden("6", "mor_compaction_requested")
     expected = {query: rows(case.after(), query) for query in ("snapshot", "read_optimized")}
     (planned,) = case.table.glob(".hoodie/*.compaction.requested")
@@ -51,6 +53,8 @@ def test_a_planned_compaction_is_seen_and_run(golden: Callable[[str, str], Golde
 
 def test_airflow_finds_the_provider(airflow_environment: dict[str, str]) -> None:
     command = [str(Path(sys.executable).with_name("airflow")), "providers", "list", "--output", "json"]
-    done = subprocess.run(command, env=airflow_environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True)
+    done = subprocess.run(
+        command, env=airflow_environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True
+    )
     found = {entry["package_name"]: entry for entry in json.loads(done.stdout[done.stdout.index("[") :])}
     assert "airflow-hudi" in found

@@ -1,4 +1,6 @@
-"""The DAGs of the table services and of repairs, for real: spark-submit with the job zip, results in XCom, the timeline at the end."""
+"""The DAGs of the table services and of repairs, for real: spark-submit with the job zip, results in XCom, the timeline
+at the end.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from hudi_core.table import HudiTable
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from tests.airflow.dag_runs import run_dag, run_dags
 from tests.consistency import read_rows
 from tests.golden_data import GoldenCase
@@ -39,13 +41,19 @@ def pending(table: Path, action: str) -> list[str]:
 def fail_newest_write(table: Path) -> str:
     """Takes the completed file of the newest write away: as if the writer had died right before it."""
     (newest,) = timeline(table).commits().instants[-1:]
-    (completed,) = (path for path in table.glob(f".hoodie/**/{newest.requested_time}*.{newest.action}") if "metadata" not in path.parts)
+    (completed,) = (
+        path
+        for path in table.glob(f".hoodie/**/{newest.requested_time}*.{newest.action}")
+        if "metadata" not in path.parts
+    )
     completed.unlink()
     return newest.requested_time
 
 
 @pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.soak), "9"])
-def test_failed_writes_go_then_old_files_then_old_instants(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
+def test_failed_writes_go_then_old_files_then_old_instants(
+    golden: Golden, airflow_environment: dict[str, str], version: str
+) -> None:
     table = golden(version, "clean_requested_mor").table
     for planned in table.glob(".hoodie/**/*.clean.requested"):
         planned.unlink()
@@ -100,7 +108,10 @@ def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environmen
     table = golden("8", "mor_basic").table
     commits = [instant.requested_time for instant in timeline(table).commits()]
     target = commits[-2]
-    confs = [{"verb": "savepoint", "instant": target, "comment": "before the repair"}, {"verb": "restore", "instant": target}]
+    confs = [
+        {"verb": "savepoint", "instant": target, "comment": "before the repair"},
+        {"verb": "restore", "instant": target},
+    ]
 
     results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
 
@@ -130,7 +141,10 @@ def test_further_repairs_by_hand(golden: Golden, airflow_environment: dict[str, 
 def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "compaction_inflight").table
     (instant,) = pending(table, "compaction")
-    environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_WRITER_OPTIONS": '{"airflow_hudi.doctor.stuck_minutes": "1"}'}
+    environment = {
+        **environment_for(airflow_environment, table),
+        "AIRFLOW_HUDI_WRITER_OPTIONS": '{"airflow_hudi.doctor.stuck_minutes": "1"}',
+    }
     runs: list[tuple[str, dict[str, Any]]] = [
         ("hudi_doctor", {"fail_on": "warning", "probe_store": True}),
         ("hudi_repair", {"verb": "takeover", "instant": instant}),
@@ -159,7 +173,9 @@ def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environ
 def test_a_healthy_table_is_not_probed_unasked(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "mor_basic").table
 
-    (well,), output = run_dag(environment_for(airflow_environment, table), "hudi_doctor", [{"fail_on": "never", "probe_store": False}])
+    (well,), output = run_dag(
+        environment_for(airflow_environment, table), "hudi_doctor", [{"fail_on": "never", "probe_store": False}]
+    )
 
     assert well["tasks"] == {"doctor": "success", "probe_wanted": "success", "probe_store": "skipped"}, output[-8000:]
     assert well["xcom"]["doctor"]["findings"] == []
@@ -168,7 +184,10 @@ def test_a_healthy_table_is_not_probed_unasked(golden: Golden, airflow_environme
 def test_a_metadata_table_is_updated_and_validated(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "mor_basic").table
     listed, gone = sorted(Table(table).config.metadata_partitions), forget(Table(table), 1)
-    environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.metadata.compact.max.delta.commits": "1"}'}
+    environment = {
+        **environment_for(airflow_environment, table),
+        "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.metadata.compact.max.delta.commits": "1"}',
+    }
 
     (result,), output = run_dag(environment, "hudi_metadata")
 
@@ -181,15 +200,26 @@ def test_a_metadata_table_is_updated_and_validated(golden: Golden, airflow_envir
 
 def test_indexes_are_built_and_validated(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "mor_basic").table
-    environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.write.lock.wait_time_ms": "30000"}'}
-    conf = {"column_stats": False, "bloom_filters": True, "record_index": True, "secondary_column": "name", "index_name": "by_name"}
+    environment = {
+        **environment_for(airflow_environment, table),
+        "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.write.lock.wait_time_ms": "30000"}',
+    }
+    conf = {
+        "column_stats": False,
+        "bloom_filters": True,
+        "record_index": True,
+        "secondary_column": "name",
+        "index_name": "by_name",
+    }
 
     (built, again), output = run_dag(environment, "hudi_indexing", [conf, {}])
 
     assert built["state"] == "success", output[-8000:]
     done, validated = built["xcom"]["build"], built["xcom"]["validate"]
     assert (done["action"], done["state"], done["already_completed"]) == ("indexing", "completed", False)
-    assert {"bloom_filters", "record_index", "secondary_index_by_name"} <= HudiTable.open(str(table)).config.metadata_partitions
+    assert {"bloom_filters", "record_index", "secondary_index_by_name"} <= HudiTable.open(
+        str(table)
+    ).config.metadata_partitions
     assert validated["differences"] == []
     assert {"bloom_filters", "record_index", "secondary_index_by_name"} <= set(validated["kinds"])
     assert again["tasks"] == {"build": "skipped", "validate": "skipped"}

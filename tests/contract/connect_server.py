@@ -1,4 +1,6 @@
-"""A Spark Connect server of one process: `connect_server.py JAR PORT`. Prints one line when it listens; ends when its standard input does."""
+"""A Spark Connect server of one process: `connect_server.py JAR PORT`. Prints one line when it listens; ends when its
+standard input does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Run by test_engine: an exchange in a Spark that tries failed tasks again, in which every unit and every shard fails once."""
+"""Run by test_engine: an exchange in a Spark that tries failed tasks again, in which every unit and every shard fails
+once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ def main(folder: Path) -> None:
     from hudi_spark.engine import SparkEngine
     from tests.contract import test_engine
 
-    builder = SparkSession.builder.master("local[2,8]").config("spark.ui.enabled", "false").config("spark.driver.bindAddress", "127.0.0.1")
+    builder = (
+        SparkSession.builder.master("local[2,8]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+    )
     session = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
     cloudpickle.register_pickle_by_value(test_engine)
     test_engine.exchange_at_last(SparkEngine(session), folder)

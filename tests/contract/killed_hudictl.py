@@ -12,12 +12,12 @@ from contextlib import contextmanager
 import pytest
 
 import hudi_core.table
-from hudi_core.services.clean import execute as clean_execute
-from hudi_core.services.compaction import execute as compaction_execute
+from hudi_core.services.clean import units as clean_execute
+from hudi_core.services.compaction import merge_slice as compaction_execute
 from hudi_core.storage.base import Storage
 from hudi_core.storage.data_registry import open_data_storage, open_deleting_storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from hudi_core.storage.registry import open_storage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.unit.hudi_cli.runner import hudictl
 
 _SECONDS = 120
@@ -53,7 +53,9 @@ def changes_of(arguments: Sequence[str]) -> int:
 
 
 def run_killed(arguments: Sequence[str], kill_at: int) -> bool:
-    """Runs the command in another process until that change is done, and the process with it; False when it ended well before."""
+    """Runs the command in another process until that change is done, and the process with it; False when it ended well
+    before.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     process = context.Process(target=_run, args=(list(arguments), kill_at))

@@ -19,7 +19,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.dynamodb import DynamodbLock
-from hudi_core.transaction.locks.dynamodb_client import dynamodb_client
+from hudi_core.transaction.locks.dynamodb_table import dynamodb_client
 from hudi_core.transaction.locks.filesystem import LOCK_PATH, FileSystemLock
 from hudi_core.transaction.locks.storage_lease import LEASE_PATH, StorageLease
 from hudi_core.transaction.locks.zookeeper import ZookeeperLock
@@ -31,7 +31,9 @@ HUDI_NAME = "ip-10-0-0-1_0"
 
 @dataclass(frozen=True)
 class LockSpec:
-    """One lock: `provider` and where it is (a table's address, ZooKeeper's host:port, DynamoDB's endpoint). Crosses to other processes."""
+    """One lock: `provider` and where it is (a table's address, ZooKeeper's host:port, DynamoDB's endpoint). Crosses to
+    other processes.
+    """
 
     provider: str
     address: str
@@ -44,9 +46,17 @@ class LockSpec:
         return _open(self.address, tuple(sorted(self.options.items())))
 
     def lock(
-        self, who: str = "one", *, wait_ms: int = 20_000, lease_ms: int = 60_000, elsewhere: bool = False, storage: Storage | None = None
+        self,
+        who: str = "one",
+        *,
+        wait_ms: int = 20_000,
+        lease_ms: int = 60_000,
+        elsewhere: bool = False,
+        storage: Storage | None = None,
     ) -> TableLock:
-        """A lock of the owner `who`, who lives on another machine when told. `lease_ms` is how long its holder may be silent."""
+        """A lock of the owner `who`, who lives on another machine when told. `lease_ms` is how long its holder may be
+        silent.
+        """
         owner = Owner.current(who)
         if elsewhere:
             owner = dataclasses.replace(owner, boot_id="of another machine")
@@ -54,7 +64,9 @@ class LockSpec:
             return FileSystemLock(storage or self.storage, owner, expire_minutes=lease_ms / 60_000, wait_ms=wait_ms)
         if self.provider == "lease":
             seconds = lease_ms / 1000
-            return StorageLease(storage or self.storage, owner, validity_seconds=seconds, renew_seconds=seconds / 10, wait_ms=wait_ms)
+            return StorageLease(
+                storage or self.storage, owner, validity_seconds=seconds, renew_seconds=seconds / 10, wait_ms=wait_ms
+            )
         if self.provider == "zookeeper":
             return ZookeeperLock(ZookeeperConfig(self.address, self._path, lease_ms, 15_000, wait_ms), owner)
         return DynamodbLock(self.dynamodb, self.dynamodb_config(wait_ms, lease_ms), owner)
@@ -99,21 +111,34 @@ class LockSpec:
             client.ensure_path(self._path)
             for name in client.get_children(self._path):
                 client.delete(f"{self._path}/{name}")
-            client.create(f"{self._path}/_c_{uuid.uuid4()}-lock-", f"application_id={HUDI_NAME}".encode(), ephemeral=True, sequence=True)
+            client.create(
+                f"{self._path}/_c_{uuid.uuid4()}-lock-",
+                f"application_id={HUDI_NAME}".encode(),
+                ephemeral=True,
+                sequence=True,
+            )
             yield
         finally:
             client.stop()
             client.close()
 
     def _put_hudi_item(self) -> None:
-        item = {"key": self.key, "ownerName": HUDI_NAME, "leaseDuration": "60000", "recordVersionNumber": str(uuid.uuid4())}
+        item = {
+            "key": self.key,
+            "ownerName": HUDI_NAME,
+            "leaseDuration": "60000",
+            "recordVersionNumber": str(uuid.uuid4()),
+        }
         self.lock().holder()  # makes the table
         self.dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in item.items()})
 
 
 def hudi_lease(*, expired: bool, valid_seconds: float = 300, owner: str = HUDI_NAME) -> bytes:
     """The object that StorageLockFile.toByteArray writes."""
-    text = json.dumps({"expired": expired, "validUntil": int((time.time() + valid_seconds) * 1000), "owner": owner}, separators=(",", ":"))
+    text = json.dumps(
+        {"expired": expired, "validUntil": int((time.time() + valid_seconds) * 1000), "owner": owner},
+        separators=(",", ":"),
+    )
     return text.encode()
 
 

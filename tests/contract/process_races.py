@@ -1,12 +1,14 @@
-"""Races of processes for new files of a local storage."""
+"""Races of processes and of threads for new files of a local storage."""
 
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from pathlib import Path
 from typing import Any
 
 from hudi_core.errors import StorageExistsError
+from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 
 RACERS = 16
@@ -30,10 +32,15 @@ def _racing_process(kind: type[LocalStorage], root: str, number: int, barrier: A
 
 
 def race_processes(kind: type[LocalStorage], root: Path) -> dict[int, list[int]]:
-    """Races processes over ROUNDS files; per round the numbers of those that believe they won, -1 for a reader who saw a part."""
+    """Races processes over ROUNDS files; per round the numbers of those that believe they won, -1 for a reader who saw
+    a part.
+    """
     context = multiprocessing.get_context("fork")
     barrier, wins = context.Barrier(RACERS), context.Queue()
-    processes = [context.Process(target=_racing_process, args=(kind, str(root), number, barrier, wins)) for number in range(RACERS)]
+    processes = [
+        context.Process(target=_racing_process, args=(kind, str(root), number, barrier, wins))
+        for number in range(RACERS)
+    ]
     for process in processes:
         process.start()
     found: dict[int, list[int]] = {number: [] for number in range(ROUNDS)}
@@ -47,3 +54,29 @@ def race_processes(kind: type[LocalStorage], root: Path) -> dict[int, list[int]]
     for process in processes:
         process.join()
     return found
+
+
+def race_threads(storage: Storage, path: str, racers: int, size: int) -> list[int]:
+    """Lets threads create `path` at the same moment; returns the winners' numbers."""
+    barrier = threading.Barrier(racers)
+    winners: list[int] = []
+    failures: list[Exception] = []
+
+    def create(number: int) -> None:
+        barrier.wait()
+        try:
+            storage.create_exclusive(path, bytes([number]) * size)
+        except StorageExistsError:
+            return
+        except Exception as error:  # noqa: BLE001 (a thread has nobody to raise to)
+            failures.append(error)
+            return
+        winners.append(number)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(racers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    return winners

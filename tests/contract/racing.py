@@ -44,10 +44,13 @@ class CheckThenPut:
         return self._inner.read_versioned(path)[1]
 
 
-def race(attempts: Sequence[Callable[[int], bool]], rounds: int, after: Callable[[int, int], None] | None = None) -> list[Round]:
+def race(
+    attempts: Sequence[Callable[[int], bool]], rounds: int, after: Callable[[int, int], None] | None = None
+) -> list[Round]:
     """Lets all writers try at the same moment, in each round; `attempts[writer](round)` says whether it won.
 
-    `after(writer, round)` runs in each winner once all have tried, and before the next round begins. An error of any of them is raised.
+    `after(writer, round)` runs in each winner once all have tried, and before the next round begins. An error of any of
+    them is raised.
     """
     barrier = threading.Barrier(len(attempts))
     found: list[Round] = [[] for _ in range(rounds)]
@@ -96,7 +99,9 @@ def race_for_creates(storage: Storage, writers: int, rounds: int) -> list[Round]
 
 
 def race_for_lock(locks: Sequence[TableLock], rounds: int, *, strict: bool = True) -> list[Round]:
-    """Races for one lock per round; the winner keeps it until all have tried. Unless `strict`, a winner that lost it afterwards is let be."""
+    """Races for one lock per round; the winner keeps it until all have tried. Unless `strict`, a winner that lost it
+    afterwards is let be.
+    """
 
     def attempt(lock: TableLock) -> Callable[[int], bool]:
         def take(_: int) -> bool:

@@ -1,4 +1,6 @@
-"""S3 servers with atomic conditional put, by name: the same races run on moto behind one lock (`make test`) and on versitygw (`make soak`)."""
+"""S3 servers with atomic conditional put, by name: the same races run on moto behind one lock (`make test`) and on
+versitygw (`make soak`).
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,13 @@ def versitygw_binary() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             environment = {**os.environ, "GOBIN": scratch, "GOFLAGS": "-buildvcs=false"}
-            subprocess.run(["nice", "-n", "19", "go", "install", VERSITYGW], check=True, timeout=3600, env=environment, stdin=subprocess.DEVNULL)
+            subprocess.run(
+                ["nice", "-n", "19", "go", "install", VERSITYGW],
+                check=True,
+                timeout=3600,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+            )
             (Path(scratch) / "versitygw").replace(binary)
     return binary
 
@@ -69,8 +77,22 @@ def _versitygw() -> Iterator[RacingServer]:
     with tempfile.TemporaryDirectory(prefix="versitygw-") as folder:
         address = f"127.0.0.1:{free_port()}"
         options = {"endpoint_url": f"http://{address}", "key": "testing", "secret": "testing", "region": "us-east-1"}
-        command = [str(binary), "--port", address, "--access", "testing", "--secret", "testing", "--quiet", "--keep-alive", "posix", folder]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            str(binary),
+            "--port",
+            address,
+            "--access",
+            "testing",
+            "--secret",
+            "testing",
+            "--quiet",
+            "--keep-alive",
+            "posix",
+            folder,
+        ]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         try:
             _create_bucket(options, process)
             yield RacingServer("versitygw", options["endpoint_url"], options)

@@ -1,4 +1,5 @@
-"""An S3 server on loopback for tests: moto behind one lock (its conditional PUT is check-then-write), with faults on demand.
+"""An S3 server on loopback for tests: moto behind one lock (its conditional PUT is check-then-write), with faults on
+demand.
 
 And tables on whatever server it is: how they get there, what is there, and back to a folder to be looked at.
 """
@@ -29,7 +30,9 @@ FAILURE = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Co
 
 
 class S3Server:
-    """`options` opens it with hudi_core.storage. The next conditional PUTs lose their answers or meet a conflict as often as told."""
+    """`options` opens it with hudi_core.storage. The next conditional PUTs lose their answers or meet a conflict as
+    often as told.
+    """
 
     def __init__(self) -> None:
         self._app: Any = DomainDispatcherApplication(create_backend_app)
@@ -54,7 +57,9 @@ class S3Server:
         self._thread.join()
 
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        conditional = environ["REQUEST_METHOD"] == "PUT" and ("HTTP_IF_NONE_MATCH" in environ or "HTTP_IF_MATCH" in environ)
+        conditional = environ["REQUEST_METHOD"] == "PUT" and (
+            "HTTP_IF_NONE_MATCH" in environ or "HTTP_IF_MATCH" in environ
+        )
         with self._lock:
             if conditional:
                 self.conditional_puts += 1
@@ -111,7 +116,9 @@ def client_of(server: Server) -> Any:
 
 
 def upload(server: Server, table: Path, key: str, *, folders: bool = False) -> str:
-    """Copies a table without Hadoop's side files to `key`; its address. With `folders` each folder gets an empty object, as s3a makes them."""
+    """Copies a table without Hadoop's side files to `key`; its address. With `folders` each folder gets an empty
+    object, as s3a makes them.
+    """
     client = client_of(server)
     for path in sorted(table.rglob("*")):
         name = f"{key}/{path.relative_to(table).as_posix()}"

@@ -1,7 +1,8 @@
-"""Reads Hudi tables by `to_spark` and leaves what Spark wrote of them as Parquet. The same function serves classic Spark and Spark Connect.
+"""Reads Hudi tables by `to_spark` and leaves what Spark wrote of them as Parquet. The same function serves classic
+Spark and Spark Connect.
 
-As a program, `spark_reader.py ADDRESS`, it is a client of a Spark Connect server in a process of its own: one JSON request a line, one answer
-a line. A process can have only one kind of session.
+As a program, `spark_reader.py ADDRESS`, it is a client of a Spark Connect server in a process of its own: one JSON
+request a line, one answer a line. A process can have only one kind of session.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.parquet.outputTimest
 
 
 def read(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Reads `table` by `query`, writes the rows below `output` or counts them; answers Spark's schema, or the executors' error, typed."""
+    """Reads `table` by `query`, writes the rows below `output` or counts them; answers Spark's schema, or the
+    executors' error, typed.
+    """
     table = HudiTable(request["table"], options=request.get("options"))
     frame = table.to_spark(spark, **request["query"])
     try:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from tests.consistency import assert_metadata_true
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
@@ -40,7 +40,11 @@ def test_the_same_files_as_on_the_local_disk(folder: str, lost_answers: int, ser
     assert {item.state for item in done} == {"archived"}
     assert_same_rows(rows(HudiTable.open(uri, server.options, SKEW), "off"), before)
     below = ".hoodie/" if folder == "6" else ".hoodie/timeline/"
-    expected = sorted(path.relative_to(case.table).as_posix() for path in (case.table / below).rglob("*") if path.is_file() and path.suffix != ".crc")
+    expected = sorted(
+        path.relative_to(case.table).as_posix()
+        for path in (case.table / below).rglob("*")
+        if path.is_file() and path.suffix != ".crc"
+    )
     assert keys(server, key, below) == expected
     assert set(local) <= set(history_of(case.table))
     assert_metadata_true(case.table)

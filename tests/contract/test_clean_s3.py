@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from tests.consistency import has_metadata_table
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows, read_parquet
 from tests.unit.hudi_core.services.clean.golden_cleans import SKEW, before_clean, data_files
-from tests.unit.hudi_core.services.clean.test_run import clean_of
+from tests.unit.hudi_core.services.clean.test_job import clean_of
 
 Golden = Callable[[str, str], GoldenCase]
 CASES = ("clean_requested_cow", "insert_overwrite_clean_requested")
@@ -28,7 +28,9 @@ def server() -> Iterator[S3Server]:
 
 @pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), ("8", 0), ("9", 2)])
 @pytest.mark.parametrize("name", [CASES[0], pytest.param(CASES[1], marks=pytest.mark.soak)])
-def test_a_clean_of_real_hudi_is_run(name: str, folder: str, lost_answers: int, server: S3Server, golden: Golden) -> None:
+def test_a_clean_of_real_hudi_is_run(
+    name: str, folder: str, lost_answers: int, server: S3Server, golden: Golden
+) -> None:
     """Also when the store does what a conditional PUT asks for and the answer is lost."""
     case = golden(folder, name)
     key = f"{folder}-{name}-{lost_answers}"
@@ -41,7 +43,11 @@ def test_a_clean_of_real_hudi_is_run(name: str, folder: str, lost_answers: int, 
     for metadata in ("on", "off") if has_metadata_table(case.table) else ("off",):
         assert_same_rows(rows(table, metadata), read_parquet(case.expected / "after_snapshot.parquet"))  # type: ignore[arg-type]
         assert metadata == "off" or table.validate_metadata().differences == ()
-    left = [item for item in keys(server, key, ".hoodie/") if item.startswith((".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"))]
+    left = [
+        item
+        for item in keys(server, key, ".hoodie/")
+        if item.startswith((".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"))
+    ]
     assert left == []
 
 
@@ -57,5 +63,7 @@ def test_a_clean_is_planned_and_run(folder: str, server: S3Server, golden: Golde
     assert [item for item in keys(server, key) if not item.startswith(".hoodie/")] == data_files(case.after())
     shown = table.show(done.instant)
     assert shown.plan is not None
-    addresses = [entry["filePath"] for entries in shown.plan["filePathsToBeDeletedPerPartition"].values() for entry in entries]
+    addresses = [
+        entry["filePath"] for entries in shown.plan["filePathsToBeDeletedPerPartition"].values() for entry in entries
+    ]
     assert all(address.startswith(f"{uri}/") for address in addresses)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.golden_data import GoldenCase
@@ -22,17 +22,28 @@ def server() -> Iterator[S3Server]:
         yield started
 
 
-CASES = (("6", "mor_compaction_requested"), ("6", "compaction_inflight"), ("8", "compaction_inflight"), ("9", "mor_compaction_requested"))
+CASES = (
+    ("6", "mor_compaction_requested"),
+    ("6", "compaction_inflight"),
+    ("8", "compaction_inflight"),
+    ("9", "mor_compaction_requested"),
+)
 QUICK = {("6", "mor_compaction_requested", 2), ("8", "compaction_inflight", 0), ("9", "mor_compaction_requested", 2)}
 """Those of `make test`."""
 
 
 @pytest.mark.parametrize(
     ("version", "case", "lost_answers"),
-    [pytest.param(*case, lost, marks=() if (*case, lost) in QUICK else pytest.mark.soak) for case in CASES for lost in (0, 2)],
+    [
+        pytest.param(*case, lost, marks=() if (*case, lost) in QUICK else pytest.mark.soak)
+        for case in CASES
+        for lost in (0, 2)
+    ],
 )
 def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case: str, lost_answers: int) -> None:
-    """Also when the store does what a conditional PUT asks for and the answer is lost: the retry finds its own object."""
+    """Also when the store does what a conditional PUT asks for and the answer is lost: the retry finds its own
+    object.
+    """
     found = golden(version, case)
     uri = upload(server, found.table, f"{version}-{case}-{lost_answers}")
     table = HudiTable.open(uri, server.options, {"hoodie.index.bloom.num_entries": "100"})

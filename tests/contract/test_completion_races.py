@@ -1,8 +1,8 @@
 """8 or 16 writers that complete one instant, 60 rounds, on both timeline layouts: once, and everybody is told the same.
 
-Also where each takes the others for dead and nothing but the claims keeps them apart. And the same on a storage that must fail.
-S3 is moto behind one lock, where the rounds are few, as one completion is two dozen requests; or the server that AIRFLOW_HUDI_S3_SERVER
-names (`make soak`: versitygw), with all of them.
+Also where each takes the others for dead and nothing but the claims keeps them apart. And the same on a storage that
+must fail. S3 is moto behind one lock, where the rounds are few, as one completion is two dozen requests; or the server
+that AIRFLOW_HUDI_S3_SERVER names (`make soak`: versitygw), with all of them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,12 @@ FIRST = 20260101000000000
 _tables = itertools.count()
 
 
-def races_of(quick: Collection[tuple[str, int, int, int]], races: Sequence[tuple[str, int, int]]) -> pytest.MarkDecorator:
-    """Races by place, writers and rounds on either timeline layout; those that are not `quick` are left to `make soak`."""
+def races_of(
+    quick: Collection[tuple[str, int, int, int]], races: Sequence[tuple[str, int, int]]
+) -> pytest.MarkDecorator:
+    """Races by place, writers and rounds on either timeline layout; those that are not `quick` are left to `make
+    soak`.
+    """
     found = [(*race, layout) for race in races for layout in (1, 2)]
     marked = [pytest.param(*race, marks=() if race in quick else pytest.mark.soak) for race in found]
     return pytest.mark.parametrize(("where", "writers", "rounds", "layout"), marked)
@@ -60,7 +64,8 @@ def rounds_of(where: str, rounds: int) -> int:
 
 
 def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody_dead: bool) -> list[str]:
-    """What went wrong: rounds that did not complete once, and writers that were told other bytes than those on the timeline.
+    """What went wrong: rounds that did not complete once, and writers that were told other bytes than those on the
+    timeline.
 
     `everybody_dead`: each claims over the others, and the table lock is open.
     """
@@ -79,7 +84,9 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
                 with claim(storage, instant, owner, now=(lambda: 2.0**40) if everybody_dead else None) as held:
                     lock = OpenLock if everybody_dead else lambda: FileSystemLock(storage, owner, wait_ms=60_000)
                     completer = Completer(active, held, lock, quiet_clock())
-                    done = completer.finish_decided(instant) or completer.complete(instant, Action.COMPACTION, str(writer).encode())
+                    done = completer.finish_decided(instant) or completer.complete(
+                        instant, Action.COMPACTION, str(writer).encode()
+                    )
                     told.append((number, active.read_details(done)))
             except HudiError:
                 return False
@@ -101,12 +108,15 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
     {("local", 16, ROUNDS, 1), ("local", 16, ROUNDS, 2), ("s3", 8, ROUNDS, 2)},
     [("local", 8, ROUNDS), ("local", 16, ROUNDS), ("s3", 8, ROUNDS), ("s3", 16, ROUNDS)],
 )
-def test_racing_writers_complete_each_instant_once(table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int) -> None:
+def test_racing_writers_complete_each_instant_once(
+    table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int
+) -> None:
     assert races(table(where), layout, writers, rounds_of(where, rounds), everybody_dead=False) == []
 
 
 @races_of(
-    {("local", 8, ROUNDS, 1), ("local", 8, ROUNDS, 2), ("s3", 8, ROUNDS, 1)}, [("local", 8, ROUNDS), ("local", 16, CONTROL_ROUNDS), ("s3", 8, ROUNDS)]
+    {("local", 8, ROUNDS, 1), ("local", 8, ROUNDS, 2), ("s3", 8, ROUNDS, 1)},
+    [("local", 8, ROUNDS), ("local", 16, CONTROL_ROUNDS), ("s3", 8, ROUNDS)],
 )
 def test_writers_that_take_each_other_for_dead_complete_no_instant_twice(
     table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int
@@ -115,8 +125,12 @@ def test_writers_that_take_each_other_for_dead_complete_no_instant_twice(
 
 
 @pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
-def test_the_race_finds_a_storage_that_checks_then_puts(table: Callable[[str], Storage], where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_race_finds_a_storage_that_checks_then_puts(
+    table: Callable[[str], Storage], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where nobody reads its claim back, which finds out about most of these on its own."""
     monkeypatch.setattr(Claim, "_is_on_record", lambda self: True)
     storage = cast(Storage, CheckThenPut(table(where)))
-    assert races(storage, 2, 8, rounds_of(where, CONTROL_ROUNDS), everybody_dead=True), "a race test that passes here is too weak"
+    assert races(storage, 2, 8, rounds_of(where, CONTROL_ROUNDS), everybody_dead=True), (
+        "a race test that passes here is too weak"
+    )

@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.exchange_rows import ROWS, exchange_rows
+from hudi_core.engine.exchange_rows import ROWS, exchange_rows
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Engine, Json, TaskAttempt
 from hudi_core.errors import (
     ConfigError,
     CorruptFileError,
@@ -24,8 +26,6 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedVersionError,
 )
-from hudi_core.model.engine import Engine, Json, TaskAttempt
-from hudi_core.services.local_engine import LocalEngine
 
 pytestmark = pytest.mark.spark
 
@@ -40,7 +40,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
     from hudi_spark.engine import SparkEngine
 
-    # Executors cannot import the tests, so this module's tasks travel by value; the engine's own code travels by reference.
+    # Executors cannot import the tests, so this module's tasks travel by value; the engine's own code travels by
+    # reference.
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
     yield SparkEngine(spark)
@@ -72,7 +73,9 @@ ERRORS: dict[str, HudiError] = {
     "corrupt": CorruptFileError("cut short", path="city=a/f1.parquet", remedy="restore the file"),
     "version": UnsupportedVersionError("version 9", path=".hoodie/hoodie.properties"),
     "missing": StorageNotFoundError("not there", path="city=a/f1.parquet"),
-    "storage": StorageError('the disk said no\n\tin two lines: {"a": 1}', path="city=ä/f 1.parquet", remedy="look at the disk"),
+    "storage": StorageError(
+        'the disk said no\n\tin two lines: {"a": 1}', path="city=ä/f 1.parquet", remedy="look at the disk"
+    ),
     "execution": ExecutionError("counts differ"),
 }
 
@@ -158,7 +161,12 @@ def test_an_engine_serves_again_after_a_failure(engine: Engine) -> None:
 
 def test_progress_only_grows_and_ends_at_the_number_of_units(engine: Engine) -> None:
     seen: list[tuple[int, int]] = []
-    engine.run(slow_first, [{"n": index} for index in range(4)], run_epoch=1, progress=lambda done, total: seen.append((done, total)))
+    engine.run(
+        slow_first,
+        [{"n": index} for index in range(4)],
+        run_epoch=1,
+        progress=lambda done, total: seen.append((done, total)),
+    )
     assert {total for _, total in seen} == {4}
     assert seen[-1] == (4, 4)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
@@ -184,7 +192,10 @@ PREFIXES = (b"a", b"\x7f", b"\x80", b"\xff", b"")
 def rows_of(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """Keys of every first byte that order could get wrong, in no order; shard 3 gets none."""
     for part in range(3):
-        keys = [PREFIXES[number * 7 % len(PREFIXES)] + f"{number * 7919 % 1000:04d}".encode() for number in range(part * 40, part * 40 + 40)]
+        keys = [
+            PREFIXES[number * 7 % len(PREFIXES)] + f"{number * 7919 % 1000:04d}".encode()
+            for number in range(part * 40, part * 40 + 40)
+        ]
         shards = pa.array([(0, 1, 2, 4)[number % 4] for number in range(len(keys))], pa.int32())
         values = pa.array([f"{unit['n']}:{key.hex()}".encode() for key in keys], pa.binary())
         yield exchange_rows(shards, pa.array(keys, pa.binary()), values)
@@ -193,7 +204,11 @@ def rows_of(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
 def note_rows(folder: str, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
     name = f"{shard}-{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
     (Path(folder) / name).touch(exist_ok=False)
-    rows = [(key.hex(), value.decode()) for batch in batches for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
+    rows = [
+        (key.hex(), value.decode())
+        for batch in batches
+        for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    ]
     return {"shard": shard, "name": name, "attempt": [attempt.partition_id, attempt.stage_id], "rows": rows}
 
 
@@ -267,7 +282,9 @@ def rows_of_no_shard(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
         yield exchange_rows(number, key, key)
 
 
-@pytest.mark.parametrize(("shard", "message"), [(-1, "-1 to -1; there are 5"), (SHARDS, "5 to 5"), (None, "nulls"), (0, "another form")])
+@pytest.mark.parametrize(
+    ("shard", "message"), [(-1, "-1 to -1; there are 5"), (SHARDS, "5 to 5"), (None, "nulls"), (0, "another form")]
+)
 def test_rows_of_another_form_are_refused(engine: Engine, shard: int | None, message: str) -> None:
     with pytest.raises(ExecutionError, match=message):
         engine.exchange(rows_of_no_shard, [{"shard": shard}], take_first, shards=SHARDS, run_epoch=1)
@@ -276,7 +293,9 @@ def test_rows_of_another_form_are_refused(engine: Engine, shard: int | None, mes
 def test_progress_counts_units_and_shards(engine: Engine) -> None:
     seen: list[tuple[int, int]] = []
     units = [{"n": number} for number in range(3)]
-    engine.exchange(rows_of, units, take_first, shards=SHARDS, run_epoch=1, progress=lambda done, total: seen.append((done, total)))
+    engine.exchange(
+        rows_of, units, take_first, shards=SHARDS, run_epoch=1, progress=lambda done, total: seen.append((done, total))
+    )
     assert {total for _, total in seen} == {3 + SHARDS}
     assert seen[-1] == (3 + SHARDS, 3 + SHARDS)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
@@ -298,7 +317,13 @@ def rows_at_last(folder: str, unit: Json, attempt: TaskAttempt) -> Iterator[pa.R
 
 def exchange_at_last(engine: Engine, folder: Path) -> None:
     """Every unit and every shard fails once; no row comes twice and none is missing."""
-    results = engine.exchange(partial(rows_at_last, str(folder)), [{"n": 0}, {"n": 1}], partial(note_after, str(folder)), shards=SHARDS, run_epoch=1)
+    results = engine.exchange(
+        partial(rows_at_last, str(folder)),
+        [{"n": 0}, {"n": 1}],
+        partial(note_after, str(folder)),
+        shards=SHARDS,
+        run_epoch=1,
+    )
     assert [len(result["rows"]) for result in results] == [60, 60, 60, 0, 60]
     assert len({result["name"] for result in results}) == SHARDS
 
@@ -317,6 +342,12 @@ def test_failed_attempts_are_made_again_in_spark(tmp_path: Path, spark: Any) -> 
     """In a process of its own: the tests' session tries no task twice, and a process has one session."""
     # The fixture is asked for the environment that it sets.
     script = Path(__file__).with_name("exchange_again.py")
-    done = subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split()[-1] == "ok"

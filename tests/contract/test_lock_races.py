@@ -1,6 +1,8 @@
-"""8 or 16 writers, 60 rounds: on the timeline's exclusive create and on every lock provider, and the same on a storage that must fail.
+"""8 or 16 writers, 60 rounds: on the timeline's exclusive create and on every lock provider, and the same on a storage
+that must fail.
 
-S3 is moto behind one lock, where the rounds are few, or the server that AIRFLOW_HUDI_S3_SERVER names (`make soak`: versitygw).
+S3 is moto behind one lock, where the rounds are few, or the server that AIRFLOW_HUDI_S3_SERVER names (`make soak`:
+versitygw).
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import pytest
 
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.memory import MemoryStorage
 from hudi_core.storage.probe import FOLDER, probe
 from hudi_core.storage.registry import open_storage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.dynamodb import DynamodbLock
 from hudi_core.transaction.owner import Owner
 from tests.contract.lock_providers import TABLE, LockSpec
@@ -51,7 +53,12 @@ def rounds_of(where: str) -> int:
 
 RACES = pytest.mark.parametrize(
     ("where", "writers"),
-    [("local", 16), ("s3", 8), pytest.param("local", 8, marks=pytest.mark.soak), pytest.param("s3", 16, marks=pytest.mark.soak)],
+    [
+        ("local", 16),
+        ("s3", 8),
+        pytest.param("local", 8, marks=pytest.mark.soak),
+        pytest.param("s3", 16, marks=pytest.mark.soak),
+    ],
 )
 WRITERS = pytest.mark.parametrize("writers", [8, pytest.param(16, marks=pytest.mark.soak)])
 
@@ -74,7 +81,9 @@ def test_one_writer_creates_each_file_of_the_timeline(table: Callable[..., LockS
 
 @RACES
 @pytest.mark.parametrize("provider", ["filesystem", "lease"])
-def test_one_writer_takes_the_lock_in_the_tables_storage(table: Callable[..., LockSpec], provider: str, where: str, writers: int) -> None:
+def test_one_writer_takes_the_lock_in_the_tables_storage(
+    table: Callable[..., LockSpec], provider: str, where: str, writers: int
+) -> None:
     found = race_for_lock(locks_of(table(provider, where), writers), rounds_of(where))
     assert fair(found), found
 
@@ -86,7 +95,12 @@ def test_one_writer_takes_the_lock_in_zookeeper(zookeeper: str, writers: int) ->
 
 
 @pytest.mark.parametrize(
-    ("writers", "rounds"), [(8, MOTO_ROUNDS), pytest.param(8, ROUNDS, marks=pytest.mark.soak), pytest.param(16, ROUNDS, marks=pytest.mark.soak)]
+    ("writers", "rounds"),
+    [
+        (8, MOTO_ROUNDS),
+        pytest.param(8, ROUNDS, marks=pytest.mark.soak),
+        pytest.param(16, ROUNDS, marks=pytest.mark.soak),
+    ],
 )
 def test_one_writer_takes_the_lock_in_dynamodb(dynamodb: str, writers: int, rounds: int) -> None:
     found = race_for_lock(locks_of(LockSpec("dynamodb", dynamodb), writers), rounds)
@@ -105,7 +119,13 @@ def test_the_race_for_creates_finds_a_check_then_put(table: Callable[..., LockSp
 
 
 @pytest.mark.parametrize(
-    ("provider", "where"), [("filesystem", "local"), ("lease", "local"), ("filesystem", "s3"), pytest.param("lease", "s3", marks=pytest.mark.soak)]
+    ("provider", "where"),
+    [
+        ("filesystem", "local"),
+        ("lease", "local"),
+        ("filesystem", "s3"),
+        pytest.param("lease", "s3", marks=pytest.mark.soak),
+    ],
 )
 def test_the_race_for_locks_finds_a_check_then_put(table: Callable[..., LockSpec], provider: str, where: str) -> None:
     spec = table(provider, where)
@@ -128,7 +148,9 @@ class CheckThenPutItem:
         time.sleep(0.002)
         request.pop("ExpressionAttributeValues", None)
         if there:
-            return self._inner.put_item(ConditionExpression="attribute_not_exists(#k)", **request | {"ExpressionAttributeNames": {"#k": "key"}})
+            return self._inner.put_item(
+                ConditionExpression="attribute_not_exists(#k)", **request | {"ExpressionAttributeNames": {"#k": "key"}}
+            )
         request.pop("ExpressionAttributeNames")
         return self._inner.put_item(**request)
 

@@ -139,7 +139,9 @@ def test_a_lock_of_hudi_is_respected_and_named(spec: LockSpec) -> None:
         lock.check()
 
 
-def test_a_lock_that_was_taken_away_is_seen_and_left_to_its_new_holder(spec: LockSpec, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lock_that_was_taken_away_is_seen_and_left_to_its_new_holder(
+    spec: LockSpec, caplog: pytest.LogCaptureFixture
+) -> None:
     lock = spec.lock("loser", lease_ms=1000)
     with caplog.at_level(logging.WARNING):
         lock.acquire()
@@ -177,7 +179,11 @@ def kill_a_holder(spec: LockSpec, *, lease_ms: int, elsewhere: bool) -> None:
     process.join()
 
 
-@pytest.mark.parametrize("spec", [pytest.param(name, marks=pytest.mark.soak) if name.endswith("-s3") else name for name in PROVIDERS], indirect=True)
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param(name, marks=pytest.mark.soak) if name.endswith("-s3") else name for name in PROVIDERS],
+    indirect=True,
+)
 def test_a_killed_holder_on_another_machine_is_succeeded_when_its_time_is_over(spec: LockSpec) -> None:
     for lease_ms in (3000, 12_000, 48_000):  # a busy machine may come too late for a short one
         began = time.monotonic()
@@ -204,8 +210,13 @@ def test_a_table_on_s3_is_locked_by_the_same_options(s3: RacingServer, provider:
     options = {"hoodie.write.lock.wait_time_ms": "0"}
     if provider is not None:
         options["hoodie.write.lock.provider"] = f"org.apache.hudi.client.transaction.lock.{provider}"
-    config = TableConfig.of({"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6"})
-    first, second = (table_lock(storage, config, options, Owner.current(who), storage_options=s3.options) for who in ("first", "second"))
+    config = TableConfig.of(
+        {"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6"}
+    )
+    first, second = (
+        table_lock(storage, config, options, Owner.current(who), storage_options=s3.options)
+        for who in ("first", "second")
+    )
     with first:
         first.check()
         with pytest.raises(LockError, match="held by first"):
@@ -220,7 +231,13 @@ def test_a_table_on_s3_is_locked_by_the_same_options(s3: RacingServer, provider:
 
 
 @pytest.mark.parametrize(
-    "name", ["filesystem-local", "lease-s3", "dynamodb", *(pytest.param(name, marks=pytest.mark.soak) for name in ("filesystem-s3", "lease-local"))]
+    "name",
+    [
+        "filesystem-local",
+        "lease-s3",
+        "dynamodb",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("filesystem-s3", "lease-local")),
+    ],
 )
 def test_a_killed_holder_on_this_machine_is_succeeded_at_once(make: Callable[[str], LockSpec], name: str) -> None:
     spec = make(name)

@@ -1,4 +1,6 @@
-"""The metadata table's exchanges as Spark runs them: several tasks make records, several write file groups, and each byte is the local engine's."""
+"""The metadata table's exchanges as Spark runs them: several tasks make records, several write file groups, and each
+byte is the local engine's.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,21 @@ from typing import Any
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table import prepare
-from hudi_core.metadata_table.create import of_files
-from hudi_core.metadata_table.drop import drop_metadata_table
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.kinds.kind import DataFileRef
-from hudi_core.metadata_table.prepare import Prepared, Workers
-from hudi_core.model.engine import Consume, Engine, Json, Produce
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Consume, Engine, Json, Produce
+from hudi_core.metadata_table.initialize import from_files as of_files
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.metadata_table.write import prepare
+from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.prepare import Prepared, Workers
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
-from hudi_core.services.compaction import run
-from hudi_core.services.compaction.run import CompactionRun
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.compaction import job as run
+from hudi_core.services.compaction.job import CompactionRun
 from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.timeline.commit_metadata import Operation
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.transaction.owner import Owner
 from hudi_spark.engine import SparkEngine
 from tests.consistency import assert_compacted, pending_instants, read_rows
@@ -52,7 +54,9 @@ class Counted(SparkEngine):
         super().__init__(spark)
         self.exchanges: list[tuple[int, int]] = []
 
-    def exchange(self, produce: Produce, units: Sequence[Json], consume: Consume, *, shards: int, **more: Any) -> list[Json]:
+    def exchange(
+        self, produce: Produce, units: Sequence[Json], consume: Consume, *, shards: int, **more: Any
+    ) -> list[Json]:
         self.exchanges.append((len(units), shards))
         return super().exchange(produce, units, consume, shards=shards, **more)
 
@@ -71,7 +75,10 @@ def twin(table: Path) -> Path:
 
 def base_files(table: Path) -> Mapping[tuple[str, str], bytes]:
     """What the metadata table's base files hold, by partition and file group: only names tell who wrote them."""
-    return {(path.parent.name, parse_base_file(path.name).file_id): path.read_bytes() for path in table.joinpath(ROOT).glob("*/*.hfile")}
+    return {
+        (path.parent.name, parse_base_file(path.name).file_id): path.read_bytes()
+        for path in table.joinpath(ROOT).glob("*/*.hfile")
+    }
 
 
 def test_each_index_begins_with_the_same_bytes(golden: Golden, spark: Any) -> None:
@@ -91,12 +98,17 @@ def test_each_index_begins_with_the_same_bytes(golden: Golden, spark: Any) -> No
 
 
 def staged_by(table: Path, engine: Engine, epoch: int) -> tuple[Prepared, dict[tuple[str, str], bytes]]:
-    """The records of all the table's files staged for a compaction that is not there; what lies in each file group's log files."""
+    """The records of all the table's files staged for a compaction that is not there; what lies in each file group's
+    log files.
+    """
     context = open_context(table, OPTIONS)
     publisher = context.metadata_publisher(epoch)
     assert publisher is not None
     listing = [(path, parse_data_file(path.name)) for path in table.glob("[!.]*/[!.]*.parquet")]
-    files = [DataFileRef(path.parent.name, path.name, path.stat().st_size, isinstance(name, BaseFileName)) for path, name in listing]
+    files = [
+        DataFileRef(path.parent.name, path.name, path.stat().st_size, isinstance(name, BaseFileName))
+        for path, name in listing
+    ]
     workers = Workers(engine, epoch, context.uri, context.storage_options)
     wanted = publisher.commit_wants(Operation.COMPACT)
     prepared = publisher.prepare_commit("29990101000000000", Operation.COMPACT, files, wanted, workers)

@@ -11,12 +11,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from hudi_core.expr.bind import bind
 from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql import parse_predicate
-from hudi_core.expr.sql_text import to_sql
+from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import Expr, In, Literal, operands, walk
 from tests.unit.hudi_core.expr.random_predicates import SCHEMA, predicates, rows
 
-TYPES = "i INT, l BIGINT, d DOUBLE, f FLOAT, n DECIMAL(7,2), s STRING, y BINARY, b BOOLEAN, day DATE, at TIMESTAMP, u STRUCT<x: BIGINT, t: STRING>"
+TYPES = (
+    "i INT, l BIGINT, d DOUBLE, f FLOAT, n DECIMAL(7,2), s STRING, y BINARY, b BOOLEAN, day DATE, at TIMESTAMP, u "
+    "STRUCT<x: BIGINT, t: STRING>"
+)
 WRITTEN = [
     "i < 2.5 OR i >= 2147483647.5",
     "n = 1.105 OR n < 1.105",
@@ -42,7 +45,9 @@ WRITTEN = [
 
 
 def _literals(expr: Expr) -> list[Any]:
-    found = [operand for node in walk(expr) for operand in (*operands(node), *(node.values if isinstance(node, In) else ()))]
+    found = [
+        operand for node in walk(expr) for operand in (*operands(node), *(node.values if isinstance(node, In) else ()))
+    ]
     return [operand.value for operand in found if isinstance(operand, Literal)]
 
 
@@ -58,7 +63,14 @@ def _examples(count: int) -> tuple[list[pa.RecordBatch], list[Expr]]:
     batches: list[pa.RecordBatch] = []
     exprs: list[Expr] = []
 
-    @settings(max_examples=count, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(
+        max_examples=count,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+    )
     @given(rows(3, 12), predicates().filter(_ordinary))
     def collect(batch: pa.RecordBatch, expr: Expr) -> None:
         batches.append(batch)
@@ -75,7 +87,9 @@ def test_rows_that_match_are_those_of_spark(spark: Any) -> None:
     table = pa.Table.from_batches(batches[:20])
     (batch,) = table.combine_chunks().to_batches()
     frame = spark.createDataFrame([tuple(row.values()) for row in batch.to_pylist()], TYPES).coalesce(1)
-    answers = frame.selectExpr(*[f"coalesce({to_sql(expr)}, false) AS p{number}" for number, expr in enumerate(exprs)]).collect()
+    answers = frame.selectExpr(
+        *[f"coalesce({to_sql(expr)}, false) AS p{number}" for number, expr in enumerate(exprs)]
+    ).collect()
     assert len(answers) == batch.num_rows > 50
     for number, expr in enumerate(exprs):
         assert row_mask(bind(expr, SCHEMA), batch).to_pylist() == [row[number] for row in answers], to_sql(expr)

@@ -1,4 +1,6 @@
-"""`hudictl probe-store` and `hudictl doctor` on s3:// by the same code: the server of the races (moto behind one lock, or versitygw)."""
+"""`hudictl probe-store` and `hudictl doctor` on s3:// by the same code: the server of the races (moto behind one lock,
+or versitygw).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,17 @@ def options(server: RacingServer, tmp_path: Path) -> Path:
 
 
 def test_an_atomic_server_passes_and_nothing_is_left(server: RacingServer, options: Path) -> None:
-    done = hudictl("probe-store", "s3://bucket/probed", "--storage-options-file", options, "--writers", "16", "--rounds", "3", "--json")
+    done = hudictl(
+        "probe-store",
+        "s3://bucket/probed",
+        "--storage-options-file",
+        options,
+        "--writers",
+        "16",
+        "--rounds",
+        "3",
+        "--json",
+    )
     assert done.code == 0
     assert (done.document["can_carry_timeline"], done.document["can_carry_lease"]) == (True, True)
     left = open_storage("s3://bucket/probed", server.options)
@@ -49,7 +61,15 @@ def test_the_doctor_on_s3(server: RacingServer, options: Path, golden: Callable[
         if path.is_file():
             storage.write(path.relative_to(table).as_posix(), path.read_bytes())
     document = hudictl(
-        *("doctor", "s3://bucket/t", "--storage-options-file", options, "--option", "airflow_hudi.doctor.stuck_minutes=0", "--json")
+        *(
+            "doctor",
+            "s3://bucket/t",
+            "--storage-options-file",
+            options,
+            "--option",
+            "airflow_hudi.doctor.stuck_minutes=0",
+            "--json",
+        )
     ).document
     assert {"stuck_instant", "store_unproven"} <= {finding["rule"] for finding in document["findings"]}
     assert {wheel["name"] for wheel in document["wheels"]} == {"pyarrow", "numpy", "polars", "s3fs"}

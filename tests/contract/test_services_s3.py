@@ -1,7 +1,8 @@
-"""Every verb and service on an object store: documents, files, timelines, rows and metadata are those of the same verb on a local disk.
+"""Every verb and service on an object store: documents, files, timelines, rows and metadata are those of the same verb
+on a local disk.
 
-The store is moto behind one lock, where each kind of service meets one table, as it is hundreds of requests; or the server that
-AIRFLOW_HUDI_S3_SERVER names (`make soak`: versitygw), with everything on all table versions.
+The store is moto behind one lock, where each kind of service meets one table, as it is hundreds of requests; or the
+server that AIRFLOW_HUDI_S3_SERVER names (`make soak`: versitygw), with everything on all table versions.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ QUICK = ("hoodie.time.generator.max_expected_clock_skew_ms=0", "hoodie.index.blo
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is done to a golden table, command by command. `{pending}` and the like are instants of the table as it was at first."""
+    """What is done to a golden table, command by command. `{pending}` and the like are instants of the table as it was
+    at first.
+    """
 
     case: str
     steps: tuple[str, ...]
@@ -65,7 +68,10 @@ SCENARIOS: dict[str, Scenario] = {
         "failed_after_metadata_mor", ("rollback TABLE --dry-run", "rollback TABLE", "rollback TABLE"), (EAGER,), ("6",)
     ),
     "a failed write, by its markers": Scenario(
-        "failed_inflight_mor", ("schedule rollback TABLE --dry-run", "schedule rollback TABLE", "run rollback TABLE --engine local"), (EAGER,), ("9",)
+        "failed_inflight_mor",
+        ("schedule rollback TABLE --dry-run", "schedule rollback TABLE", "run rollback TABLE --engine local"),
+        (EAGER,),
+        ("9",),
     ),
     "a savepoint, and the newest commit": Scenario(
         "mor_basic",
@@ -79,24 +85,40 @@ SCENARIOS: dict[str, Scenario] = {
         ),
         versions=("9",),
     ),
-    "a restore": Scenario("savepoint_mor", ("restore TABLE --dry-run", "restore TABLE --instant {oldest}"), versions=("6",)),
+    "a restore": Scenario(
+        "savepoint_mor", ("restore TABLE --dry-run", "restore TABLE --instant {oldest}"), versions=("6",)
+    ),
     "a restore that drops the metadata table": Scenario("mdt_all_mor", ("restore TABLE --instant {oldest}",)),
     "an attempt at a compaction": Scenario("compaction_inflight", ("rollback TABLE --instant {pending}",)),
     "a dead owner": Scenario(
-        "compaction_inflight", ("takeover TABLE {pending}", "unschedule TABLE {pending} --dry-run", "unschedule TABLE {pending}"), versions=("9",)
+        "compaction_inflight",
+        ("takeover TABLE {pending}", "unschedule TABLE {pending} --dry-run", "unschedule TABLE {pending}"),
+        versions=("9",),
     ),
     "a plan that nobody will run": Scenario("clustering_requested_cow", ("unschedule TABLE {pending}",)),
     "a clean, planned by us": Scenario(
         "mor_compacted",
-        ("schedule clean TABLE --dry-run", "run clean TABLE --schedule --engine local", "run clean TABLE --schedule --engine local"),
+        (
+            "schedule clean TABLE --dry-run",
+            "run clean TABLE --schedule --engine local",
+            "run clean TABLE --schedule --engine local",
+        ),
         ("hoodie.clean.commits.retained=1",),
         ("9",),
     ),
-    "a clean of whole partitions": Scenario("insert_overwrite_clean_requested", ("run clean TABLE --engine local",), versions=("8",)),
-    "an archival": Scenario("archived_timeline_mor", ("schedule archive TABLE --dry-run", "run archive TABLE --engine local"), TIGHT, ("6",)),
+    "a clean of whole partitions": Scenario(
+        "insert_overwrite_clean_requested", ("run clean TABLE --engine local",), versions=("8",)
+    ),
+    "an archival": Scenario(
+        "archived_timeline_mor", ("schedule archive TABLE --dry-run", "run archive TABLE --engine local"), TIGHT, ("6",)
+    ),
     "a compaction": Scenario("mor_compaction_requested", ("run compaction TABLE --engine local",), all_versions=("6",)),
 }
-RUNS = [(version, name) for name, scenario in SCENARIOS.items() for version in (scenario.all_versions if SOAK else scenario.versions)]
+RUNS = [
+    (version, name)
+    for name, scenario in SCENARIOS.items()
+    for version in (scenario.all_versions if SOAK else scenario.versions)
+]
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +148,9 @@ class Twins:
     named: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(server: Server, version: str, case: str, scratch: Path, options: tuple[str, ...] = (), *, folders: bool = False) -> Twins:
+    def of(
+        server: Server, version: str, case: str, scratch: Path, options: tuple[str, ...] = (), *, folders: bool = False
+    ) -> Twins:
         local = open_case(version, case, scratch).table
         for path in local.rglob("*"):
             if path.suffix == ".crc":
@@ -134,7 +158,9 @@ class Twins:
             elif path.is_file():
                 os.utime(path)  # an object is as old as its upload
         key = f"{scratch.name}/table"
-        twins = Twins(server, key, local, upload(server, local, key, folders=folders), scratch, options, known_times(local))
+        twins = Twins(
+            server, key, local, upload(server, local, key, folders=folders), scratch, options, known_times(local)
+        )
         timeline = open_context(local).active.load()
         commits = [item for item in timeline.completed() if item.action in COMMIT_ACTIONS]
         twins.named = {"newest": commits[-1].requested_time, "oldest": commits[0].requested_time}
@@ -148,7 +174,12 @@ class Twins:
     def arguments(self, step: str, table: str) -> list[str]:
         words = [table if word == "TABLE" else word for word in step.format(**self.named).split()]
         if table == self.uri:
-            words += ["--storage-option", f"endpoint_url={self.server.options['endpoint_url']}", "--storage-option", "region=us-east-1"]
+            words += [
+                "--storage-option",
+                f"endpoint_url={self.server.options['endpoint_url']}",
+                "--storage-option",
+                "region=us-east-1",
+            ]
         if words[0] not in ("read", "timeline"):
             words += [word for option in (*QUICK, *self.options) for word in ("--option", option)]
         return [*words, "--json"]
@@ -163,7 +194,9 @@ class Twins:
         """Runs the command on both; fails unless both say the same."""
         here, there = self.on_disk(step), self.on_s3(step)
         assert there.code == here.code, there.out + there.err
-        assert comparable_document(there.document, self.uri, self.known) == comparable_document(here.document, str(self.local), self.known)
+        assert comparable_document(there.document, self.uri, self.known) == comparable_document(
+            here.document, str(self.local), self.known
+        )
         return there.document
 
     def rows(self, metadata: str) -> pa.Table:
@@ -192,11 +225,16 @@ def state_of(table: Path, known: set[str]) -> dict[str, Any]:
         "names": names_of(table, known),
         "files": _sizes(data_files(table), known),
         "timeline": shown(table, known),
-        **{action: comparable_document(decoded(table, action), str(table), known) for action in (Action.ROLLBACK, Action.RESTORE, Action.CLEAN)},
+        **{
+            action: comparable_document(decoded(table, action), str(table), known)
+            for action in (Action.ROLLBACK, Action.RESTORE, Action.CLEAN)
+        },
     }
     for metadata in ("on", "off") if has_metadata_table(table) else ("off",):
         rows = read_rows(table, metadata)
-        found[f"rows with metadata {metadata}"] = rows_of(rows, [name for name in rows.column_names if name not in UNSTABLE])
+        found[f"rows with metadata {metadata}"] = rows_of(
+            rows, [name for name in rows.column_names if name not in UNSTABLE]
+        )
     if has_metadata_table(table):
         found |= {"metadata timeline": shown(table, known, METADATA), "listed": _sizes(listed(table), known)}
     return found
@@ -208,7 +246,9 @@ def _sizes(files: Mapping[str, int], known: set[str]) -> dict[str, int]:
 
 def names_of(table: Path, known: set[str]) -> list[str]:
     """The names of all files, new times and write tokens aside; without guards of locks, which a kill may leave."""
-    paths = (path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file() and path.suffix != ".crc")
+    paths = (
+        path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file() and path.suffix != ".crc"
+    )
     return sorted(_told(path, known) for path in paths if not path.startswith(".hoodie/.airflow_hudi/locks/"))
 
 
@@ -219,13 +259,18 @@ def _told(text: str, known: set[str]) -> str:
 
 
 def comparable_document(document: Any, table: str, known: set[str]) -> Any:
-    """What a command printed or a service wrote, without the table's address, new times, durations and the run's name."""
+    """What a command printed or a service wrote, without the table's address, new times, durations and the run's
+    name.
+    """
 
     def told(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {told(name): told(item) for name, item in value.items() if name not in PASSING}
         if isinstance(value, str):
-            return _told(value.replace(f"file://{table}", "TABLE").replace(f"file:{table}", "TABLE").replace(table, "TABLE"), known)
+            return _told(
+                value.replace(f"file://{table}", "TABLE").replace(f"file:{table}", "TABLE").replace(table, "TABLE"),
+                known,
+            )
         return [told(item) for item in value] if isinstance(value, list) else value
 
     return told(document)
@@ -248,23 +293,45 @@ def test_doctor(server: RacingServer, tmp_path: Path) -> None:
     (here, there) = (twins.on_disk("doctor TABLE").document, twins.on_s3("doctor TABLE").document)
     rules = [(item["rule"], item["severity"]) for item in there["findings"]]
     assert rules.count(("store_unproven", "info")) == 1
-    assert [rule for rule in rules if rule[0] != "store_unproven"] == [(item["rule"], item["severity"]) for item in here["findings"]] != []
+    assert (
+        [rule for rule in rules if rule[0] != "store_unproven"]
+        == [(item["rule"], item["severity"]) for item in here["findings"]]
+        != []
+    )
     assert [wheel["name"] for wheel in there["wheels"]] == [*(wheel["name"] for wheel in here["wheels"]), "s3fs"]
     assert names_of(download(server, twins.key, tmp_path / "downloaded"), set()) == names_of(twins.local, set())
 
 
 KILLED = {
-    "clean": (Scenario("insert_overwrite_clean_requested", ("run clean TABLE --engine local --instant {pending}",)), ("8",)),
+    "clean": (
+        Scenario("insert_overwrite_clean_requested", ("run clean TABLE --engine local --instant {pending}",)),
+        ("8",),
+    ),
     "rollback": (Scenario("failed_after_metadata_mor", ("rollback TABLE --instant {pending}",)), ()),
     "archive": (Scenario("archived_timeline_mor", ("run archive TABLE --engine local",), TIGHT), ("9",)),
-    "compaction": (Scenario("mor_compaction_requested", ("run compaction TABLE --engine local --instant {pending}",), all_versions=("6",)), ("6",)),
+    "compaction": (
+        Scenario(
+            "mor_compaction_requested",
+            ("run compaction TABLE --engine local --instant {pending}",),
+            all_versions=("6",),
+        ),
+        ("6",),
+    ),
 }
-KILLED_RUNS = [(version, service) for service, (scenario, versions) in KILLED.items() for version in (scenario.all_versions if SOAK else versions)]
+KILLED_RUNS = [
+    (version, service)
+    for service, (scenario, versions) in KILLED.items()
+    for version in (scenario.all_versions if SOAK else versions)
+]
 
 
 @pytest.mark.parametrize(("version", "service"), KILLED_RUNS, ids=["-".join(run) for run in KILLED_RUNS])
-def test_killed_and_run_again_by_another_process(server: RacingServer, version: str, service: str, tmp_path: Path) -> None:
-    """SIGKILL in the midst of the changes, twice, each time of a process of its own; a third one brings it to the end of an undisturbed run."""
+def test_killed_and_run_again_by_another_process(
+    server: RacingServer, version: str, service: str, tmp_path: Path
+) -> None:
+    """SIGKILL in the midst of the changes, twice, each time of a process of its own; a third one brings it to the end
+    of an undisturbed run.
+    """
     scenario, _ = KILLED[service]
     twins = Twins.of(server, version, scenario.case, tmp_path, scenario.options)
     (step,) = scenario.steps
@@ -272,7 +339,9 @@ def test_killed_and_run_again_by_another_process(server: RacingServer, version: 
     changes = changes_of(twins.arguments(step, str(twins.local)))
     command = twins.arguments(step, twins.uri)
     assert run_killed(command, changes // 2)
-    assert state_of(download(server, twins.key, tmp_path / "killed"), twins.known)["names"] != names_of(twins.local, twins.known)
+    assert state_of(download(server, twins.key, tmp_path / "killed"), twins.known)["names"] != names_of(
+        twins.local, twins.known
+    )
     assert_same_rows(twins.rows("auto"), twins.rows("off"), ignore=UNSTABLE)
     assert run_killed(command, 8)
     done = hudictl(*command)
@@ -306,7 +375,9 @@ def test_the_storage_lease_is_the_lock(server: RacingServer, version: str, tmp_p
 
 
 def test_failed_writes_by_their_heartbeats(server: RacingServer, tmp_path: Path) -> None:
-    """The age of a heartbeat is that of its object, by the store's clock. What is tolerated leaves a busy machine time for our own beats."""
+    """The age of a heartbeat is that of its object, by the store's clock. What is tolerated leaves a busy machine time
+    for our own beats.
+    """
     twins = Twins.of(server, "9", "failed_inflight_mor", tmp_path)
     beat = f".hoodie/.heartbeat/{twins.named['pending']}"
     for storage in (open_storage(str(twins.local)), open_storage(twins.uri, server.options)):
@@ -321,7 +392,9 @@ def test_failed_writes_by_their_heartbeats(server: RacingServer, tmp_path: Path)
 
 
 def test_folders_that_s3a_made(server: RacingServer, tmp_path: Path) -> None:
-    """Empty objects in the place of folders, as Hudi's own writers leave them, are no files, and go with what is below them."""
+    """Empty objects in the place of folders, as Hudi's own writers leave them, are no files, and go with what is below
+    them.
+    """
     twins = Twins.of(server, "6", "failed_inflight_mor", tmp_path, folders=True)
     marked = [name for name in keys(server, twins.key) if name.endswith("/")]
     assert any(name.startswith(".hoodie/.temp/") for name in marked)
@@ -330,11 +403,15 @@ def test_folders_that_s3a_made(server: RacingServer, tmp_path: Path) -> None:
     twins.both("restore TABLE --instant {newest}")
     twins.assert_alike()
     assert keys(server, twins.key, f".hoodie/.temp/{twins.named['pending']}") == []
-    assert sorted(set(keys(server, twins.key)) & set(marked)) == [name for name in marked if twins.named["pending"] not in name]
+    assert sorted(set(keys(server, twins.key)) & set(marked)) == [
+        name for name in marked if twins.named["pending"] not in name
+    ]
 
 
 def test_answers_are_lost_and_secrets_are_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The store does what a conditional PUT asks for, and its answer does not arrive: the command finds its own objects."""
+    """The store does what a conditional PUT asks for, and its answer does not arrive: the command finds its own
+    objects.
+    """
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with s3_server() as moto:

@@ -1,4 +1,5 @@
-"""`HudiTable.to_spark` on golden tables of every version, by every kind of query, on classic Spark and on Spark Connect.
+"""`HudiTable.to_spark` on golden tables of every version, by every kind of query, on classic Spark and on Spark
+Connect.
 
 The rows and columns are those of hudi_core's own read, which tests/golden compares with real Hudi.
 """
@@ -61,11 +62,14 @@ class ConnectClient:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         here = Path(__file__).parent
-        # No PYTHONPATH and another folder: the server's Python workers get this project's code from the client's zip, or from nowhere.
+        # No PYTHONPATH and another folder: the server's Python workers get this project's code from the client's zip,
+        # or from nowhere.
         environment = {**os.environ, "JAVA_HOME": find_java(), "TZ": "UTC"}
         environment.pop("PYTHONPATH", None)
         self._log = (folder / "connect.log").open("w+b")
-        self._server = self._start([str(here / "connect_server.py"), str(fetched(CONNECT)), str(port)], folder, environment)
+        self._server = self._start(
+            [str(here / "connect_server.py"), str(fetched(CONNECT)), str(port)], folder, environment
+        )
         assert self._server.stdout is not None
         assert self._server.stdout.readline() == "listening\n", self.log()
         root = here.parents[1]
@@ -74,7 +78,13 @@ class ConnectClient:
 
     def _start(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, cwd=folder, env=environment
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            cwd=folder,
+            env=environment,
         )
 
     def log(self) -> str:
@@ -142,7 +152,9 @@ def on_both(quick: Collection[tuple[str, str]]) -> list[Any]:
     ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value.values())),
     indirect=["reader"],
 )
-def test_rows_are_those_of_the_engine(golden: Golden, tmp_path: Path, reader: Reader, version: str, case: str, query: dict[str, Any]) -> None:
+def test_rows_are_those_of_the_engine(
+    golden: Golden, tmp_path: Path, reader: Reader, version: str, case: str, query: dict[str, Any]
+) -> None:
     table = golden(version, case).table
     result = HudiTable.open(str(table)).read(**query)
     expected = pa.Table.from_batches(result.batches, result.schema)
@@ -168,12 +180,31 @@ def test_time_travel(golden: Golden, tmp_path: Path, reader: Reader) -> None:
 
 def test_types(golden: Golden, tmp_path: Path, reader: Reader) -> None:
     answer = reader({"table": str(golden("9", "types_mor").table), "query": {}, "output": str(tmp_path / "rows")})
-    kinds = {str(kind if isinstance(kind, str) else kind["type"]).split("(")[0] for kind in column_types(answer["schema"]).values()}
-    assert kinds >= {"string", "integer", "long", "float", "double", "boolean", "binary", "date", "timestamp", "decimal", "array", "map", "struct"}
+    kinds = {
+        str(kind if isinstance(kind, str) else kind["type"]).split("(")[0]
+        for kind in column_types(answer["schema"]).values()
+    }
+    assert kinds >= {
+        "string",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "decimal",
+        "array",
+        "map",
+        "struct",
+    }
 
 
 def test_an_executor_says_what_is_wrong_with_a_file(golden: Golden, reader: Reader) -> None:
-    """By an action that reads. Of one that writes, too, Spark Connect keeps only the first 2 KiB of the failure, which are Java's frames."""
+    """By an action that reads. Of one that writes, too, Spark Connect keeps only the first 2 KiB of the failure, which
+    are Java's frames.
+    """
     table = golden("9", "mor_basic").table
     base, *_ = sorted(table.glob("*/*.parquet"))
     base.write_bytes(base.read_bytes()[:-50])

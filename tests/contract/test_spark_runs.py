@@ -1,4 +1,5 @@
-"""Services in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job zip.
+"""Services in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job
+zip.
 
 What tests/airflow runs as well, jobs that come to their end, is left to `make soak` here.
 """
@@ -35,13 +36,25 @@ def assert_compacted(case: GoldenCase) -> None:
     table = HudiTable.open(str(case.table))
     for query in ("snapshot", "read_optimized"):
         result = table.read(query)  # type: ignore[arg-type]
-        assert_same_rows(pa.Table.from_batches(result.batches, result.schema), read_parquet(case.expected / f"after_{query}.parquet"))
+        assert_same_rows(
+            pa.Table.from_batches(result.batches, result.schema), read_parquet(case.expected / f"after_{query}.parquet")
+        )
     assert_metadata_true(case.table)
 
 
 def test_hudictl_starts_spark_and_keeps_stdout_for_its_document(golden: Golden, tmp_path: Path) -> None:
     case = golden("6", "mor_compaction_requested")
-    command = [sys.executable, "-m", "hudi_cli.main", "run", "compaction", str(case.table), "--master", "local[2]", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "hudi_cli.main",
+        "run",
+        "compaction",
+        str(case.table),
+        "--master",
+        "local[2]",
+        "--json",
+    ]
     # Another folder and no PYTHONPATH: executors get the engine's code from the zip.
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
@@ -59,13 +72,31 @@ class Submitted:
     def __init__(self, request: RunRequest, folder: Path) -> None:
         environment = spark_environment()
         environment.pop("PYTHONPATH", None)
-        command = [f"{environment['SPARK_HOME']}/bin/spark-submit", "--master", "local[2]", "--py-files", str(publish_zip(folder / "cache"))]
+        command = [
+            f"{environment['SPARK_HOME']}/bin/spark-submit",
+            "--master",
+            "local[2]",
+            "--py-files",
+            str(publish_zip(folder / "cache")),
+        ]
         for key, value in (("ui.enabled", "false"), ("driver.host", "127.0.0.1"), ("driver.bindAddress", "127.0.0.1")):
             command += ["--conf", f"spark.{key}={value}"]
-        command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", str(entry_file()), "--request", request.to_json()]
+        command += [
+            "--driver-java-options",
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            str(entry_file()),
+            "--request",
+            request.to_json(),
+        ]
         self.log = folder / "spark.log"
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self.log.open("w"), text=True, cwd=folder, env=environment, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=self.log.open("w"),
+            text=True,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
         )
 
     def lines(self, label: str) -> list[dict[str, Any]]:
@@ -99,7 +130,8 @@ def test_a_job_that_is_told_to_end_gives_the_instant_back(golden: Golden, tmp_pa
     os.killpg(job.process.pid, signal.SIGTERM)
     assert job.process.wait(TIMEOUT) != 0
     again = [sys.executable, "-m", "hudi_cli.main", "run", "compaction", str(case.table), "--engine", "local", "--json"]
-    # The driver is a child of spark-submit and may outlive it for a moment, in which the instant is still claimed: exit code 3.
+    # The driver is a child of spark-submit and may outlive it for a moment, in which the instant is still claimed: exit
+    # code 3.
     for _ in range(60):
         done = subprocess.run(again, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         if done.returncode != 3:
@@ -113,7 +145,18 @@ def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Pa
     table = golden("9", "mor_compacted").table
     before = HudiTable.open(str(table)).read()
     rows = pa.Table.from_batches(before.batches, before.schema)
-    command = [sys.executable, "-m", "hudi_cli.main", "run", "clean", str(table), "--schedule", "--master", "local[2]", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "hudi_cli.main",
+        "run",
+        "clean",
+        str(table),
+        "--schedule",
+        "--master",
+        "local[2]",
+        "--json",
+    ]
     command += ["--option", "hoodie.clean.commits.retained=1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr

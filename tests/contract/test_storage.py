@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,16 +12,24 @@ import fsspec
 import pytest
 from pyarrow import fs as arrow_fs
 
-from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import (
+    ConfigError,
+    FormatError,
+    StorageConflictError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+    UnsupportedError,
+)
 from hudi_core.storage.arrow_store import ArrowStorage
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.storage.data_registry import open_data_storage
-from hudi_core.storage.fault import FaultPlan, FaultStorage
 from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.memory import MemoryStorage
 from hudi_core.storage.registry import open_storage
-from tests.contract.process_races import RACERS, ROUNDS, race_processes
+from hudi_core.testing.fault import FaultPlan, FaultStorage
+from hudi_core.testing.memory import MemoryStorage
+from tests.contract.process_races import RACERS, ROUNDS, race_processes, race_threads
 from tests.contract.s3_server import S3Server, s3_server
 
 _tables = itertools.count()
@@ -62,7 +69,11 @@ def make(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], Stor
             return ArrowStorage(arrow_fs.LocalFileSystem(), str(tmp_path / "table"), "arrow")
         client = request.getfixturevalue("s3_storages")[kind]
         root = f"bucket/tables/t{next(_tables)}"
-        return FsspecStorage(client, root, f"s3://{root}") if kind == "fsspec-s3" else ArrowStorage(client, root, f"s3://{root}")
+        return (
+            FsspecStorage(client, root, f"s3://{root}")
+            if kind == "fsspec-s3"
+            else ArrowStorage(client, root, f"s3://{root}")
+        )
 
     return open_kind
 
@@ -102,7 +113,12 @@ def test_a_file_is_there_whole_once_its_output_is_closed(storage: Storage) -> No
 def test_absence_is_told_by_its_own_error(storage: Storage) -> None:
     put(storage, "folder/file", b"x")
     for path in ("nothing", "folder", "folder/nothing", "no/folder/either", "folder/file/below"):
-        for call in (storage.stat, storage.read, storage.open_input, lambda path: storage.read_range(path, ByteRange(0, 1))):
+        for call in (
+            storage.stat,
+            storage.read,
+            storage.open_input,
+            lambda path: storage.read_range(path, ByteRange(0, 1)),
+        ):
             with pytest.raises(StorageNotFoundError) as caught:
                 call(path)
             assert caught.value.path == path
@@ -118,7 +134,17 @@ def test_absence_is_told_by_its_own_error(storage: Storage) -> None:
 
 @pytest.mark.parametrize(
     ("start", "length", "expected"),
-    [(0, 3, b"abc"), (7, 3, b"hij"), (8, 10, b"ij"), (10, 4, b""), (99, 4, b""), (-4, 2, b"gh"), (-99, 2, b"ab"), (-4, 99, b"ghij"), (3, 0, b"")],
+    [
+        (0, 3, b"abc"),
+        (7, 3, b"hij"),
+        (8, 10, b"ij"),
+        (10, 4, b""),
+        (99, 4, b""),
+        (-4, 2, b"gh"),
+        (-99, 2, b"ab"),
+        (-4, 99, b"ghij"),
+        (3, 0, b""),
+    ],
 )
 def test_ranges(make: Callable[[str], Storage], start: int, length: int, expected: bytes) -> None:
     for kind in KINDS:
@@ -183,7 +209,9 @@ def test_a_folder_goes_with_all_below_and_nothing_beside(storage: Storage) -> No
     assert storage.exists("dt=a/3")
 
 
-@pytest.mark.parametrize("name", ["a b", "üπ", "x=1&y", "100%", "a+b", "%2F", "a#b", "a?b", "[x]", "*", "~", "a:b", "…", "'\"", "{0}"])
+@pytest.mark.parametrize(
+    "name", ["a b", "üπ", "x=1&y", "100%", "a+b", "%2F", "a#b", "a?b", "[x]", "*", "~", "a:b", "…", "'\"", "{0}"]
+)
 def test_odd_names_come_back_as_they_are(make: Callable[[str], Storage], name: str) -> None:
     for kind in KINDS:
         storage = make(kind)
@@ -196,7 +224,24 @@ def test_odd_names_come_back_as_they_are(make: Callable[[str], Storage], name: s
         assert not storage.exists(path)
 
 
-BAD_PATHS = ["../x", "a/../x", "a/..", "..", "/etc/x", "//x", "a//b", "./a", "a/.", ".", "a\\b", "a\x00b", "a\nb", "a/", "file:///x", "s3://bucket/x"]
+BAD_PATHS = [
+    "../x",
+    "a/../x",
+    "a/..",
+    "..",
+    "/etc/x",
+    "//x",
+    "a//b",
+    "./a",
+    "a/.",
+    ".",
+    "a\\b",
+    "a\x00b",
+    "a\nb",
+    "a/",
+    "file:///x",
+    "s3://bucket/x",
+]
 
 
 @pytest.mark.parametrize("path", BAD_PATHS)
@@ -324,36 +369,10 @@ def test_what_cannot_write_conditionally_says_so_and_refuses(make: Callable[[str
     assert storage.read("a") == b"1"
 
 
-def _race(storage: Storage, path: str, racers: int, size: int) -> list[int]:
-    """Lets threads create `path` at the same moment; returns the winners' numbers."""
-    barrier = threading.Barrier(racers)
-    winners: list[int] = []
-    failures: list[Exception] = []
-
-    def create(number: int) -> None:
-        barrier.wait()
-        try:
-            storage.create_exclusive(path, bytes([number]) * size)
-        except StorageExistsError:
-            return
-        except Exception as error:  # noqa: BLE001 (a thread has nobody to raise to)
-            failures.append(error)
-            return
-        winners.append(number)
-
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(racers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    return winners
-
-
 def test_of_racing_threads_exactly_one_creates(exclusive: Storage) -> None:
     rounds = 5 if exclusive.uri.startswith("s3") else ROUNDS
     for number in range(rounds):
-        winners = _race(exclusive, f"race/{number}", RACERS, 10_000)
+        winners = race_threads(exclusive, f"race/{number}", RACERS, 10_000)
         assert len(winners) == 1
         assert exclusive.read(f"race/{number}") == bytes(winners) * 10_000
 
@@ -381,7 +400,9 @@ def test_the_race_finds_a_check_then_put(tmp_path: Path) -> None:
     assert max(len(winners) for winners in found.values()) > 1, "a race test that passes here is too weak"
 
 
-def test_a_lost_answer_of_a_conditional_put_is_recognised_as_our_own(make: Callable[[str], Storage], s3: S3Server) -> None:
+def test_a_lost_answer_of_a_conditional_put_is_recognised_as_our_own(
+    make: Callable[[str], Storage], s3: S3Server
+) -> None:
     storage = make("fsspec-s3")
     puts = s3.conditional_puts
     s3.lost_answers = 1
@@ -400,7 +421,9 @@ def test_a_conflict_of_conditional_puts_is_tried_again(make: Callable[[str], Sto
     assert s3.conflicts == 0
 
 
-def test_a_conflict_that_stays_is_an_error_and_not_an_answer(make: Callable[[str], Storage], s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conflict_that_stays_is_an_error_and_not_an_answer(
+    make: Callable[[str], Storage], s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hudi_core.storage.s3_conditional.time.sleep", lambda _: None)
     storage = make("fsspec-s3")
     s3.conflicts = 10**6
@@ -413,7 +436,9 @@ def test_a_conflict_that_stays_is_an_error_and_not_an_answer(make: Callable[[str
     assert not storage.exists("a")
 
 
-def test_lost_answers_and_conflicts_of_conditional_replaces_are_seen_through(make: Callable[[str], Storage], s3: S3Server) -> None:
+def test_lost_answers_and_conflicts_of_conditional_replaces_are_seen_through(
+    make: Callable[[str], Storage], s3: S3Server
+) -> None:
     storage = make("fsspec-s3")
     version = storage.write_if("a", b"one", version=None)
     puts = s3.conditional_puts

@@ -23,7 +23,15 @@ JARS = (
     Jar(GROUP, "zookeeper", "3.9.3", "ad6570105768d18382a762325b4460368b7089a5a77c053e682b17942e0e72b5"),
     Jar(GROUP, "zookeeper-jute", "3.9.3", "be72e2c9099413a9878ce830b65bb22e0be755dc2a22b290550ab9e03b5b4cfa"),
 )
-LIBRARIES = ("netty-*", "slf4j-api-*", "snappy-java-*", "metrics-core-*", "commons-cli-*", "commons-io-*", "audience-annotations-*")
+LIBRARIES = (
+    "netty-*",
+    "slf4j-api-*",
+    "snappy-java-*",
+    "metrics-core-*",
+    "commons-cli-*",
+    "commons-io-*",
+    "audience-annotations-*",
+)
 """What ZooKeeper needs besides; its own pom leaves three of them to whoever provides them."""
 START_SECONDS = 60
 TICK_MS = 100
@@ -48,7 +56,9 @@ def zookeeper_server() -> Iterator[str]:
 def zookeeper_process() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A running server's `host:port` and its process."""
     libraries = Path(pyspark.__file__).parent / "jars"
-    classpath = [str(fetched(jar)) for jar in JARS] + [str(path) for pattern in LIBRARIES for path in sorted(libraries.glob(pattern))]
+    classpath = [str(fetched(jar)) for jar in JARS] + [
+        str(path) for pattern in LIBRARIES for path in sorted(libraries.glob(pattern))
+    ]
     with tempfile.TemporaryDirectory(prefix="zookeeper-") as folder:
         port = free_port()
         settings = {
@@ -65,7 +75,14 @@ def zookeeper_process() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         java = os.path.join(find_java(), "bin", "java")
         flags = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no"]
-        command = [java, *flags, "-cp", os.pathsep.join(classpath), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
+        command = [
+            java,
+            *flags,
+            "-cp",
+            os.pathsep.join(classpath),
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            str(config),
+        ]
         log = Path(folder) / "log"
         with log.open("wb") as output:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)

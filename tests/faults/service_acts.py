@@ -10,20 +10,19 @@ from typing import Literal
 
 import pytest
 
-from hudi_core.services.archive.service import ArchiveService
-from hudi_core.services.clean import execute as clean_execute
+from hudi_core.engine.local import LocalEngine
+from hudi_core.services.archive.job import ArchiveService
+from hudi_core.services.clean import units as clean_execute
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.context import TableContext
-from hudi_core.services.failed_writes.clean import clean_failed_writes
-from hudi_core.services.local_engine import LocalEngine
-from hudi_core.services.restore.run import restore
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.repair.takeover import takeover
+from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.restore.job import restore
+from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
-from hudi_core.services.stuck.takeover import takeover
-from hudi_core.services.stuck.unschedule import unschedule
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import current_claim
 from hudi_core.transaction.owner import Owner
@@ -82,11 +81,15 @@ def takeover_act(instant: str) -> Act:
 
 
 def dead_process() -> Owner:
-    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another time."""
+    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another
+    time.
+    """
     return replace(Owner.current("the process that dies"), process_start="1")
 
 
-def perform(table: Path, act: Act, owner: Owner, plan: FaultPlan | None = None, options: Mapping[str, str] | None = None) -> None:
+def perform(
+    table: Path, act: Act, owner: Owner, plan: FaultPlan | None = None, options: Mapping[str, str] | None = None
+) -> None:
     """Does it on a local table; all of it, the tasks' deletes included, is under `plan`."""
     storage = LocalStorage(table)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,8 @@
-"""An archival is killed at every operation on the storage; nothing may be lost, doubled or visible in a wrong order, and the next run ends it.
+"""An archival is killed at every operation on the storage; nothing may be lost, doubled or visible in a wrong order,
+and the next run ends it.
 
-Null controls: with the guard turned round, the same sweep finds the damage. `make test` kills after each change, of which
-each version takes a third; each change on each version, deaths before a change, and at reads, run in `make soak`.
+Null controls: with the guard turned round, the same sweep finds the damage. `make test` kills after each change, of
+which each version takes a third; each change on each version, deaths before a change, and at reads, run in `make soak`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from hudi_core.history.log_archive_writer import LogArchiveWriter
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import read_snapshot
 from hudi_core.services.archive import states
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.transaction.owner import Owner
@@ -44,7 +45,9 @@ VERSIONS = ("6", "8", "9")
 
 @dataclass(frozen=True)
 class Golden:
-    """A table to archive: its completed instants on the timeline and in the archive, and its rows. `turn` is its version's number."""
+    """A table to archive: its completed instants on the timeline and in the archive, and its rows. `turn` is its
+    version's number.
+    """
 
     source: Path
     active: list[Key]
@@ -60,7 +63,9 @@ class Golden:
 @pytest.fixture(scope="module", params=VERSIONS)
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     case = open_case(str(request.param), "archived_timeline_mor", tmp_path_factory.mktemp("source"))
-    return Golden(case.table, active_of(case.table), history_of(case.table), read_rows(case.table), VERSIONS.index(request.param))
+    return Golden(
+        case.table, active_of(case.table), history_of(case.table), read_rows(case.table), VERSIONS.index(request.param)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +74,9 @@ def _small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dead_process() -> Owner:
-    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another time."""
+    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another
+    time.
+    """
     return replace(Owner.current("the process that dies"), process_start="1")
 
 
@@ -78,7 +85,9 @@ def run_killed(path: Path, plan: FaultPlan) -> None:
 
 
 def assert_nothing_lost(path: Path, golden: Golden, *, rows: bool = True) -> None:
-    """At every moment: each instant is on the timeline or in the archive, none turned pending, and the timeline's commits have no hole."""
+    """At every moment: each instant is on the timeline or in the archive, none turned pending, and the timeline's
+    commits have no hole.
+    """
     active = active_of(path)
     assert set(active) | set(history_of(path)) == set(golden.active) | set(golden.history)
     assert pending_instants(path) == set()
@@ -94,9 +103,16 @@ def archived_records(path: Path) -> Counter[tuple[Any, ...]]:
     context = context_of(path)
     folder = context.config.history_folder
     if context.config.features.completion_time_in_name:
-        files = (pq.read_table(io.BytesIO(context.storage.read(file.path))).to_pylist() for file in read_snapshot(context.storage, folder))
+        files = (
+            pq.read_table(io.BytesIO(context.storage.read(file.path))).to_pylist()
+            for file in read_snapshot(context.storage, folder)
+        )
         return Counter((row["instantTime"], row["action"]) for rows in files for row in rows)
-    found = (record for _, file in archive_files(context.storage, folder) for record in records(context.storage.read(file.path), file.path))
+    found = (
+        record
+        for _, file in archive_files(context.storage, folder)
+        for record in records(context.storage.read(file.path), file.path)
+    )
     return Counter((record["commitTime"], record["actionType"], record["actionState"]) for record in found)
 
 
@@ -108,7 +124,9 @@ def assert_archived(path: Path, golden: Golden) -> None:
     assert sum(action in COMMIT_ACTIONS for _, action in active_of(path)) <= 3
     assert_metadata_true(path)
     names = (file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
-    assert [name for name in names if name.startswith((".hoodie/.airflow_hudi/claims", ".hoodie/lock")) or ".tmp" in name] == []
+    assert [
+        name for name in names if name.startswith((".hoodie/.airflow_hudi/claims", ".hoodie/lock")) or ".tmp" in name
+    ] == []
 
 
 def operations_of(golden: Golden, tmp_path: Path, counts: frozenset[str] | None) -> int:
@@ -131,7 +149,9 @@ def operations_of(golden: Golden, tmp_path: Path, counts: frozenset[str] | None)
         pytest.param("before", 1, marks=pytest.mark.soak, id="before"),
     ],
 )
-def test_killed_at_every_change_and_run_again_by_another(table: Golden, timing: Timing, versions: int, tmp_path: Path) -> None:
+def test_killed_at_every_change_and_run_again_by_another(
+    table: Golden, timing: Timing, versions: int, tmp_path: Path
+) -> None:
     """`versions` share the changes among them."""
     for number in range(table.turn % versions, operations_of(table, tmp_path, MUTATIONS), versions):
         path = table.copy(tmp_path / f"killed-{number}")
@@ -162,7 +182,9 @@ def test_killed_at_every_operation_reads_included(table: Golden, tmp_path: Path)
 
 POINTS: dict[str, Callable[[Operation], bool]] = {
     "lock taken": lambda operation: operation.path == ".hoodie/lock",
-    "archive written": lambda operation: operation.kind == "create_exclusive" and ("_0.parquet" in operation.path or ".archive." in operation.path),
+    "archive written": lambda operation: (
+        operation.kind == "create_exclusive" and ("_0.parquet" in operation.path or ".archive." in operation.path)
+    ),
     "a pending file gone": lambda operation: operation.kind == "delete" and operation.path.endswith(".requested"),
     "a completed file gone": lambda operation: operation.kind == "delete" and operation.path.endswith("commit"),
 }
@@ -173,7 +195,10 @@ POINTS: dict[str, Callable[[Operation], bool]] = {
 def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
     with pytest.raises(InjectedCrash):
-        run_killed(path, FaultPlan(when=lambda operation: operation.kind in MUTATIONS and POINTS[point](operation), timing=timing))
+        run_killed(
+            path,
+            FaultPlan(when=lambda operation: operation.kind in MUTATIONS and POINTS[point](operation), timing=timing),
+        )
     assert_nothing_lost(path, table)
     archive(path)
     assert_archived(path, table)
@@ -224,7 +249,9 @@ def test_null_control_hudi_7207_newest_first(table: Golden, tmp_path: Path, monk
     forget = ActiveTimeline.forget
 
     def backwards(self: ActiveTimeline, instants: Iterable[Instant]) -> int:
-        return sum(forget(self, [instant]) for instant in sorted(instants, key=lambda item: item.sort_key, reverse=True))
+        return sum(
+            forget(self, [instant]) for instant in sorted(instants, key=lambda item: item.sort_key, reverse=True)
+        )
 
     monkeypatch.setattr(ActiveTimeline, "forget", backwards)
     assert damaged(table, tmp_path)

@@ -1,7 +1,9 @@
-"""A clean is killed before and after every operation that changes the storage, planned or run; somebody must bring it to the same end.
+"""A clean is killed before and after every operation that changes the storage, planned or run; somebody must bring it
+to the same end.
 
-Reads are left out: a kill at a read leaves the state that the change before it left. `make test` kills one table after each
-change, of which each version takes a third; each change on each version, the other tables and forms of death run in `make soak`.
+Reads are left out: a kill at a read leaves the state that the change before it left. `make test` kills one table after
+each change, of which each version takes a third; each change on each version, the other tables and forms of death run
+in `make soak`.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import StorageError
-from hudi_core.services.clean import execute
+from hudi_core.services.clean import units as execute
 from hudi_core.services.clean.service import CleanService
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_metadata_true, has_metadata_table, pending_instants, read_rows
 from tests.golden_data import open_case
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.services.clean.golden_cleans import before_clean, cleans, context_of, data_files, run_clean
-from tests.unit.hudi_core.services.clean.test_run import clean_of, listed, metadata_of, timeline_names
+from tests.unit.hudi_core.services.clean.test_job import clean_of, listed, metadata_of, timeline_names
 from tests.validator import assert_valid
 
 Timing = Literal["before", "after"]
@@ -55,11 +57,15 @@ class Golden:
 @pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     case = open_case(*request.param, tmp_path_factory.mktemp("source"))
-    return Golden(case.table, case.after(), clean_of(case.table), read_rows(case.table), VERSIONS.index(request.param[0]))
+    return Golden(
+        case.table, case.after(), clean_of(case.table), read_rows(case.table), VERSIONS.index(request.param[0])
+    )
 
 
 def dead_process() -> Owner:
-    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another time."""
+    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another
+    time.
+    """
     return replace(Owner.current("the process that dies"), process_start="1")
 
 
@@ -93,7 +99,11 @@ def assert_cleaned(path: Path, golden: Golden) -> None:
 
 def leftovers(path: Path) -> list[str]:
     names = (file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
-    return sorted(name for name in names if name.startswith((".hoodie/.airflow_hudi/claims", ".hoodie/.heartbeat", ".hoodie/lock")) or ".tmp" in name)
+    return sorted(
+        name
+        for name in names
+        if name.startswith((".hoodie/.airflow_hudi/claims", ".hoodie/.heartbeat", ".hoodie/lock")) or ".tmp" in name
+    )
 
 
 def changes_of(golden: Golden, tmp_path: Path) -> int:
@@ -109,8 +119,15 @@ def changes_of(golden: Golden, tmp_path: Path) -> int:
 @pytest.mark.parametrize(
     ("table", "timing", "versions"),
     [
-        *(pytest.param(case, "after", len(VERSIONS), id=f"{'-'.join(case)}-by turns", marks=pytest.mark.slow) for case in REPRESENTATIVE),
-        *(pytest.param(case, timing, 1, id=f"{'-'.join(case)}-{timing}", marks=pytest.mark.soak) for case in CASES for timing in ("before", "after")),
+        *(
+            pytest.param(case, "after", len(VERSIONS), id=f"{'-'.join(case)}-by turns", marks=pytest.mark.slow)
+            for case in REPRESENTATIVE
+        ),
+        *(
+            pytest.param(case, timing, 1, id=f"{'-'.join(case)}-{timing}", marks=pytest.mark.soak)
+            for case in CASES
+            for timing in ("before", "after")
+        ),
     ],
     indirect=["table"],
 )
@@ -143,7 +160,10 @@ POINTS: dict[str, Callable[[str, str], bool]] = {
 @pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), "after"])
 def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
-    plan = FaultPlan(when=lambda operation: operation.kind in MUTATIONS and POINTS[point](operation.kind, operation.path), timing=timing)
+    plan = FaultPlan(
+        when=lambda operation: operation.kind in MUTATIONS and POINTS[point](operation.kind, operation.path),
+        timing=timing,
+    )
     with pytest.raises(InjectedCrash):
         run_killed(path, table.instant, plan)
     assert_readable(path, table)
@@ -166,7 +186,9 @@ def test_killed_three_times_in_a_row(table: Golden, tmp_path: Path) -> None:
 def test_an_error_at_every_change_leaves_a_run_that_the_same_process_can_repeat(table: Golden, tmp_path: Path) -> None:
     for number in range(changes_of(table, tmp_path)):
         path = table.copy(tmp_path / f"failed-{number}")
-        plan = FaultPlan(kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path))
+        plan = FaultPlan(
+            kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path)
+        )
         with pytest.raises(StorageError, match="injected"):
             run_killed(path, table.instant, plan)
         assert_readable(path, table)
@@ -198,7 +220,9 @@ def test_killed_while_planning(folder: str, timing: Timing, tmp_path: Path) -> N
         plan = FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS)
         with pytest.raises(InjectedCrash):
             CleanService().schedule(
-                context_of(path, case.info["write_options"], FaultStorage(LocalStorage(path), plan)), dead_process(), dry_run=False
+                context_of(path, case.info["write_options"], FaultStorage(LocalStorage(path), plan)),
+                dead_process(),
+                dry_run=False,
             )
         context = context_of(path, case.info["write_options"])
         again = CleanService().schedule(context, Owner.current("another process"), dry_run=False)

@@ -1,7 +1,8 @@
 """Every service is killed once after each class of its changes, and an independent reader looks at what is left.
 
-At every such moment Hudi-rs reads the rows due by listing and by metadata table; no file is there of an instant that the timeline has lost; and
-where the service's completed file is on the timeline, all that it completes is done. The null controls turn that order round.
+At every such moment Hudi-rs reads the rows due by listing and by metadata table; no file is there of an instant that
+the timeline has lost; and where the service's completed file is on the timeline, all that it completes is done. The
+null controls turn that order round.
 
 The log of operations is held against the disk: a service that changed a file past the storage under test fails here.
 """
@@ -19,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.services.clean import execute as clean_execute
+from hudi_core.services.clean import units as clean_execute
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_metadata_true
@@ -45,7 +46,13 @@ from tests.faults.service_acts import (
 from tests.golden_data import open_case
 from tests.unit.hudi_core.services.after import data_files, known_times, open_context
 from tests.unit.hudi_core.services.archive.golden_archives import TIGHT
-from tests.validator import assert_nothing_forgotten, assert_settled, assert_valid, completed_files, rows_by_another_reader
+from tests.validator import (
+    assert_nothing_forgotten,
+    assert_settled,
+    assert_valid,
+    completed_files,
+    rows_by_another_reader,
+)
 
 VERSIONS = ["6", "8", "9"]
 Pick = Callable[[TableContext], str]
@@ -115,7 +122,10 @@ class Subject:
 def outcome(table: Path) -> dict[str, Any]:
     """What a service has to bring about: which data files are there, and the rows that an independent reader finds."""
     rows = rows_by_another_reader(table, metadata=False)
-    return {"files": data_files(table), "rows": None if rows is None else sorted(map(repr, rows.drop_columns(META).to_pylist()))}
+    return {
+        "files": data_files(table),
+        "rows": None if rows is None else sorted(map(repr, rows.drop_columns(META).to_pylist())),
+    }
 
 
 META = ["_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -125,7 +135,9 @@ QUICK = ("clean", "rollback by listing", "rollback of a commit", "savepoint", "a
 """In `make test`, each on the timeline of one layout, in turns."""
 ON = dict(zip(QUICK, ("6", "9") * len(QUICK), strict=False))
 SUBJECTS = [
-    pytest.param((version, name), marks=pytest.mark.slow if ON.get(name) == version else pytest.mark.soak, id=f"{version}-{name}")
+    pytest.param(
+        (version, name), marks=pytest.mark.slow if ON.get(name) == version else pytest.mark.soak, id=f"{version}-{name}"
+    )
     for name in SERVICES
     for version in VERSIONS
 ]
@@ -151,7 +163,11 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def completed_by_it(table: Path, subject: Subject) -> list[str]:
     """The completed files of the service's action that the table did not have before."""
     before = completed_files(subject.source)
-    return [time for time, action in completed_files(table) if action == subject.service.completes and (time, action) not in before]
+    return [
+        time
+        for time, action in completed_files(table)
+        if action == subject.service.completes and (time, action) not in before
+    ]
 
 
 def assert_order(table: Path, subject: Subject) -> None:
@@ -181,7 +197,10 @@ def test_at_every_moment_an_independent_reader_finds_what_is_due(subject: Subjec
 def test_a_completion_before_the_work_is_caught(subject: Subject, tmp_path: Path) -> None:
     """The completed file of the undisturbed run is there before the first data file goes."""
     if subject.service.completes is None or outcome(subject.source) == subject.end:
-        assert completed_by_it(subject.end_path, subject) == [] or subject.service.completes in (Action.SAVEPOINT, Action.ROLLBACK)
+        assert completed_by_it(subject.end_path, subject) == [] or subject.service.completes in (
+            Action.SAVEPOINT,
+            Action.ROLLBACK,
+        )
         return
     table = Path(shutil.copytree(subject.source, tmp_path / "table", symlinks=True))
     killed(table, subject.act, FaultPlan(when=_changes_data, timing="before"), subject.service.options)
@@ -248,7 +267,9 @@ sys.addaudithook(_watch)
 
 @contextmanager
 def touched_below(table: Path) -> Iterator[set[str]]:
-    """The files below a folder that Python removes, renames to or links to meanwhile, also those that are gone at the end."""
+    """The files below a folder that Python removes, renames to or links to meanwhile, also those that are gone at the
+    end.
+    """
     watched: tuple[str, set[str]] = (str(table), set())
     _WATCHED.append(watched)
     try:

@@ -1,7 +1,8 @@
-"""A compaction of a table whose metadata table has every kind is killed at every operation that changes the storage, as in test_compaction_faults.
+"""A compaction of a table whose metadata table has every kind is killed at every operation that changes the storage, as
+in test_compaction_faults.
 
-Another process brings it to the same end, and the metadata table is true then: whether the driver makes its records, or executors stage them
-before the lock (`prepared`).
+Another process brings it to the same end, and the metadata table is true then: whether the driver makes its records, or
+executors stage them before the lock (`prepared`).
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table import prepare
-from hudi_core.metadata_table.kinds import row_units
-from hudi_core.metadata_table.staged_logs import STAGING, staged_instants
-from hudi_core.services.compaction import execute, run
-from hudi_core.services.compaction.run import CompactionRun
-from hudi_core.services.local_engine import LocalEngine
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.partitions import row_units
+from hudi_core.metadata_table.write import prepare
+from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
+from hudi_core.services.compaction import job as run
+from hudi_core.services.compaction import merge_slice as execute
+from hudi_core.services.compaction.job import CompactionRun
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_compacted, assert_readable
 from tests.faults.test_compaction_faults import Table, Timing, dead_process, under

@@ -1,8 +1,9 @@
-"""A compaction is killed before and after every operation that changes the storage; another process must bring it to the same end.
+"""A compaction is killed before and after every operation that changes the storage; another process must bring it to
+the same end.
 
-Reads are left out: a kill at a read leaves the state that the change before it left. For the same reason the sweep of `make test` kills after
-each change only, on one table of each version, and of the many writes into one base file after the first and the last. That of `make soak`
-leaves nothing out.
+Reads are left out: a kill at a read leaves the state that the change before it left. For the same reason the sweep of
+`make test` kills after each change only, on one table of each version, and of the many writes into one base file after
+the first and the last. That of `make soak` leaves nothing out.
 """
 
 from __future__ import annotations
@@ -17,21 +18,28 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import StorageError
 from hudi_core.request.model import RunRequest, RunResult
-from hudi_core.services.compaction import execute
+from hudi_core.services.compaction import merge_slice as execute
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.runner import ServiceRunner
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.transaction import commit
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
-from tests.consistency import Pending, assert_compacted, assert_readable, has_metadata_table, pending_instants, read_rows
+from tests.consistency import (
+    Pending,
+    assert_compacted,
+    assert_readable,
+    has_metadata_table,
+    pending_instants,
+    read_rows,
+)
 from tests.golden_data import open_case
 from tests.validator import assert_settled
 
@@ -63,7 +71,9 @@ class Table:
 
 
 def dead_process() -> Owner:
-    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another time."""
+    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another
+    time.
+    """
     return replace(Owner.current("the process that dies"), process_start="1")
 
 
@@ -83,7 +93,9 @@ def run_killed(path: Path, plan: FaultPlan) -> None:
 
 def without_metadata_table(table: Path) -> Path:
     properties = table / ".hoodie" / "hoodie.properties"
-    lines = [line for line in properties.read_text().splitlines() if not line.startswith("hoodie.table.metadata.partitions")]
+    lines = [
+        line for line in properties.read_text().splitlines() if not line.startswith("hoodie.table.metadata.partitions")
+    ]
     properties.write_text("\n".join(lines) + "\n")
     (table / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
     shutil.rmtree(table / ".hoodie" / "metadata")
@@ -92,10 +104,14 @@ def without_metadata_table(table: Path) -> Path:
 
 SOURCES: dict[str, Callable[[Path], Path]] = {
     "metadata table": lambda scratch: open_case("6", "mor_compaction_requested", scratch).table,
-    "no metadata table": lambda scratch: without_metadata_table(open_case("6", "mor_compaction_requested", scratch).table),
+    "no metadata table": lambda scratch: without_metadata_table(
+        open_case("6", "mor_compaction_requested", scratch).table
+    ),
     "attempt of real Hudi to roll back": lambda scratch: open_case("6", "compaction_inflight", scratch).table,
     "version 8": lambda scratch: open_case("8", "mor_compaction_requested", scratch).table,
-    "version 8, attempt of real Hudi to roll back": lambda scratch: open_case("8", "compaction_inflight", scratch).table,
+    "version 8, attempt of real Hudi to roll back": lambda scratch: (
+        open_case("8", "compaction_inflight", scratch).table
+    ),
     "version 9, with statistics": lambda scratch: open_case("9", "mor_compaction_requested", scratch).table,
 }
 QUICK = ("metadata table", "version 8", "version 9, with statistics")
@@ -131,7 +147,9 @@ def sweep(table: Table, points: list[int], timing: Timing, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "table", [pytest.param(name, marks=pytest.mark.slow if name in QUICK else pytest.mark.soak) for name in SOURCES], indirect=True
+    "table",
+    [pytest.param(name, marks=pytest.mark.slow if name in QUICK else pytest.mark.soak) for name in SOURCES],
+    indirect=True,
 )
 def test_killed_after_every_change(table: Table, tmp_path: Path) -> None:
     changes = changes_of(table, tmp_path)
@@ -163,13 +181,17 @@ def quick_points(changes: list[Operation]) -> list[int]:
     """The numbers of the changes whose neighbours are not both writes into the same file."""
 
     def inner(number: int) -> bool:
-        return all(change == changes[number] and change.kind == "output.write" for change in changes[number - 1 : number + 2])
+        return all(
+            change == changes[number] and change.kind == "output.write" for change in changes[number - 1 : number + 2]
+        )
 
     return [number for number in range(len(changes)) if not inner(number)]
 
 
 def under(folder: str, kind: str = "create_exclusive", ending: str = "") -> Callable[[Operation], bool]:
-    return lambda operation: operation.kind == kind and operation.path.startswith(folder) and operation.path.endswith(ending)
+    return lambda operation: (
+        operation.kind == kind and operation.path.startswith(folder) and operation.path.endswith(ending)
+    )
 
 
 POINTS: dict[str, tuple[Callable[[Operation], bool], Timing]] = {
@@ -204,7 +226,9 @@ def test_killed_when(point: str, with_metadata: Table, tmp_path: Path) -> None:
 
 
 def test_killed_twice_while_rolling_back(with_metadata: Table, tmp_path: Path) -> None:
-    """The second process dies in the middle of the rollback of the first; the third resumes that rollback under its instant."""
+    """The second process dies in the middle of the rollback of the first; the third resumes that rollback under its
+    instant.
+    """
     path = with_metadata.copy(tmp_path / "table")
     deaths: list[tuple[Callable[[Operation], bool], Timing]] = [
         (under(".hoodie/.airflow_hudi/claims/", ending=".decision"), "before"),
@@ -223,7 +247,9 @@ def test_killed_twice_while_rolling_back(with_metadata: Table, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_killed_again_at_every_change_while_a_decision_is_carried_out(with_metadata: Table, tmp_path: Path) -> None:
-    """The first process dies right before its put; the second only completes what the first decided, and dies at that; the third ends it."""
+    """The first process dies right before its put; the second only completes what the first decided, and dies at that;
+    the third ends it.
+    """
     decided = with_metadata.copy(tmp_path / "decided")
     with pytest.raises(InjectedCrash):
         run_killed(decided, FaultPlan(when=under(".hoodie/", ending=".commit"), timing="before"))
@@ -237,7 +263,9 @@ def test_killed_again_at_every_change_while_a_decision_is_carried_out(with_metad
         except InjectedCrash:
             number += 1
         recover_and_check(path, with_metadata)
-        assert sorted(file.name for file in path.rglob(f"*_{with_metadata.instant}.parquet")) == bases, "the work was done again"
+        assert sorted(file.name for file in path.rglob(f"*_{with_metadata.instant}.parquet")) == bases, (
+            "the work was done again"
+        )
         shutil.rmtree(path)
         if not plan.crashed:
             break
@@ -246,10 +274,14 @@ def test_killed_again_at_every_change_while_a_decision_is_carried_out(with_metad
 
 @pytest.mark.soak
 def test_storage_errors_leave_a_run_that_can_be_repeated(with_metadata: Table, tmp_path: Path) -> None:
-    """The same sweep with an operation that fails once instead of a kill: the process lives, reports the error, and may try again."""
+    """The same sweep with an operation that fails once instead of a kill: the process lives, reports the error, and may
+    try again.
+    """
     for number in quick_points(changes_of(with_metadata, tmp_path)):
         path = with_metadata.copy(tmp_path / f"failed-{number}")
-        plan = FaultPlan(kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path))
+        plan = FaultPlan(
+            kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path)
+        )
         with pytest.raises(StorageError, match="injected"):
             run_killed(path, plan)
         recover_and_check(path, with_metadata)
@@ -275,7 +307,9 @@ class ReversedCompleter(commit.Completer):
             return completed
 
 
-def test_the_checker_catches_the_reversed_commit_order(with_metadata: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checker_catches_the_reversed_commit_order(
+    with_metadata: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Null control: if this passed, the sweep would prove nothing."""
     assert has_metadata_table(with_metadata.source)
     monkeypatch.setattr("hudi_core.services.context.Completer", ReversedCompleter)

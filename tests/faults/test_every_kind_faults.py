@@ -1,7 +1,9 @@
-"""Services on tables with every kind of metadata are killed at every operation that changes the storage; whoever runs them again gets to one end.
+"""Services on tables with every kind of metadata are killed at every operation that changes the storage; whoever runs
+them again gets to one end.
 
-That is the end of a run that nobody disturbed: the same files, rows, and records of every kind; `validate` finds nothing. At every moment in between
-the rows are the same by both listings. `make test` kills two services on each version at a few operations; all others run in `make soak`.
+That is the end of a run that nobody disturbed: the same files, rows, and records of every kind; `validate` finds
+nothing. At every moment in between the rows are the same by both listings. `make test` kills two services on each
+version at a few operations; all others run in `make soak`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, InjectedCrash, Operation
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from hudi_core.transaction.owner import Owner
 from tests.consistency import has_metadata_table, read_rows
 from tests.faults.service_acts import Timing, class_of, dead_process, killed, one_of_each_class, perform
@@ -32,7 +34,9 @@ SOME = 4
 """Kills of `make test`, spread over the classes of operations."""
 OTHER_TABLES = 4
 """Of the changes on further tables of a service, one of so many is killed; each table has others."""
-EVERYTHING = [(name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases]
+EVERYTHING = [
+    (name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases
+]
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,16 @@ def undisturbed(name: str, version: str, case: str, scratch: Path) -> Killed:
 
 
 def assert_survives(table: Killed, number: int, timing: Timing, scratch: Path, *, validated: bool = True) -> None:
-    """With `validated`, the metadata table is asked whether it is true, besides having the records that it has when nobody dies, which are."""
+    """With `validated`, the metadata table is asked whether it is true, besides having the records that it has when
+    nobody dies, which are.
+    """
     path = table.copy(scratch / f"killed-{number}")
-    killed(path, table.subject.act(table.instant), FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS), table.subject.options)
+    killed(
+        path,
+        table.subject.act(table.instant),
+        FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS),
+        table.subject.options,
+    )
     where = f"killed {timing} {number}, {class_of(table.operations[number])}"
     if has_metadata_table(path):
         assert_same_rows(read_rows(path, "on"), read_rows(path, "off"))
@@ -91,7 +102,11 @@ def assert_survives(table: Killed, number: int, timing: Timing, scratch: Path, *
 def test_killed_at_some_operations(version: str, name: str, tmp_path: Path) -> None:
     """Those that concern the metadata table, and the last: elsewhere the services' own sweeps kill."""
     table = undisturbed(name, version, SUBJECTS[name].one, tmp_path)
-    first = {class_of(item): number for number, item in reversed(list(enumerate(table.operations))) if ".hoodie/metadata/" in item.path}
+    first = {
+        class_of(item): number
+        for number, item in reversed(list(enumerate(table.operations)))
+        if ".hoodie/metadata/" in item.path
+    }
     points = sorted({*first.values(), len(table.operations) - 1})
     assert len(points) > 1
     for number in points[:: -max(1, len(points) // SOME)]:
@@ -101,7 +116,9 @@ def test_killed_at_some_operations(version: str, name: str, tmp_path: Path) -> N
 @pytest.mark.soak
 @pytest.mark.parametrize(("name", "version", "case"), EVERYTHING)
 def test_killed_at_every_change(name: str, version: str, case: str, tmp_path: Path) -> None:
-    """Before each, which is what a kill after the one before it leaves, and after the last; on further tables of a service before every fourth."""
+    """Before each, which is what a kill after the one before it leaves, and after the last; on further tables of a
+    service before every fourth.
+    """
     table = undisturbed(name, version, case, tmp_path)
     last = len(table.operations) - 1
     assert last > 2

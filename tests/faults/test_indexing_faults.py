@@ -1,8 +1,9 @@
-"""Indexing is killed before and after every operation that changes the storage: planned, run, resized, dropped; what comes next brings it to its end.
+"""Indexing is killed before and after every operation that changes the storage: planned, run, resized, dropped; what
+comes next brings it to its end.
 
-At every moment `validate` finds nothing: what is listed is whole, and what is not listed counts for nobody. Reads are left out: a kill at a read
-leaves the state that the change before it left. `make test` kills at some of the classes of operations (service_acts.class_of); all changes, and
-those that the same process runs again, are in `make soak`.
+At every moment `validate` finds nothing: what is listed is whole, and what is not listed counts for nobody. Reads are
+left out: a kill at a read leaves the state that the change before it left. `make test` kills at some of the classes of
+operations (service_acts.class_of); all changes, and those that the same process runs again, are in `make soak`.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from typing import Literal
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError, StorageError
-from hudi_core.metadata_table.create import of_files, of_rows
+from hudi_core.metadata_table.initialize import from_files as of_files
+from hudi_core.metadata_table.initialize import from_rows as of_rows
+from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.indexing.resize import group_counts
-from hudi_core.services.indexing.service import IndexingService
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata.maintain import drop_metadata
-from hudi_core.services.stuck.unschedule import unschedule
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import current_claim
 from hudi_core.transaction.owner import Owner
@@ -42,18 +44,26 @@ SOME = 8
 """Kills of `make test` in one sweep, spread over the classes of operations."""
 ROWS = {"hoodie.metadata.record.index.enable": "true", "airflow_hudi.indexing.file_groups": "3"}
 SECONDARY = {"hoodie.metadata.index.secondary.column": "name", "hoodie.index.name": "by_name"}
-EVERY = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.bloom.filter.enable": "true", **ROWS}
+EVERY = {
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    **ROWS,
+}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A table and what is done to it; `act` may be repeated by whoever comes next, and makes of every state the same end."""
+    """A table and what is done to it; `act` may be repeated by whoever comes next, and makes of every state the same
+    end.
+    """
 
     source: Path
     act: Callable[[Path, LocalStorage | FaultStorage, Owner], object]
     settled: Callable[[Path], bool] = field(default=lambda path: True)
     forgets: bool = True
-    """Whether the next run finds the claim of a dead one: that of a plan which is gone altogether is left to archival."""
+    """Whether the next run finds the claim of a dead one: that of a plan which is gone altogether is left to
+    archival.
+    """
 
     def copy(self, target: Path) -> Path:
         return Path(shutil.copytree(self.source, target, symlinks=True))
@@ -64,7 +74,9 @@ class Case:
         with pytest.MonkeyPatch.context() as patch:
             if plan is not None:
                 for module in (of_files, of_rows):
-                    patch.setattr(module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan))
+                    patch.setattr(
+                        module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan)
+                    )
             self.act(path, storage if plan is None else FaultStorage(storage, plan), owner)
 
 
@@ -102,7 +114,10 @@ def schedule(path: Path, options: Mapping[str, str]) -> str:
 
 def run_act(instant: str, options: Mapping[str, str]) -> Callable[[Path, LocalStorage | FaultStorage, Owner], object]:
     def act(path: Path, storage: LocalStorage | FaultStorage, owner: Owner) -> None:
-        assert IndexingService().run(context_of(path, options, storage), instant, LocalEngine(1), owner, None).state == "completed"
+        assert (
+            IndexingService().run(context_of(path, options, storage), instant, LocalEngine(1), owner, None).state
+            == "completed"
+        )
 
     return act
 
@@ -131,14 +146,20 @@ def every_of(version: str, scratch: Path) -> Case:
 def resize_of(version: str, scratch: Path) -> Case:
     table = open_case(version, "mdt_record_index_lookup", scratch).table
     instant = schedule(table, ROWS)
-    return Case(table, run_act(instant, ROWS), lambda path: group_counts(LocalStorage(path), "record_index") == {"record-index": 3})
+    return Case(
+        table,
+        run_act(instant, ROWS),
+        lambda path: group_counts(LocalStorage(path), "record_index") == {"record-index": 3},
+    )
 
 
 def half_built(version: str, scratch: Path) -> tuple[Path, str]:
     """A table whose indexing was killed when the base files were written."""
     made = build_of(version, scratch)
     (planned,) = HudiTable.open(str(made.source)).timeline().pending().of_actions(Action.INDEXING)
-    plan = FaultPlan(when=lambda operation: operation.kind == "output.close" and operation.path.endswith(".hfile"), timing="after")
+    plan = FaultPlan(
+        when=lambda operation: operation.kind == "output.close" and operation.path.endswith(".hfile"), timing="after"
+    )
     with pytest.raises(InjectedCrash):
         made.do(made.source, dead_process(), plan)
     assert Table(made.source).config.metadata_partitions_inflight
@@ -149,7 +170,11 @@ def drop_of(version: str, scratch: Path) -> Case:
     """An index that is half built is dropped, and its plan with it."""
     table, _ = half_built(version, scratch)
     names = sorted(Table(table).config.metadata_partitions_inflight)
-    return Case(table, lambda path, storage, owner: drop_metadata(context_of(path, storage=storage), names, owner), forgets=False)
+    return Case(
+        table,
+        lambda path, storage, owner: drop_metadata(context_of(path, storage=storage), names, owner),
+        forgets=False,
+    )
 
 
 def unschedule_of(version: str, scratch: Path) -> Case:
@@ -239,7 +264,9 @@ def test_killed_three_times_in_a_row(version: str, tmp_path: Path) -> None:
     end, _ = points_of(case, tmp_path, "after", whole=True)
     path = case.copy(tmp_path / "table")
     for point in POINTS.values():
-        plan = FaultPlan(when=lambda operation, point=point: operation.kind in MUTATIONS and point(operation.path), timing="after")
+        plan = FaultPlan(
+            when=lambda operation, point=point: operation.kind in MUTATIONS and point(operation.path), timing="after"
+        )
         with pytest.raises(InjectedCrash):
             case.do(path, dead_process(), plan)
         assert differences(path) == [], plan.fired
@@ -250,12 +277,16 @@ def test_killed_three_times_in_a_row(version: str, tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("name", ["build", "resize"])
-def test_an_error_at_every_change_leaves_a_run_that_the_same_process_can_repeat(name: str, version: str, tmp_path: Path) -> None:
+def test_an_error_at_every_change_leaves_a_run_that_the_same_process_can_repeat(
+    name: str, version: str, tmp_path: Path
+) -> None:
     case = CASES[name](version, scratch_of(tmp_path))
     end, points = points_of(case, tmp_path, "after", whole=True)
     for number in points:
         path = case.copy(tmp_path / f"failed-{number}")
-        plan = FaultPlan(kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path))
+        plan = FaultPlan(
+            kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path)
+        )
         # An error of a clean-up behind the completion is only logged.
         with suppress(StorageError):
             case.do(path, Owner.current("a process"), plan)
@@ -295,14 +326,18 @@ def test_an_index_that_was_listed_before_it_was_whole_is_caught(tmp_path: Path) 
     """Null control: listed before its base files are there, the check of a kill in between must fail."""
     case = resize_of("8", scratch_of(tmp_path))
     path = case.copy(tmp_path / "table")
-    plan = FaultPlan(when=lambda operation: operation.kind == "open_output" and operation.path.endswith(".hfile"), timing="before")
+    plan = FaultPlan(
+        when=lambda operation: operation.kind == "open_output" and operation.path.endswith(".hfile"), timing="before"
+    )
     with pytest.raises(InjectedCrash):
         case.do(path, dead_process(), plan)
     properties = path / ".hoodie" / "hoodie.properties"
     text = properties.read_text()
     assert differences(path) == []
     properties.write_text(
-        text.replace("partitions.inflight=record_index", "partitions.inflight=").replace("partitions=column", "partitions=record_index,column")
+        text.replace("partitions.inflight=record_index", "partitions.inflight=").replace(
+            "partitions=column", "partitions=record_index,column"
+        )
     )
     with pytest.raises((AssertionError, HudiError)):
         assert differences(path) == []

@@ -1,4 +1,6 @@
-"""More bugs of real Hudi by their ids: what stands still must be told, and what is written beside a pending compaction must stay."""
+"""More bugs of real Hudi by their ids: what stands still must be told, and what is written beside a pending compaction
+must stay.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.consistency import assert_compacted, assert_readable, pending_instant
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
-from tests.unit.hudi_core.services.compaction.test_run import compact, pending_instant
+from tests.unit.hudi_core.services.compaction.test_job import compact, pending_instant
 
 Golden = Callable[[str, str], GoldenCase]
 SIX_HOURS = {"airflow_hudi.doctor.stuck_minutes": "360"}
@@ -23,12 +25,20 @@ AT_ONCE = {"airflow_hudi.doctor.stuck_minutes": "0"}
 
 
 def alarms(context_options: dict[str, str], case: GoldenCase) -> list[Finding]:
-    return [finding for finding in examine(context_of(case.table, context_options)).findings if finding.rule == "stuck_instant"]
+    return [
+        finding
+        for finding in examine(context_of(case.table, context_options)).findings
+        if finding.rule == "stuck_instant"
+    ]
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_hudi_8567_hudi_11535_one_old_inflight_instant_raises_the_alarm(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One dead write held the metadata table's compaction, and archival, back for months. Guard: the doctor's rule stuck_instants."""
+def test_hudi_8567_hudi_11535_one_old_inflight_instant_raises_the_alarm(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One dead write held the metadata table's compaction, and archival, back for months. Guard: the doctor's rule
+    stuck_instants.
+    """
     case = golden(version, "mor_basic")
     active = context_of(case.table).active
     oldest = active.load().commits().instants[0].requested_time
@@ -46,15 +56,21 @@ def test_hudi_8567_hudi_11535_one_old_inflight_instant_raises_the_alarm(golden: 
     assert alarms(AT_ONCE, case) == [], "nobody would be told"
 
 
-def test_hudi_3692_rows_appended_while_a_compaction_is_pending_stay(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers of version 6 append to the slice that the pending compaction will begin. Guard: such a slice is visible (view.slicing)."""
+def test_hudi_3692_rows_appended_while_a_compaction_is_pending_stay(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writers of version 6 append to the slice that the pending compaction will begin. Guard: such a slice is visible
+    (view.slicing).
+    """
     table = golden("6", "mor_compaction_requested").table
     instant, rows, pending = pending_instant(table), read_rows(table, "off"), pending_instants(table)
     assert any(f"_{instant}.log." in path.name for path in table.glob("*/.*")), "nothing was appended behind the plan"
     assert_readable(table, rows)
     visible = Visibility.slice_visible
     with monkeypatch.context() as unguarded:
-        unguarded.setattr(Visibility, "slice_visible", lambda self, base: base not in self._compactions and visible(self, base))
+        unguarded.setattr(
+            Visibility, "slice_visible", lambda self, base: base not in self._compactions and visible(self, base)
+        )
         for metadata in ("on", "off"):
             with pytest.raises(AssertionError, match="missing"):
                 assert_same_rows(read_rows(table, metadata), rows)

@@ -1,7 +1,8 @@
-"""Bugs of real Hudi that lost or doubled rows, as far as locks, timeline, rollback, restore, cleaning and archival go (ids are Hudi's).
+"""Bugs of real Hudi that lost or doubled rows, as far as locks, timeline, rollback, restore, cleaning and archival go
+(ids are Hudi's).
 
-Each test holds with the guard in place, and shows the loss when the named guard is taken away. Where a scenario has a test of its own elsewhere,
-it is called, not copied.
+Each test holds with the guard in place, and shows the loss when the named guard is taken away. Where a scenario has a
+test of its own elsewhere, it is called, not copied.
 """
 
 from __future__ import annotations
@@ -18,22 +19,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import ConflictError, HudiError
-from hudi_core.metadata_table.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.archive import states
-from hudi_core.services.clean import guard, policies
-from hudi_core.services.compaction import run as compaction_run
-from hudi_core.services.rollback import finish
+from hudi_core.services.clean import checks as guard
+from hudi_core.services.clean import policies
+from hudi_core.services.compaction import job as compaction_run
+from hudi_core.services.rollback import job as finish
 from hudi_core.services.rollback.attempt import AttemptRollback
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.storage.fault import FaultPlan, InjectedCrash, Operation
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import FaultPlan, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import new_instant
-from hudi_core.timeline.query import Timeline
-from hudi_core.transaction import claim, conflict, instants
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction import claim, conflict
+from hudi_core.transaction import instant_generator as instants
+from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import list_partitions
 from hudi_core.view.file_group import FileGroup, FileSlice
@@ -44,13 +47,14 @@ from tests.golden_data import GoldenCase, open_case
 from tests.rows import assert_same_rows
 from tests.unit.hudi_core.services.archive import test_orphans
 from tests.unit.hudi_core.services.archive.golden_archives import active_of, history_of
-from tests.unit.hudi_core.services.clean import test_guard, test_policies
+from tests.unit.hudi_core.services.clean import test_checks as test_guard
+from tests.unit.hudi_core.services.clean import test_policies
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of, run_clean
-from tests.unit.hudi_core.services.clean.test_run import clean_of
-from tests.unit.hudi_core.services.compaction import test_run
-from tests.unit.hudi_core.services.compaction.test_run import HookedEngine, compact, pending_instant
+from tests.unit.hudi_core.services.clean.test_job import clean_of
+from tests.unit.hudi_core.services.compaction import test_job as test_run
+from tests.unit.hudi_core.services.compaction.test_job import HookedEngine, compact, pending_instant
 from tests.unit.hudi_core.services.rollback import test_rollback_run
-from tests.unit.hudi_core.transaction import test_conflict_facts
+from tests.unit.hudi_core.transaction import test_conflict_candidates as test_conflict_facts
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -58,7 +62,9 @@ DID_NOT_RAISE = pytest.fail.Exception
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_19290_a_clean_leaves_what_a_pending_compaction_needs(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hudi_19290_a_clean_leaves_what_a_pending_compaction_needs(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Guards: the planner looks for the files that plans name, and a plan of real Hudi is checked before it is run."""
     scenario = test_guard.test_hudi_19290_a_clean_that_real_hudi_planned_waits_for_the_plan_that_needs_its_file
     scenario(version, Action.COMPACTION, golden)
@@ -73,8 +79,11 @@ def test_hudi_19290_a_clean_leaves_what_a_pending_compaction_needs(golden: Golde
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_4863_a_rollback_takes_no_file_of_a_pending_compaction(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that came after the plan goes, one that the plan was made on does not; a failed compaction goes without the logs of later writes.
+def test_hudi_4863_a_rollback_takes_no_file_of_a_pending_compaction(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that came after the plan goes, one that the plan was made on does not; a failed compaction goes without
+    the logs of later writes.
 
     Guards: services.rollback.guards, and in version 6 which log files AttemptRollback takes for the compaction's own.
     """
@@ -92,7 +101,8 @@ def test_hudi_4863_a_rollback_takes_no_file_of_a_pending_compaction(golden: Gold
     rollback(context_of(table), newest.requested_time, Owner.current("test"))
     operations = context_of(table).active.read_plan(instant).operations
     planned = [table / operation.partition / name for operation in operations for name in operation.log_files]
-    # In version 6 a command block takes the rows back, which our compaction, unlike Hudi's, sees although the plan does not name it.
+    # In version 6 a command block takes the rows back, which our compaction, unlike Hudi's, sees although the plan does
+    # not name it.
     assert version == "6" or not all(path.exists() for path in planned), "the compaction cannot be run any more"
 
 
@@ -116,11 +126,15 @@ def _a_failed_compaction_goes_without_the_logs_of_later_writes(golden: Golden, m
 
 def _whatever_bears_the_instant(self: AttemptRollback) -> list[FileInfo]:
     found = (info for _, files in list_partitions(self._storage, self.partitions()) for info in files)
-    return [info for info in found if (name := parse_data_file(info.name)) is not None and name.instant == self._instant]
+    return [
+        info for info in found if (name := parse_data_file(info.name)) is not None and name.instant == self._instant
+    ]
 
 
 def half_written(table: Path, instant: str) -> Path:
-    """A base file of an attempt at a pending compaction, with the first row of the slice that it compacts; whole as a Parquet file."""
+    """A base file of an attempt at a pending compaction, with the first row of the slice that it compacts; whole as a
+    Parquet file.
+    """
     (operation, *_) = [item for item in context_of(table).active.read_plan(instant).operations if item.base_file]
     source = table / operation.partition / str(operation.base_file)
     target = source.with_name(f"{operation.file_id}_7-1-7_{instant}.parquet")
@@ -137,21 +151,29 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_18783_a_late_put_after_its_rollback_never_shows(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards: a rollback that is run again looks for files that came later; archival refuses to pass an instant that left files."""
+def test_hudi_18783_a_late_put_after_its_rollback_never_shows(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards: a rollback that is run again looks for files that came later; archival refuses to pass an instant that
+    left files.
+    """
     test_rollback_run.test_hudi_18783_what_a_zombie_writes_after_its_rollback_is_found(golden, version, monkeypatch)
     test_orphans.test_hudi_18783_a_late_file_of_a_rolled_back_instant(golden, version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_4163_hudi_2892_hudi_5728_archival_waits_for_a_pending_clustering(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hudi_4163_hudi_2892_hudi_5728_archival_waits_for_a_pending_clustering(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Guard: rules._pending, taken away in the scenario itself."""
     for state in (State.REQUESTED, State.INFLIGHT):
         with monkeypatch.context() as own:
             test_orphans.test_hudi_4163_no_archival_passes_a_pending_write(golden, version, state, "clustering", own)
 
 
-def test_hudi_7503_nobody_rolls_back_what_a_live_run_is_writing(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hudi_7503_nobody_rolls_back_what_a_live_run_is_writing(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two executors of one compaction. Guard: the claim's signs of life."""
     table = golden("6", "mor_compaction_requested").table
     instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)
@@ -182,7 +204,9 @@ def test_hudi_7503_nobody_rolls_back_what_a_live_run_is_writing(golden: Golden, 
 def test_hudi_18830_hudi_19771_hudi_6828_replaced_file_groups_and_their_clustering(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An overwrite beside a clustering conflicts; an archival keeps a replacecommit while files that it replaced are there."""
+    """An overwrite beside a clustering conflicts; an archival keeps a replacecommit while files that it replaced are
+    there.
+    """
     scenarios = (
         test_conflict_facts.test_an_overwrite_that_replaced_the_file_group,
         test_conflict_facts.test_a_clustering_that_is_planned_for_the_file_group,
@@ -199,7 +223,9 @@ def test_hudi_18830_hudi_19771_hudi_6828_replaced_file_groups_and_their_clusteri
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_7207_completed_files_leave_the_timeline_oldest_first(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hudi_7207_completed_files_leave_the_timeline_oldest_first(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed at every third change of an archival. Guard: the order in ActiveTimeline.forget."""
     monkeypatch.setattr(states, "ROUND_INSTANTS", test_archive_faults.ROUND)
     source = open_case(version, "archived_timeline_mor", tmp_path).table
@@ -221,8 +247,12 @@ def _all_but_the_newest_before(group: FileGroup, operations: tuple[str, ...], ea
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_4308_read_optimized_rows_stay_while_a_compaction_is_inflight(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The attempt has written a base file already. Guard: files of a pending compaction are invisible (view.slicing)."""
+def test_hudi_4308_read_optimized_rows_stay_while_a_compaction_is_inflight(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt has written a base file already. Guard: files of a pending compaction are invisible
+    (view.slicing).
+    """
     table = golden(version, "mor_compaction_requested").table
     rows = read_optimized(table)
     instant = pending_instant(table)
@@ -240,7 +270,9 @@ def read_optimized(table: Path) -> pa.Table:
 
 
 def test_hudi_7507_hudi_6541_hudi_9127_instants_rise_whatever_clocks_and_zones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers whose clocks are behind, that read the same millisecond, that live in another zone. Guard: no time that is not after the timeline's."""
+    """Writers whose clocks are behind, that read the same millisecond, that live in another zone. Guard: no time that
+    is not after the timeline's.
+    """
     assert rising(drawn_in_turn())
     assert len(set(drawn_in_turn())) == 4
     monkeypatch.setattr(instants, "new_instant", _by_the_clock_alone)
@@ -268,7 +300,9 @@ def rising(times: list[str]) -> bool:
     return all(earlier < later for earlier, later in itertools.pairwise(times))
 
 
-def _by_the_clock_alone(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:
+def _by_the_clock_alone(
+    after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None
+) -> str:
     return new_instant((), zone, clock=clock)
 
 
@@ -277,7 +311,9 @@ def test_hudi_3556_a_rollback_that_died_goes_on_under_its_own_instant(
     golden: Golden, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guard: pending_rollback_of, taken away in the scenario itself."""
-    test_rollback_run.test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(golden, version, tmp_path, monkeypatch)
+    test_rollback_run.test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(
+        golden, version, tmp_path, monkeypatch
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -308,11 +344,19 @@ def _logs_metadata(operation: Operation) -> bool:
 
 
 def metadata_logs(table: Path) -> set[str]:
-    return {path.name for path in (table / ".hoodie" / "metadata" / "files").glob(".*.log.*") if not path.name.endswith(".crc")}
+    return {
+        path.name
+        for path in (table / ".hoodie" / "metadata" / "files").glob(".*.log.*")
+        if not path.name.endswith(".crc")
+    }
 
 
-def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A losing attempt left a parquet file of 4 bytes and a double. Guard: remove_losers, before the commit and after it."""
+def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A losing attempt left a parquet file of 4 bytes and a double. Guard: remove_losers, before the commit and after
+    it.
+    """
     test_run.test_files_of_losing_attempts_are_deleted(golden)
 
     def run() -> tuple[Path, str, pa.Table, set[tuple[str, str]]]:
@@ -334,5 +378,7 @@ def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(
         assert_same_rows(read_rows(table, "off"), rows)
 
 
-def _keeps_losers(storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]) -> dict[str, Any]:
+def _keeps_losers(
+    storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]
+) -> dict[str, Any]:
     return dict(winners)

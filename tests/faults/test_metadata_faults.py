@@ -1,7 +1,9 @@
-"""`metadata create`, `update` and `drop` are killed at every operation that changes the storage; another process runs them again.
+"""`metadata create`, `update` and `drop` are killed at every operation that changes the storage; another process runs
+them again.
 
-What the properties list at any moment is whole, and when the second run is over nothing is left of the first. Reads are left out: a kill at a
-read leaves the state that the change before it left. `make test` kills each verb at some points, `make soak` at all of them.
+What the properties list at any moment is whole, and when the second run is over nothing is left of the first. Reads are
+left out: a kill at a read leaves the state that the change before it left. `make test` kills each verb at some points,
+`make soak` at all of them.
 """
 
 from __future__ import annotations
@@ -15,19 +17,20 @@ from typing import Any, Literal
 
 import pytest
 
-from hudi_core.metadata_table import staged_logs
-from hudi_core.metadata_table.compaction import group_task
-from hudi_core.metadata_table.create import of_files, of_rows
-from hudi_core.metadata_table.drop import is_drop_unfinished
-from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.staged_logs import STAGING
+from hudi_core.metadata_table.initialize import from_files as of_files
+from hudi_core.metadata_table.initialize import from_rows as of_rows
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.services import compaction_units as group_task
+from hudi_core.metadata_table.write import staged_logs
+from hudi_core.metadata_table.write.drop import is_drop_unfinished
+from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import open_case
 from tests.unit.hudi_core.metadata_table.whole_table import Table
@@ -76,8 +79,14 @@ def created(path: Path) -> Subject:
     listed = table.config.metadata_partitions
     defined = load_index_definitions(table.storage, table.config)
     drop_metadata(context_of(path), ["files"], Owner.current("test"))
-    put_index_definitions(table.storage, table.config, [item for name, item in defined.items() if name.startswith(("secondary_", "expr_"))])
-    return Subject(path, lambda context, owner, epoch: create_metadata(context, listed, LocalEngine(1), owner, epoch), listed)
+    put_index_definitions(
+        table.storage,
+        table.config,
+        [item for name, item in defined.items() if name.startswith(("secondary_", "expr_"))],
+    )
+    return Subject(
+        path, lambda context, owner, epoch: create_metadata(context, listed, LocalEngine(1), owner, epoch), listed
+    )
 
 
 def updated(path: Path) -> Subject:
@@ -87,7 +96,9 @@ def updated(path: Path) -> Subject:
 
 
 def caught_up(path: Path) -> Subject:
-    """As updated, and the last commit is not told yet, which later commits hide, where the metadata table has ranges of partitions."""
+    """As updated, and the last commit is not told yet, which later commits hide, where the metadata table has ranges of
+    partitions.
+    """
     table = Table(path)
     forget(table, 1)
     if "partition_stats" in table.config.metadata_partitions:
@@ -107,7 +118,13 @@ def lessened(path: Path) -> Subject:
     return Subject(path, lambda context, owner, epoch: drop_metadata(context, gone, owner), frozenset({"files"}))
 
 
-ACTS: dict[str, Callable[[Path], Subject]] = {"create": created, "update": updated, "catch up": caught_up, "drop": dropped, "drop indexes": lessened}
+ACTS: dict[str, Callable[[Path], Subject]] = {
+    "create": created,
+    "update": updated,
+    "catch up": caught_up,
+    "drop": dropped,
+    "drop indexes": lessened,
+}
 QUICK = {("create", "9"), ("update", "8"), ("catch up", "9"), ("drop", "6"), ("drop indexes", "8")}
 
 
@@ -122,7 +139,9 @@ def findings(path: Path) -> list[Any]:
 
 
 def dead_process() -> Owner:
-    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another time."""
+    """An owner of this machine whose process is provably gone: its PID belongs to a process that started at another
+    time.
+    """
     return replace(Owner.current("the process that dies"), process_start="1")
 
 
@@ -176,7 +195,9 @@ def test_killed_at_some_changes(subject: Subject, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("timing", ["before", "after"])
-@pytest.mark.parametrize("subject", [(name, version) for name in ACTS for version in ("6", "8", "9")], indirect=True, ids="-".join)
+@pytest.mark.parametrize(
+    "subject", [(name, version) for name in ACTS for version in ("6", "8", "9")], indirect=True, ids="-".join
+)
 def test_killed_at_every_change(subject: Subject, timing: Timing, tmp_path: Path) -> None:
     total = changes_of(subject, tmp_path / "undisturbed")
     for number in range(total):

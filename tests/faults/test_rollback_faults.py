@@ -1,8 +1,9 @@
-"""A rollback, a restore and a savepoint are killed at every operation that changes the storage; whoever runs them again gets to the same end.
+"""A rollback, a restore and a savepoint are killed at every operation that changes the storage; whoever runs them again
+gets to the same end.
 
-The end is compared with that of a run that nobody disturbed, times aside. `make test` kills one scenario of each service after each change, of which
-each version takes a third, and the others after some; the rest of the cross product (each change on each version, deaths before a change, errors,
-deaths in a row) runs in `make soak`.
+The end is compared with that of a run that nobody disturbed, times aside. `make test` kills one scenario of each
+service after each change, of which each version takes a third, and the others after some; the rest of the cross product
+(each change on each version, deaths before a change, errors, deaths in a row) runs in `make soak`.
 """
 
 from __future__ import annotations
@@ -19,19 +20,28 @@ import pytest
 from hudi_core.errors import ConflictError, StorageError
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.run import restore
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.restore.job import restore
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import open_case
 from tests.rows import assert_same_rows, rows_of
-from tests.unit.hudi_core.services.after import METADATA, data_files, decoded, known_times, leftovers, listed, open_context, shown
+from tests.unit.hudi_core.services.after import (
+    METADATA,
+    data_files,
+    decoded,
+    known_times,
+    leftovers,
+    listed,
+    open_context,
+    shown,
+)
 from tests.validator import assert_nothing_forgotten, assert_settled, assert_valid
 
 Timing = Literal["before", "after"]
@@ -51,26 +61,56 @@ def oldest_restorable(context: TableContext) -> str:
 
 
 SCENARIOS: dict[str, tuple[str, Callable[[TableContext], str], Callable[[str], Act]]] = {
-    "failed write, markers": ("failed_inflight_mor", newest_failed, lambda instant: lambda held, owner: rollback(held, instant, owner)),
+    "failed write, markers": (
+        "failed_inflight_mor",
+        newest_failed,
+        lambda instant: lambda held, owner: rollback(held, instant, owner),
+    ),
     "failed write, listing, in the metadata table": (
         "failed_after_metadata_mor",
         newest_failed,
         lambda instant: lambda held, owner: rollback(held, instant, owner),
     ),
-    "attempt at a compaction": ("compaction_inflight", newest_failed, lambda instant: lambda held, owner: rollback(held, instant, owner)),
-    "completed commit": ("mor_basic", newest_commit, lambda instant: lambda held, owner: rollback(held, instant, owner)),
-    "restore to a savepoint": ("savepoint_mor", oldest_restorable, lambda instant: lambda held, owner: restore(held, instant, owner)),
-    "restore with a metadata table": ("mor_basic", oldest_restorable, lambda instant: lambda held, owner: restore(held, instant, owner)),
+    "attempt at a compaction": (
+        "compaction_inflight",
+        newest_failed,
+        lambda instant: lambda held, owner: rollback(held, instant, owner),
+    ),
+    "completed commit": (
+        "mor_basic",
+        newest_commit,
+        lambda instant: lambda held, owner: rollback(held, instant, owner),
+    ),
+    "restore to a savepoint": (
+        "savepoint_mor",
+        oldest_restorable,
+        lambda instant: lambda held, owner: restore(held, instant, owner),
+    ),
+    "restore with a metadata table": (
+        "mor_basic",
+        oldest_restorable,
+        lambda instant: lambda held, owner: restore(held, instant, owner),
+    ),
     "restore without its metadata table": (
         "mdt_all_mor",
         oldest_restorable,
         lambda instant: lambda held, owner: restore(held, instant, owner),
     ),
-    "savepoint created": ("mor_basic", newest_commit, lambda instant: lambda held, owner: savepoint_create(held, instant, owner)),
+    "savepoint created": (
+        "mor_basic",
+        newest_commit,
+        lambda instant: lambda held, owner: savepoint_create(held, instant, owner),
+    ),
 }
 
 
-REPRESENTATIVE = ("failed write, markers", "attempt at a compaction", "completed commit", "restore to a savepoint", "savepoint created")
+REPRESENTATIVE = (
+    "failed write, markers",
+    "attempt at a compaction",
+    "completed commit",
+    "restore to a savepoint",
+    "savepoint created",
+)
 """One scenario of each kind of service."""
 VERSIONS = ("6", "8", "9")
 
@@ -114,7 +154,11 @@ def state_of(table: Path, known: set[str], instants: list[str]) -> dict[str, Any
 def left_by_the_dead(table: Path, instants: list[str]) -> list[str]:
     """What must not stay. Of an instant that is pending again the released claims stay: epochs are counted on."""
     pending = {instant.requested_time for instant in open_context(table).active.load().pending()}
-    return [name for name in leftovers(table, *instants) if not any(name.startswith(f"{CLAIMS}/{instant}/") for instant in pending)]
+    return [
+        name
+        for name in leftovers(table, *instants)
+        if not any(name.startswith(f"{CLAIMS}/{instant}/") for instant in pending)
+    ]
 
 
 def run(path: Path, act: Act, owner: Owner, plan: FaultPlan | None = None) -> None:
@@ -150,8 +194,9 @@ def assert_readable_by_both_listings(path: Path) -> None:
 
 
 def again(path: Path, act: Act, owner: Owner, plan: FaultPlan | None = None) -> None:
-    """A rollback of a completed commit that died before it was inflight looks like one that was planned for a write which completed since: its
-    plan is dropped, and the next try makes another."""
+    """A rollback of a completed commit that died before it was inflight looks like one that was planned for a write
+    which completed since: its plan is dropped, and the next try makes another.
+    """
     try:
         run(path, act, owner, plan)
     except ConflictError as error:
@@ -170,12 +215,16 @@ def assert_ends_alike(path: Path, subject: Subject, owner: Owner) -> None:
 
 
 THINNED = 10
-"""The quick sweep kills after each change whose number leaves the remainder that the scenario has drawn; the others leave none out."""
+"""The quick sweep kills after each change whose number leaves the remainder that the scenario has drawn; the others
+leave none out.
+"""
 
 
 def on(names: Iterable[str], *marks: pytest.MarkDecorator) -> list[Any]:
     """The scenarios on every version."""
-    return [pytest.param((version, name), id=f"{version}-{name}", marks=marks) for version in VERSIONS for name in names]
+    return [
+        pytest.param((version, name), id=f"{version}-{name}", marks=marks) for version in VERSIONS for name in names
+    ]
 
 
 OTHERS = [name for name in SCENARIOS if name not in REPRESENTATIVE]
@@ -216,7 +265,9 @@ def test_storage_errors_and_the_same_owner_again(subject: Subject, tmp_path: Pat
     owner = Owner.current("the same process")
     for number in range(subject.changes):
         path = Path(shutil.copytree(subject.source, tmp_path / f"failed-{number}"))
-        plan = FaultPlan(kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path))
+        plan = FaultPlan(
+            kill_at=number, counts=MUTATIONS, error=lambda operation: StorageError("injected", path=operation.path)
+        )
         with pytest.raises(StorageError, match="injected"):
             run(path, subject.act, owner, plan)
         assert_ends_alike(path, subject, owner)

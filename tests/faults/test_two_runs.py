@@ -1,4 +1,6 @@
-"""Two shells run one instant at once: one completes it, the other exits 3 while it runs and 0 once it is completed; a killed one is taken over."""
+"""Two shells run one instant at once: one completes it, the other exits 3 while it runs and 0 once it is completed; a
+killed one is taken over.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,17 @@ Golden = Callable[[str, str], GoldenCase]
 
 
 def start(table: Path) -> subprocess.Popen[str]:
-    command = [str(Path(sys.executable).parent / "hudictl"), "run", "compaction", str(table), "--instant", INSTANT, "--engine", "local", "--json"]
+    command = [
+        str(Path(sys.executable).parent / "hudictl"),
+        "run",
+        "compaction",
+        str(table),
+        "--instant",
+        INSTANT,
+        "--engine",
+        "local",
+        "--json",
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -1,18 +1,58 @@
-"""Seeded mutations of bytes: what damaged storage, cut writes and hostile writers may leave. The same seed gives the same bytes."""
+"""Seeded mutations of bytes: what damaged storage, cut writes and hostile writers may leave. The same seed gives the
+same bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
 
-NUMBERS = (0, 1, -1, 2, 16, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, -(1 << 63))
+NUMBERS = (
+    0,
+    1,
+    -1,
+    2,
+    16,
+    127,
+    128,
+    255,
+    256,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    1 << 20,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    (1 << 63) - 1,
+    -(1 << 63),
+)
 """Lengths, counts and offsets at their edges."""
 TEXTS = (
-    *(b"../", b"/etc/passwd", b"\x00", b"\\u12", b"\\ud800", b"\\", b"\n", b"\r", b"=", b":", b"{", b"}", b'"', b"%2F", b"log", b".parquet"),
+    *(
+        b"../",
+        b"/etc/passwd",
+        b"\x00",
+        b"\\u12",
+        b"\\ud800",
+        b"\\",
+        b"\n",
+        b"\r",
+        b"=",
+        b":",
+        b"{",
+        b"}",
+        b'"',
+        b"%2F",
+        b"log",
+        b".parquet",
+    ),
     *(b"[" * 3000, b'{"a":' * 1500, b"null", b"true", b"NaN", b"1e999", b"-0", b"9" * 25, b"9" * 5000, b"_" * 40),
     *(b"\xff\xfe", b"\xed\xa0\x80", "\u0661\u0662".encode()),
 )
-"""What texts choke on: paths out of the table, escapes, deep nesting, numbers beyond any type, digits that are not ASCII."""
+"""What texts choke on: paths out of the table, escapes, deep nesting, numbers beyond any type, digits that are not
+ASCII.
+"""
 
 
 def mutated(seeds: Sequence[bytes], random: Random) -> bytes:
@@ -101,4 +141,18 @@ def _insert_text(data: bytearray, random: Random, _: Sequence[bytes]) -> None:
     data[at : at + (len(text) if random.randrange(2) else 0)] = text
 
 
-_MUTATIONS = (_flip_bit, _flip_bit, _set_byte, _set_byte, _set_number, _set_number, _set_varint, _cut, _remove, _repeat, _splice, _zero, _insert_text)
+_MUTATIONS = (
+    _flip_bit,
+    _flip_bit,
+    _set_byte,
+    _set_byte,
+    _set_number,
+    _set_number,
+    _set_varint,
+    _cut,
+    _remove,
+    _repeat,
+    _splice,
+    _zero,
+    _insert_text,
+)

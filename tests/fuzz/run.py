@@ -24,7 +24,17 @@ SECONDS_FOR_NOTHING = 120
 SECONDS_AN_INPUT = 0.1
 
 NAMES = (
-    *("log", "log_content", "hfile", "hfile_cells", "avro_container", "avro_payload", "avro_schema", "commit_metadata", "commit_json"),
+    *(
+        "log",
+        "log_content",
+        "hfile",
+        "hfile_cells",
+        "avro_container",
+        "avro_payload",
+        "avro_schema",
+        "commit_metadata",
+        "commit_json",
+    ),
     *(
         "compaction_plan",
         "clean_plan",
@@ -88,9 +98,22 @@ def _run_piece(report: Report, first: int, count: int) -> None:
     with tempfile.NamedTemporaryFile() as progress:
         progress.write(bytes(8))
         progress.flush()
-        command = [sys.executable, "-m", "tests.fuzz.worker", report.target, str(report.seed), str(first), str(count), progress.name]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz.worker",
+            report.target,
+            str(report.seed),
+            str(first),
+            str(count),
+            progress.name,
+        ]
         root = Path(__file__).parents[2]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), str(root / "spark_jobs"))), "RUST_BACKTRACE": "0"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((str(root), str(root / "spark_jobs"))),
+            "RUST_BACKTRACE": "0",
+        }
         # One allocator arena: with many, glibc reserves 64 MiB of address space for every thread.
         environment["MALLOC_ARENA_MAX"] = "2"
         try:

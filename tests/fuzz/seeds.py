@@ -1,4 +1,6 @@
-"""The bytes that mutations start from: files of the golden tables, and small ones of our own where golden files are too large."""
+"""The bytes that mutations start from: files of the golden tables, and small ones of our own where golden files are too
+large.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def picked(cases: Mapping[str, tuple[str, ...]], wanted: Callable[[str], bool], 
     found = []
     for version, names in cases.items():
         for name in names:
-            fitting = {data for path, data in members(version, name).items() if wanted(path) and 0 < len(data) <= LARGEST}
+            fitting = {
+                data for path, data in members(version, name).items() if wanted(path) and 0 < len(data) <= LARGEST
+            }
             found += sorted(fitting, key=lambda data: (len(data), data))[:most]
     return found
 
@@ -35,7 +39,15 @@ def picked(cases: Mapping[str, tuple[str, ...]], wanted: Callable[[str], bool], 
 def log_files() -> list[bytes]:
     """Log files of every block kind and of all versions, with deletes, rollbacks, positions and partial updates."""
     cases = {
-        "6": ("mor_basic", "mor_parquet_log", "mor_hfile_log", "rolled_back_mor", "types_mor", "cdc_mor", "log_corrupt_middle"),
+        "6": (
+            "mor_basic",
+            "mor_parquet_log",
+            "mor_hfile_log",
+            "rolled_back_mor",
+            "types_mor",
+            "cdc_mor",
+            "log_corrupt_middle",
+        ),
         "8": ("mor_basic", "mor_hfile_log", "partial_update_merge_into", "cdc_mor"),
         "9": ("mor_basic", "partial_update_merge_into", "log_compaction_requested", "cdc_mor"),
     }
@@ -44,7 +56,9 @@ def log_files() -> list[bytes]:
 
 
 def hfiles() -> list[bytes]:
-    """HFiles of metadata tables and of HBase's own writer; in most of them no checksum stands before the bytes that are mutated."""
+    """HFiles of metadata tables and of HBase's own writer; in most of them no checksum stands before the bytes that are
+    mutated.
+    """
     schema = '{"type":"record","name":"r","fields":[]}'
     small = [(f"key-{index:04}".encode(), bytes([index % 251]) * (index % 40)) for index in range(120)]
     own = [
@@ -55,11 +69,15 @@ def hfiles() -> list[bytes]:
     folder = hudi_rs_root() / "core" / "hfile"
     foreign = [path.read_bytes() for path in sorted(folder.glob("*.hfile")) if path.stat().st_size <= LARGEST]
     tables = picked({"6": ("mdt_all_cow",), "9": ("mdt_all_cow",)}, lambda path: path.endswith(".hfile"), most=2)
-    return [seed for data in (*own, *tables) for seed in (data, without_checksums(data), without_checksums(data))] + foreign
+    return [
+        seed for data in (*own, *tables) for seed in (data, without_checksums(data), without_checksums(data))
+    ] + foreign
 
 
 def without_checksums(hfile: bytes) -> bytes:
-    """The same HFile with every block's checksum type set to NULL, so that a changed byte is decoded and not just found out."""
+    """The same HFile with every block's checksum type set to NULL, so that a changed byte is decoded and not just found
+    out.
+    """
     data = bytearray(hfile)
     for magic in (b"DATABLK*", b"IDXROOT2", b"IDXLEAF2", b"IDXINTE2", b"METABLKc", b"FILEINF2"):
         at = data.find(magic)
@@ -73,11 +91,26 @@ def without_checksums(hfile: bytes) -> bytes:
 def timeline_files(*endings: str) -> list[bytes]:
     """Files of active timelines whose names end so, of all versions."""
     cases = {
-        "6": ("mor_compacted", "clustered_cow", "insert_overwrite_table", "cleaned_commits_cow", "rolled_back_mor", "savepoint_cow"),
+        "6": (
+            "mor_compacted",
+            "clustered_cow",
+            "insert_overwrite_table",
+            "cleaned_commits_cow",
+            "rolled_back_mor",
+            "savepoint_cow",
+        ),
         "8": ("mor_compacted", "clustered_cow", "insert_overwrite_table", "cleaned_commits_cow", "rolled_back_mor"),
-        "9": ("mor_compacted", "clustered_cow", "insert_overwrite_table", "cleaned_commits_cow", "restored_then_written"),
+        "9": (
+            "mor_compacted",
+            "clustered_cow",
+            "insert_overwrite_table",
+            "cleaned_commits_cow",
+            "restored_then_written",
+        ),
     }
-    return picked(cases, lambda path: path.startswith(".hoodie/") and path.count("/") <= 2 and path.endswith(endings), most=2)
+    return picked(
+        cases, lambda path: path.startswith(".hoodie/") and path.count("/") <= 2 and path.endswith(endings), most=2
+    )
 
 
 def of_paths(version: str, case: str, wanted: Callable[[str], bool]) -> list[bytes]:

@@ -1,4 +1,5 @@
-"""Mutations that keep the outer form whole: JSON stays JSON, and a payload is put back into a frame whose lengths and checksums are right.
+"""Mutations that keep the outer form whole: JSON stays JSON, and a payload is put back into a frame whose lengths and
+checksums are right.
 
 Changed bytes alone are mostly found out by the outermost check, so what is behind it would hardly be reached.
 """
@@ -27,17 +28,64 @@ from tests.fuzz import seeds
 from tests.fuzz.mutate import mutated
 
 ODD: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1 << 31, 1 << 63, 1 << 70, -(1 << 63), 1.5, 1e308, float("nan"), "", " ", "..", "../../etc/passwd", "/", "a/b"),
-    *("\x00", "\ud800", "9" * 400, "null", "record", "int", "string", "20991231235959999", "x" * 70000, [], {}, [None], [[]], {"": None}),
-    *({"type": "record", "name": "r", "fields": []}, {"type": "fixed", "name": "f", "size": 1 << 40}, {"type": "fixed", "name": "f", "size": -1}),
-    *({"type": "bytes", "logicalType": "decimal", "precision": 10**6, "scale": -3}, {"type": "array", "items": "r"}, ["null", "int", "string"]),
-    *({"type": "enum", "name": "e", "symbols": ["A", "A", 3]}, {"type": "map", "values": {"type": "map", "values": "long"}}),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1 << 31,
+        1 << 63,
+        1 << 70,
+        -(1 << 63),
+        1.5,
+        1e308,
+        float("nan"),
+        "",
+        " ",
+        "..",
+        "../../etc/passwd",
+        "/",
+        "a/b",
+    ),
+    *(
+        "\x00",
+        "\ud800",
+        "9" * 400,
+        "null",
+        "record",
+        "int",
+        "string",
+        "20991231235959999",
+        "x" * 70000,
+        [],
+        {},
+        [None],
+        [[]],
+        {"": None},
+    ),
+    *(
+        {"type": "record", "name": "r", "fields": []},
+        {"type": "fixed", "name": "f", "size": 1 << 40},
+        {"type": "fixed", "name": "f", "size": -1},
+    ),
+    *(
+        {"type": "bytes", "logicalType": "decimal", "precision": 10**6, "scale": -3},
+        {"type": "array", "items": "r"},
+        ["null", "int", "string"],
+    ),
+    *(
+        {"type": "enum", "name": "e", "symbols": ["A", "A", 3]},
+        {"type": "map", "values": {"type": "map", "values": "long"}},
+    ),
 )
 """What may stand where something else is expected: wrong types, edges of numbers, paths, types of Avro schemas."""
 
 
 def mutated_json(texts: Sequence[bytes], random: Random) -> bytes:
-    """One of the documents with one to three values replaced, removed, doubled or moved; one in eight mutated as bytes."""
+    """One of the documents with one to three values replaced, removed, doubled or moved; one in eight mutated as
+    bytes.
+    """
     if random.randrange(8) == 0:
         return mutated(texts, random)
     document: Any = [json.loads(random.choice(texts))]
@@ -75,7 +123,9 @@ def _places(document: Any) -> list[tuple[Any, Any]]:
 def containers() -> tuple[tuple[bytes, int, bytes, bytes], ...]:
     """Head with sync marker, record count, payload and sync marker of Avro containers of one block."""
     found = []
-    for data in seeds.timeline_files(".requested", ".clean", ".rollback", ".savepoint", ".restore", "commit", ".inflight"):
+    for data in seeds.timeline_files(
+        ".requested", ".clean", ".rollback", ".savepoint", ".restore", "commit", ".inflight"
+    ):
         if data.startswith(AVRO_MAGIC):
             reader = Reader(data, "seed")
             reader.skip(len(AVRO_MAGIC))
@@ -108,7 +158,11 @@ def log_blocks() -> tuple[tuple[LogBlock, bytes], ...]:
     for data in seeds.log_files():
         if data.startswith(b"#HUDI#"):
             blocks = walk(lambda at, length, data=data: data[at : at + length], len(data), "seed")  # type: ignore[misc]
-            found += [(block, data[block.content_offset :][: block.content_length]) for block in blocks if isinstance(block, LogBlock)]
+            found += [
+                (block, data[block.content_offset :][: block.content_length])
+                for block in blocks
+                if isinstance(block, LogBlock)
+            ]
     return tuple(found)
 
 
@@ -143,8 +197,12 @@ def as_hfile(data: bytes) -> bytes:
     first = data[10 : 10 + int.from_bytes(data[8:10], "big")][:100]
     block = encode_block(Magic.DATA, data, Codec.NONE, -1)
     index = encode_root_index([IndexEntry(cell_key(first), 0, len(block))])
-    section = encode_block(Magic.ROOT_INDEX, index, Codec.NONE, -1) + encode_block(Magic.ROOT_INDEX, b"", Codec.NONE, -1)
-    info = encode_block(Magic.FILE_INFO, encode_file_info({"KEY_VALUE_VERSION": (1).to_bytes(4, "big")}), Codec.NONE, -1)
+    section = encode_block(Magic.ROOT_INDEX, index, Codec.NONE, -1) + encode_block(
+        Magic.ROOT_INDEX, b"", Codec.NONE, -1
+    )
+    info = encode_block(
+        Magic.FILE_INFO, encode_file_info({"KEY_VALUE_VERSION": (1).to_bytes(4, "big")}), Codec.NONE, -1
+    )
     trailer = Trailer(
         file_info_offset=len(block) + len(section),
         load_on_open_offset=len(block),

@@ -1,4 +1,6 @@
-"""A whole table in memory with one damaged file, read as a user reads it: what one codec lets through, the next layer must bear."""
+"""A whole table in memory with one damaged file, read as a user reads it: what one codec lets through, the next layer
+must bear.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.query.context import ReadContext
 from hudi_core.query.plan import plan_read
 from hudi_core.query.request import ReadRequest
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.fuzz import seeds
 from tests.fuzz.target import Target

@@ -23,8 +23,8 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.frames import walk
-from hudi_core.codec.orc_zone import writer_zones
-from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.codec.orc.time_zone import writer_zones
+from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import PROPERTIES, TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
@@ -34,14 +34,14 @@ from hudi_core.metadata_table.index_definitions import parse_index_definitions
 from hudi_core.metadata_table.record import MetadataCodec
 from hudi_core.model.names import parse_base_file, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, check_relative_path
-from hudi_core.storage.memory import MemoryStorage
-from hudi_core.timeline.clean_plans import decode_clean_plan, decode_last_clean
-from hudi_core.timeline.clustering_plan import decode_clustering_plan
-from hudi_core.timeline.commit_metadata import decode_commit
-from hudi_core.timeline.containers import decode_any
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.clean import decode_clean_plan, decode_last_clean
+from hudi_core.timeline.actions.clustering import decode_clustering_plan
+from hudi_core.timeline.actions.commit import decode_commit
+from hudi_core.timeline.actions.compaction import decode_compaction_plan
+from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.internal_schema import parse_internal_schema, parse_schema_history
 from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.plans import decode_compaction_plan
 from tests.fuzz import seeds
 from tests.fuzz.structured import as_hfile, block_seeds, cell_seeds, contained, framed, mutated_json, payload_seeds
 from tests.fuzz.target import Target
@@ -114,7 +114,10 @@ def run_payload(data: bytes) -> None:
 def run_cells(data: bytes) -> None:
     """The vectorised decoder and the loop agree on what the cells are, and on what are none."""
     try:
-        cells = [(data[row:row_end], data[value:value_end]) for row, row_end, value, value_end in cell_bounds(data, PATH, with_mvcc=True)]
+        cells = [
+            (data[row:row_end], data[value:value_end])
+            for row, row_end, value, value_end in cell_bounds(data, PATH, with_mvcc=True)
+        ]
     except CorruptFileError:
         decode_cells(data, PATH, with_mvcc=True)
         raise AssertionError("the vectorised decoder takes what the loop refuses") from None
@@ -130,15 +133,21 @@ def run_compaction_plan(data: bytes) -> None:
 
 
 def run_clean_plan(data: bytes) -> None:
-    """What comes through may be deleted, so it lies in the table, and the general way to read the file gives the same names."""
+    """What comes through may be deleted, so it lies in the table, and the general way to read the file gives the same
+    names.
+    """
     plan = decode_clean_plan(data, path=PATH)
     for partition, names in plan.files.items():
         check_partition(partition, source=PATH)
         assert all(parse_data_file(check_file_name(name, source=PATH)) is not None for name in names)
     assert all(check_partition(partition, source=PATH) for partition in plan.dropped_partitions)
     raw = decode_any(data, path=PATH)
-    listed = raw.get("filePathsToBeDeletedPerPartition" if raw.get("version") == 2 else "filesToBeDeletedPerPartition") or {}
-    assert {partition: len(items) for partition, items in listed.items()} == {partition: len(names) for partition, names in plan.files.items()}
+    listed = (
+        raw.get("filePathsToBeDeletedPerPartition" if raw.get("version") == 2 else "filesToBeDeletedPerPartition") or {}
+    )
+    assert {partition: len(items) for partition, items in listed.items()} == {
+        partition: len(names) for partition, names in plan.files.items()
+    }
 
 
 def run_clean_metadata(data: bytes) -> None:
@@ -168,7 +177,11 @@ def run_log_archive(data: bytes) -> None:
 def history_files() -> tuple[tuple[str, bytes], ...]:
     prefix = ".hoodie/timeline/"
     found = seeds.members("9", "archived_timeline_cow")
-    return tuple((path.removeprefix(prefix), data) for path, data in sorted(found.items()) if path.startswith(f"{prefix}history/"))
+    return tuple(
+        (path.removeprefix(prefix), data)
+        for path, data in sorted(found.items())
+        if path.startswith(f"{prefix}history/")
+    )
 
 
 def run_history(damaged: Callable[[str], bool]) -> Callable[[bytes], None]:
@@ -213,7 +226,10 @@ def archive_seeds() -> list[bytes]:
 
 def name_seeds() -> list[bytes]:
     """Every name of some tables, one to a line."""
-    tables = [seeds.members(*case) for case in (("6", "mor_compacted"), ("9", "mor_compacted"), ("6", "multilevel_encoded"), ("9", "cdc_mor"))]
+    tables = [
+        seeds.members(*case)
+        for case in (("6", "mor_compacted"), ("9", "mor_compacted"), ("6", "multilevel_encoded"), ("9", "cdc_mor"))
+    ]
     return [*(path.encode() for table in tables for path in table), *("\n".join(table).encode() for table in tables)]
 
 
@@ -275,7 +291,9 @@ def bloom_seeds() -> list[bytes]:
 
 
 def run_bloom(data: bytes) -> None:
-    """The input as the text of a footer, and as what the text stands for: most changes of the text are no base64 any more."""
+    """The input as the text of a footer, and as what the text stands for: most changes of the text are no base64 any
+    more.
+    """
     refused: CorruptFileError | None = None
     for text in (data, base64.b64encode(data)):
         for kind in (DYNAMIC, SIMPLE):
@@ -317,7 +335,9 @@ def schema_history_seeds() -> list[bytes]:
     mapping = {"type": "map", "key_id": 11, "key": "string", "value_id": 12, "value": "string", "value_optional": False}
     fields = [
         {"id": number, "name": f"column-{number}", "optional": number > 0, "type": kind}
-        for number, kind in enumerate(("string", "long", "decimal(12,2)", "fixed[16]", inner, array, mapping, "timestamp"))
+        for number, kind in enumerate(
+            ("string", "long", "decimal(12,2)", "fixed[16]", inner, array, mapping, "timestamp")
+        )
     ]
     later = {"max_column_id": 20, "version_id": 20261120223344123, "type": "record", "fields": fields}
     first = {"max_column_id": 20, "version_id": 0, "type": "record", "fields": fields[:5]}
@@ -361,12 +381,16 @@ def run_avro_schema(data: bytes) -> None:
 CODECS: dict[str, Target] = {
     "log": Target(seeds.log_files, run_log),
     "hfile": Target(seeds.hfiles, run_hfile),
-    "avro_container": Target(lambda: seeds.timeline_files(".requested", ".clean", ".rollback", ".savepoint", ".restore"), run_container),
+    "avro_container": Target(
+        lambda: seeds.timeline_files(".requested", ".clean", ".rollback", ".savepoint", ".restore"), run_container
+    ),
     "avro_payload": Target(payload_seeds, run_payload),
     "log_content": Target(block_seeds, lambda data: run_log(framed(data))),
     "hfile_cells": Target(cell_seeds, run_cells),
     "commit_json": Target(json_seeds, run_commit, mutate=mutated_json),
-    "commit_metadata": Target(lambda: seeds.timeline_files(".commit", ".deltacommit", ".replacecommit", ".inflight"), run_commit),
+    "commit_metadata": Target(
+        lambda: seeds.timeline_files(".commit", ".deltacommit", ".replacecommit", ".inflight"), run_commit
+    ),
     "compaction_plan": Target(lambda: seeds.timeline_files(".compaction.requested"), run_compaction_plan),
     "clean_plan": Target(lambda: seeds.timeline_files(".clean.requested"), run_clean_plan),
     "clean_metadata": Target(lambda: seeds.timeline_files(".clean"), run_clean_metadata),
@@ -375,7 +399,9 @@ CODECS: dict[str, Target] = {
     "names": Target(name_seeds, run_names),
     "history_log": Target(archive_seeds, run_log_archive),
     "history_manifest": Target(history_seeds(is_manifest), run_history(is_manifest)),
-    "history_manifest_json": Target(history_seeds(lambda path: "manifest" in path), run_history(is_manifest), 0.5, mutated_json),
+    "history_manifest_json": Target(
+        history_seeds(lambda path: "manifest" in path), run_history(is_manifest), 0.5, mutated_json
+    ),
     "history_parquet": Target(history_seeds(is_instants), run_history(is_instants), share=0.25),
     "schema_history": Target(schema_history_seeds, run_schema_history, mutate=mutated_json),
     "index_definitions": Target(index_seeds, run_index_definitions, mutate=mutated_json),

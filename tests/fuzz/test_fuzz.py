@@ -1,7 +1,7 @@
 """Damaged and hostile bytes: every codec answers with a typed error that names the file, in bounded time and memory.
 
-`make test` runs 1,500 inputs a codec, `make soak` 200,000 (AIRFLOW_HUDI_FUZZ_INPUTS). A failure's input is made again by
-`tests.fuzz.worker.input_of(name, seed, index, seeds)`.
+`make test` runs 1,500 inputs a codec, `make soak` 200,000 (AIRFLOW_HUDI_FUZZ_INPUTS). A failure's input is made again
+by `tests.fuzz.worker.input_of(name, seed, index, seeds)`.
 """
 
 from __future__ import annotations

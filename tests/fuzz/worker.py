@@ -1,8 +1,10 @@
-"""Runs a range of one target's inputs in a process of its own: `python -m tests.fuzz.worker TARGET SEED FIRST COUNT PROGRESS_FILE`.
+"""Runs a range of one target's inputs in a process of its own: `python -m tests.fuzz.worker TARGET SEED FIRST COUNT
+PROGRESS_FILE`.
 
-Prints one JSON line. An input fails when it raises something else than a HudiError that names a file, takes more than MAX_CPU_SECONDS, or
-lets the process grow. Address space is limited, so that an allocation by an unchecked length fails here and not on the machine; the number of
-the current input stands in the progress file, so that a crash of the interpreter can be put down to its input.
+Prints one JSON line. An input fails when it raises something else than a HudiError that names a file, takes more than
+MAX_CPU_SECONDS, or lets the process grow. Address space is limited, so that an allocation by an unchecked length fails
+here and not on the machine; the number of the current input stands in the progress file, so that a crash of the
+interpreter can be put down to its input.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from tests.fuzz.target import Target, target_of
 
 MAX_CPU_SECONDS = 5.0
 MAX_GROWTH_MIB = 192
-"""Of resident memory over all inputs: the largest input has 192 KiB, and a block may hold 1040 times its compressed size."""
+"""Of resident memory over all inputs: the largest input has 192 KiB, and a block may hold 1040 times its compressed
+size.
+"""
 SPARE_ADDRESS_MIB = 1024
 MAX_FAILURES = 20
 ORIGINALS = 20
@@ -39,7 +43,11 @@ class TooSlowError(BaseException):
 
 def input_of(name: str, seed: int, index: int, seeds: list[bytes]) -> bytes:
     """The input of that number: a few of the seeds themselves first, then mutations."""
-    return seeds[index] if index < min(len(seeds), ORIGINALS) else target_of(name).mutate(seeds, Random(f"{name}/{seed}/{index}"))
+    return (
+        seeds[index]
+        if index < min(len(seeds), ORIGINALS)
+        else target_of(name).mutate(seeds, Random(f"{name}/{seed}/{index}"))
+    )
 
 
 def resident_mib() -> float:
@@ -47,7 +55,9 @@ def resident_mib() -> float:
 
 
 def run_one(target: Target, data: bytes) -> str:
-    """How the input ended: `accepted`, the name of a HudiError, or a line that says what is wrong, starting with `!`."""
+    """How the input ended: `accepted`, the name of a HudiError, or a line that says what is wrong, starting with
+    `!`.
+    """
     signal.setitimer(signal.ITIMER_PROF, MAX_CPU_SECONDS)
     try:
         target.run(data)

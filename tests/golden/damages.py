@@ -1,4 +1,6 @@
-"""Ways to damage a table that real Hudi wrote. Each returns a part of the name of the file that an error must speak of."""
+"""Ways to damage a table that real Hudi wrote. Each returns a part of the name of the file that an error must speak
+of.
+"""
 
 from __future__ import annotations
 
@@ -130,4 +132,7 @@ def partition_set(value: str) -> Damage:
 def content_of(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Every file and folder below `folder`: modification time and content."""
     paths = sorted(folder.rglob("*"))
-    return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in paths}
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in paths
+    }

@@ -30,7 +30,9 @@ class Refused:
 
 @dataclass(frozen=True)
 class Other:
-    """Our rows differ from this file's: we have `rows` rows, of which `extra` are not in it, and lack `missing` of its own."""
+    """Our rows differ from this file's: we have `rows` rows, of which `extra` are not in it, and lack `missing` of its
+    own.
+    """
 
     rows: int
     extra: int
@@ -39,12 +41,18 @@ class Other:
     def check(self, read: Callable[[], pa.Table], expected: pa.Table) -> None:
         found = read()
         mine, theirs = rows_of(found, expected.column_names), rows_of(expected, expected.column_names)
-        assert (found.num_rows, (mine - theirs).total(), (theirs - mine).total()) == (self.rows, self.extra, self.missing)
+        assert (found.num_rows, (mine - theirs).total(), (theirs - mine).total()) == (
+            self.rows,
+            self.extra,
+            self.missing,
+        )
 
 
 @dataclass(frozen=True)
 class CommittedAfter:
-    """Hudi 1.0.2 returns rows of commits before the range, too: all its rows that were committed after `begin` are ours, and no others."""
+    """Hudi 1.0.2 returns rows of commits before the range, too: all its rows that were committed after `begin` are
+    ours, and no others.
+    """
 
     begin: str
 
@@ -65,22 +73,34 @@ class Images:
     def check(self, read: Callable[[], pa.Table], expected: pa.Table) -> None:
         found = read()
         mine, theirs = changes_of(found), changes_of(expected)
-        assert (found.num_rows, (mine - theirs).total(), (theirs - mine).total()) == (self.rows, self.extra, self.missing)
+        assert (found.num_rows, (mine - theirs).total(), (theirs - mine).total()) == (
+            self.rows,
+            self.extra,
+            self.missing,
+        )
 
 
 def changes_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
     """The multiset of changes, whatever the blanks and the order of members in their images."""
-    return Counter((row["op"], row["ts_ms"], *(image_of(row[name]) for name in ("before", "after"))) for row in table.to_pylist())
+    return Counter(
+        (row["op"], row["ts_ms"], *(image_of(row[name]) for name in ("before", "after"))) for row in table.to_pylist()
+    )
 
 
 def image_of(text: str | None) -> str | None:
     value = None if text is None else json.loads(text)
-    return None if value is None else json.dumps({name: item for name, item in value.items() if item is not None}, sort_keys=True)
+    return (
+        None
+        if value is None
+        else json.dumps({name: item for name, item in value.items() if item is not None}, sort_keys=True)
+    )
 
 
 @dataclass(frozen=True)
 class SameAs:
-    """Another case had the same input, so its rows are the right ones; `ignore` are columns that carry times and names."""
+    """Another case had the same input, so its rows are the right ones; `ignore` are columns that carry times and
+    names.
+    """
 
     case: str
     ignore: tuple[str, ...] = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
@@ -154,13 +174,18 @@ DIFFERENCES: dict[tuple[str, str, str], Refused | Other | CommittedAfter | Image
     ("8", "cdc_mor", "cdc_000_20261120230010604.parquet"): Images(102, 1, 0),
     ("8", "cdc_mor", "cdc_20261120230008263_20261120230009016.parquet"): Images(24, 1, 0),
     ("8", "cdc_mor", "cdc_20261120230009016_20261120230009546.parquet"): Images(6, 1, 0),
-    **{("8", case, f"incremental_{times}.parquet"): CommittedAfter(times.split("_")[0]) for case, ranges in UNFILTERED.items() for times in ranges},
+    **{
+        ("8", case, f"incremental_{times}.parquet"): CommittedAfter(times.split("_")[0])
+        for case, ranges in UNFILTERED.items()
+        for times in ranges
+    },
 }
 
 UNANSWERED: dict[tuple[str, str], SameAs | RowCount] = {
     # Hudi 0.15 casts the path `2024-01-01-07` to a long: section Partition columns.
     ("6", "timestamp_keygen_hive"): RowCount(60),
-    # Hudi 1.x cannot read HFile blocks of a table's own log files; mor_parquet_log had the same input: section Log blocks.
+    # Hudi 1.x cannot read HFile blocks of a table's own log files; mor_parquet_log had the same input: section Log
+    # blocks.
     ("8", "mor_hfile_log"): SameAs("mor_parquet_log"),
     ("9", "mor_hfile_log"): SameAs("mor_parquet_log"),
 }

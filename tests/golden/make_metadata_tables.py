@@ -1,11 +1,14 @@
-"""Makes `data/metadata_tables.tar.xz` with real Apache Hudi: tables whose metadata tables hold what the golden corpus does not.
+"""Makes `data/metadata_tables.tar.xz` with real Apache Hudi: tables whose metadata tables hold what the golden corpus
+does not.
 
-    python -m tests.golden.make_metadata_tables 1.2.0 FOLDER        (and 0.15.0), then: tar cJf tests/golden/data/metadata_tables.tar.xz -C FOLDER .
+    python -m tests.golden.make_metadata_tables 1.2.0 FOLDER        (and 0.15.0), then: tar cJf
+    tests/golden/data/metadata_tables.tar.xz -C FOLDER .
 
 Tables, each beside `<table>.snapshot.parquet`, the rows that real Hudi's snapshot query returns:
 - `types_v6`, `types_v8`, `types_v9`: column statistics of every primitive type, in base files and logs, with a delete;
-- `keys_v8`, `keys_v9`: no partitions, a secondary index over null, empty, non-ASCII and escaped values, updates and deletes. The index comes
-  with a commit of one row that is deleted again: Hudi 1.2.0 leaves the changes of the commit that brings an index out of it;
+- `keys_v8`, `keys_v9`: no partitions, a secondary index over null, empty, non-ASCII and escaped values, updates and
+  deletes. The index comes with a commit of one row that is deleted again: Hudi 1.2.0 leaves the changes of the commit
+  that brings an index out of it;
 - `incomplete_v9`: the same rows with the index from the first commit on, which therefore lacks the rows of that commit;
 - `partitioned_v9`: a record index per data partition, two-level partition paths, a key that is in two partitions.
 """
@@ -24,8 +27,10 @@ from tests.interop.bundle import bundle_jar
 
 UTC = datetime.timezone.utc
 TYPES = (
-    "id string, flag boolean, tiny tinyint, small smallint, number int, big bigint, single float, twice double, word string, bytes binary, "
-    "money decimal(10,2), wide decimal(30,12), day date, moment timestamp, nested struct<a:int,b:string>, tags array<string>, nothing string, "
+    "id string, flag boolean, tiny tinyint, small smallint, number int, big bigint, single float, twice "
+    "double, word string, bytes binary, "
+    "money decimal(10,2), wide decimal(30,12), day date, moment timestamp, nested struct<a:int,b:string>, tags "
+    "array<string>, nothing string, "
     "p string, ts bigint"
 )
 
@@ -154,7 +159,13 @@ def make_incomplete(tables: Tables, **options: str) -> None:
     rows = [(f"k${row}", WORDS[row % len(WORDS)], 1) for row in range(44)]
     chosen = {**NOT_PARTITIONED, **SECONDARY, **options}
     tables.write(name, rows, KEYS, "insert", **chosen)
-    tables.write(name, [(key, WORDS[(row + 1) % len(WORDS)], 2) for row, (key, *_) in enumerate(rows) if row % 4 == 0], KEYS, "upsert", **chosen)
+    tables.write(
+        name,
+        [(key, WORDS[(row + 1) % len(WORDS)], 2) for row, (key, *_) in enumerate(rows) if row % 4 == 0],
+        KEYS,
+        "upsert",
+        **chosen,
+    )
     tables.snapshot(name)
 
 
@@ -176,8 +187,20 @@ def make_keys(tables: Tables, number: str, **options: str) -> None:
     tables.write(name, rows, KEYS, "insert", **chosen)
     chosen |= SECONDARY
     tables.write(name, [("extra", "plain", 1)], KEYS, "upsert", **chosen)
-    tables.write(name, [(key, WORDS[(row + 1) % len(WORDS)], 2) for row, (key, *_) in enumerate(rows) if row % 4 == 0], KEYS, "upsert", **chosen)
-    tables.write(name, [(key, None, 3) for row, (key, *_) in enumerate([*rows, ("extra",)]) if row % 10 == 3 or row == 44], KEYS, "delete", **chosen)
+    tables.write(
+        name,
+        [(key, WORDS[(row + 1) % len(WORDS)], 2) for row, (key, *_) in enumerate(rows) if row % 4 == 0],
+        KEYS,
+        "upsert",
+        **chosen,
+    )
+    tables.write(
+        name,
+        [(key, None, 3) for row, (key, *_) in enumerate([*rows, ("extra",)]) if row % 10 == 3 or row == 44],
+        KEYS,
+        "delete",
+        **chosen,
+    )
     tables.snapshot(name)
 
 

@@ -1,8 +1,10 @@
-"""Makes the tables of data/schema_on_read.tar.xz with real Hudi: `python -m tests.golden.make_schema_on_read FOLDER VERSION KIND`.
+"""Makes the tables of data/schema_on_read.tar.xz with real Hudi: `python -m tests.golden.make_schema_on_read FOLDER
+VERSION KIND`.
 
-VERSION is a release of Hudi that tests/interop/bundle.py knows, KIND is mor or cow. FOLDER gets `<VERSION>-<KIND>/table`, and beside it what
-real Hudi reads with schema-on-read: snapshot.parquet and as_of_<instant>.parquet. Hudi 0.15 fails to read its own COW table with this
-history (NullPointerException in InternalSchemaUtils), so there is none.
+VERSION is a release of Hudi that tests/interop/bundle.py knows, KIND is mor or cow. FOLDER gets
+`<VERSION>-<KIND>/table`, and beside it what real Hudi reads with schema-on-read: snapshot.parquet and
+as_of_<instant>.parquet. Hudi 0.15 fails to read its own COW table with this history (NullPointerException in
+InternalSchemaUtils), so there is none.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from hudi_core.request.java import find_java
 from tests.interop.bundle import bundle_jar
 from tests.interop.worker import start_session
 
-COLUMNS = "id string, a int, b string, c int, s struct<x:int,y:string>, l array<struct<p:int,q:int>>, d date, f float, ts bigint, dt string"
+COLUMNS = (
+    "id string, a int, b string, c int, s struct<x:int,y:string>, l array<struct<p:int,q:int>>, d date, f float, "
+    "ts bigint, dt string"
+)
 CHANGES = (
     "rename column a to a2",
     "alter column c type string",
@@ -38,7 +43,10 @@ SETTINGS = {
 
 def _old(i: int) -> str:
     struct, items = f"named_struct('x', {i}, 'y', 'y{i}')", f"array(named_struct('p', {i}, 'q', {i + 1}))"
-    return f"('k{i}', {i}, '{i * 10}', {i * 100}, {struct}, {items}, date'2024-01-0{i + 1}', cast({i}.5 as float), 1, 'p{i % 2}')"
+    return (
+        f"('k{i}', {i}, '{i * 10}', {i * 100}, {struct}, {items}, date'2024-01-0{i + 1}', cast({i}.5 as float), 1, "
+        f"'p{i % 2}')"
+    )
 
 
 def _new(i: int) -> str:

@@ -1,7 +1,8 @@
-"""Packs the test tables of Apache Hudi-rs into tests/golden/data/hudi_rs.tar.xz: `python -m tests.golden.pack_hudi_rs CHECKOUT`.
+"""Packs the test tables of Apache Hudi-rs into tests/golden/data/hudi_rs.tar.xz: `python -m tests.golden.pack_hudi_rs
+CHECKOUT`.
 
-`tables/` holds the tables of crates/test/data, unzipped, each beside the `.sql` that made it; `core/` holds crates/core/tests/data. Only data
-is taken: no code, and none of the side files that macOS puts into zips.
+`tables/` holds the tables of crates/test/data, unzipped, each beside the `.sql` that made it; `core/` holds
+crates/core/tests/data. Only data is taken: no code, and none of the side files that macOS puts into zips.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ JUNK = ("__MACOSX", ".DS_Store")
 
 
 def files_of(checkout: Path) -> Iterator[tuple[str, bytes, float]]:
-    """Every file to pack: its name in the archive, its content, and its modification time in seconds since the epoch."""
+    """Every file to pack: its name in the archive, its content, and its modification time in seconds since the
+    epoch.
+    """
     core = checkout / "crates" / "core" / "tests" / "data"
     for path in sorted(core.rglob("*")):
         if path.is_file():
@@ -34,7 +37,11 @@ def files_of(checkout: Path) -> Iterator[tuple[str, bytes, float]]:
         with zipfile.ZipFile(path) as zipped:
             for entry in sorted(zipped.infolist(), key=lambda entry: entry.filename):
                 top, _, inside = entry.filename.partition("/")
-                if entry.is_dir() or top in JUNK or any(part in JUNK or part.startswith("._") for part in inside.split("/")):
+                if (
+                    entry.is_dir()
+                    or top in JUNK
+                    or any(part in JUNK or part.startswith("._") for part in inside.split("/"))
+                ):
                     continue
                 moment = datetime.datetime(*entry.date_time, tzinfo=datetime.timezone.utc).timestamp()
                 yield f"tables/{below}/{inside}", zipped.read(entry), moment

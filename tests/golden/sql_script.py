@@ -1,10 +1,12 @@
-"""What the rows of a table must be, said by the SQL script that made it: a small interpreter of its own, independent of the engine.
+"""What the rows of a table must be, said by the SQL script that made it: a small interpreter of its own, independent of
+the engine.
 
-It knows just what the scripts of Hudi-rs's test tables say: CREATE TABLE, INSERT INTO … VALUES, INSERT OVERWRITE (table or partition) from
-SELECTs of literals, UPDATE and DELETE with conditions `column = literal` and IN, a rollback of the last write, and statements that change no row
-(indexes, compaction, clustering). sqlglot parses; any other statement or expression is an error. INSERT INTO replaces the
-row of the same partition and key, unless its ordering value is older: Hudi before 1.0 upserts, and later ones merge into small files. Only where
-the script sets 1.x's limit for small files to 0 do inserted rows go to new files, and a key that is inserted twice is there twice.
+It knows just what the scripts of Hudi-rs's test tables say: CREATE TABLE, INSERT INTO … VALUES, INSERT OVERWRITE (table
+or partition) from SELECTs of literals, UPDATE and DELETE with conditions `column = literal` and IN, a rollback of the
+last write, and statements that change no row (indexes, compaction, clustering). sqlglot parses; any other statement or
+expression is an error. INSERT INTO replaces the row of the same partition and key, unless its ordering value is older:
+Hudi before 1.0 upserts, and later ones merge into small files. Only where the script sets 1.x's limit for small files
+to 0 do inserted rows go to new files, and a key that is inserted twice is there twice.
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ class Script:
         return self
 
     def _create(self, statement: exp.Create) -> None:
-        properties = {item.name: item.args["value"] for item in statement.find_all(exp.Property) if type(item) is exp.Property}
+        properties = {
+            item.name: item.args["value"] for item in statement.find_all(exp.Property) if type(item) is exp.Property
+        }
         self._keys = tuple(properties["primaryKey"].name.split(","))
         self._ordering = properties["preCombineField"].name if "preCombineField" in properties else None
         self._small_files = properties.get("hoodie.parquet.small.file.limit") != exp.Literal.string("0")
@@ -96,11 +100,15 @@ class Script:
 
     def _insert(self, statement: exp.Insert) -> None:
         static = {}
-        partition = statement.args.get("partition") or (statement.this.args.get("partition") if isinstance(statement.this, exp.Table) else None)
+        partition = statement.args.get("partition") or (
+            statement.this.args.get("partition") if isinstance(statement.this, exp.Table) else None
+        )
         for item in partition.expressions if partition else ():
             static[item.this.name] = _literal(item.expression)
         names = [name for name in self.schema.names if name not in static]
-        rows = [self._typed({**dict(zip(names, values, strict=True)), **static}) for values in _tuples(statement.expression)]
+        rows = [
+            self._typed({**dict(zip(names, values, strict=True)), **static}) for values in _tuples(statement.expression)
+        ]
         before = self.states[-1]
         if not statement.args.get("overwrite") and not (self.upserts or self._small_files):
             self.states.append([*before, *rows])
@@ -125,7 +133,9 @@ class Script:
         words = statement.sql(dialect="spark").upper()
         if "ROLLBACK_TO_INSTANT" in words:
             self.states.pop()
-        elif not (isinstance(statement, (exp.Create, exp.Set)) or "RUN_COMPACTION" in words or "RUN_CLUSTERING" in words):
+        elif not (
+            isinstance(statement, (exp.Create, exp.Set)) or "RUN_COMPACTION" in words or "RUN_CLUSTERING" in words
+        ):
             raise ValueError(f"the script says something unknown: {words[:200]}")
 
     def _identity(self, row: Row) -> tuple[Any, ...]:

@@ -1,4 +1,5 @@
-"""Damaged and foreign input to version 6, by the command that a user types: exit 2, one typed error that names the file, nothing written.
+"""Damaged and foreign input to version 6, by the command that a user types: exit 2, one typed error that names the
+file, nothing written.
 
 Of versions 8 and 9: test_bad_input_layout2.
 """
@@ -82,7 +83,9 @@ def replace(path: Path, old: bytes, new: bytes) -> None:
 
 def planned(table: Path, mark: str) -> Path:
     """A file that the plan merges: of the slices before the plan's instant."""
-    return sorted(path for path in (table / "2024-01-01").iterdir() if mark in path.name and INSTANT not in path.name)[0]
+    return sorted(path for path in (table / "2024-01-01").iterdir() if mark in path.name and INSTANT not in path.name)[
+        0
+    ]
 
 
 DAMAGES: dict[str, Damage] = {
@@ -105,7 +108,9 @@ DAMAGES: dict[str, Damage] = {
 
 
 def refused(done: Done, named: str) -> None:
-    """Whether the command ended as bad input does: exit 2, and one error that names the file and a remedy, without a traceback."""
+    """Whether the command ended as bad input does: exit 2, and one error that names the file and a remedy, without a
+    traceback.
+    """
     assert done.code == 2, done.out + done.err
     error = done.error
     assert named in f"{error['path']} {error['message']}", error

@@ -1,4 +1,6 @@
-"""Damaged and foreign input to versions 8 and 9, by the command that a user types; as test_bad_input, with what timeline layout 2 adds."""
+"""Damaged and foreign input to versions 8 and 9, by the command that a user types; as test_bad_input, with what
+timeline layout 2 adds.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +137,9 @@ CHANGE_DAMAGES: dict[str, Damage] = {
     "log gone": gone(CHANGE_LOG),
     "log cut": cut(CHANGE_LOG),
     "log garbage": filled(CHANGE_LOG, b"PK\x03\x04" * 99),
-    "a path with ..": stat_set("cdcStats", {"../../etc/.f-0_1.log.1_0-0-0.cdc": 1}, the(f"{TIMELINE_FOLDER}/*_*.commit")),
+    "a path with ..": stat_set(
+        "cdcStats", {"../../etc/.f-0_1.log.1_0-0-0.cdc": 1}, the(f"{TIMELINE_FOLDER}/*_*.commit")
+    ),
 }
 
 HISTORY_DAMAGES: dict[str, Damage] = {
@@ -289,12 +293,18 @@ def test_of_two_completed_files_of_one_instant_the_first_completion_counts(golde
 
 @versions
 @pytest.mark.parametrize(("pattern", "replacement"), [(r"_\d+", "_20xx"), (r"_\d+", "_"), (r"^\d+", "zz")])
-def test_a_name_without_times_is_no_completion_as_in_hudi(golden: Golden, version: str, pattern: str, replacement: str) -> None:
-    """Hudi's listing passes over names that do not parse (InstantFileNameParserV2): the commit stays inflight, and its rows unseen."""
+def test_a_name_without_times_is_no_completion_as_in_hudi(
+    golden: Golden, version: str, pattern: str, replacement: str
+) -> None:
+    """Hudi's listing passes over names that do not parse (InstantFileNameParserV2): the commit stays inflight, and its
+    rows unseen.
+    """
     table = golden(version, CASE).table
     instant = LAST_COMMIT(table).name.split("_")[0]
     renamed(LAST_COMMIT, pattern, replacement)(table)
-    assert [item["state"] for item in call(TIMELINE, table).document["instants"] if item["requested_time"] == instant] == ["inflight"]
+    assert [
+        item["state"] for item in call(TIMELINE, table).document["instants"] if item["requested_time"] == instant
+    ] == ["inflight"]
     assert call(READ, table).document["rows"] == ROWS_BEFORE_THE_LAST_COMMIT
 
 

@@ -1,7 +1,9 @@
-"""Change data of golden tables against what must follow from it: a snapshot, changed as the change data says, is the next snapshot.
+"""Change data of golden tables against what must follow from it: a snapshot, changed as the change data says, is the
+next snapshot.
 
-The oracle needs no answer of real Hudi, so it judges tables for which there is none: those without change-data logs, whose changes are
-computed, of every table version and after compactions, clusterings, overwrites, deleted partitions and rollbacks.
+The oracle needs no answer of real Hudi, so it judges tables for which there is none: those without change-data logs,
+whose changes are computed, of every table version and after compactions, clusterings, overwrites, deleted partitions
+and rollbacks.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from hudi_core.codec.avro.datum import decode_datum, encode_datum
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.content import avro_block_records, encode_avro_block
 from hudi_core.codec.log.encode import encode_block
-from hudi_core.filegroup.cdc_records import cdc_batches
-from hudi_core.filegroup.log_scan import log_blocks
+from hudi_core.filegroup.read.cdc_records import cdc_batches
+from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.query.json_text import COMPACT, json_rows
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -30,7 +32,9 @@ from tests.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 State = dict[str, dict[str, Any]]
-"""The rows of a snapshot by record key, without nulls and without `_hoodie_*` columns, which logs leave out and rewrites change."""
+"""The rows of a snapshot by record key, without nulls and without `_hoodie_*` columns, which logs leave out and
+rewrites change.
+"""
 
 CASES = [
     (version, case)
@@ -57,7 +61,9 @@ CASES = [
     )
 ] + [("9", "mor_basic"), ("6", "mor_basic"), ("9", "partial_update_merge_into"), ("8", "partial_update_merge_into")]
 CUT_SHORT = {("6", "rolled_back_mor")}
-"""As of its third commit Hudi 0.15, and so we, stop at the command block of a rollback that is younger than the commit and lies before it."""
+"""As of its third commit Hudi 0.15, and so we, stop at the command block of a rollback that is younger than the commit
+and lies before it.
+"""
 
 
 def table_of(table: HudiTable, **asked: Any) -> pa.Table:
@@ -86,7 +92,9 @@ def image(text: str | None) -> dict[str, Any] | None:
 
 
 def apply(state: State, changes: pa.Table) -> set[str]:
-    """The rows after the changes, in the order of commits. A row that is deleted or updated must be there as its image says."""
+    """The rows after the changes, in the order of commits. A row that is deleted or updated must be there as its image
+    says.
+    """
     rows = Counter(json.dumps(row, sort_keys=True) for row in state.values())
     for change in sorted(changes.to_pylist(), key=lambda change: (change["ts_ms"], "dui".index(change["op"]))):
         before, after = image(change["before"]), image(change["after"])
@@ -161,7 +169,11 @@ def test_all_supplemental_modes_tell_the_same(golden: Golden, version: str) -> N
         changes = table_of(table, query="cdc", begin="000").to_pylist()
         found.append(
             Counter(
-                (change["op"], instants[change["ts_ms"]], *(json.dumps(image(change[name]), sort_keys=True) for name in ("before", "after")))
+                (
+                    change["op"],
+                    instants[change["ts_ms"]],
+                    *(json.dumps(image(change[name]), sort_keys=True) for name in ("before", "after")),
+                )
                 for change in changes
             )
         )
@@ -181,15 +193,22 @@ def test_columns_and_predicates_of_change_data(golden: Golden, version: str) -> 
 
 def images_of(changes: pa.Table) -> Counter[tuple[str, ...]]:
     rows = changes.to_pylist()
-    return Counter((row["op"], row["ts_ms"], *(json.dumps(image(row[name]), sort_keys=True) for name in ("before", "after"))) for row in rows)
+    return Counter(
+        (row["op"], row["ts_ms"], *(json.dumps(image(row[name]), sort_keys=True) for name in ("before", "after")))
+        for row in rows
+    )
 
 
 def as_data_before(base: Path) -> None:
-    """Rewrites the table's change-data logs, which hold whole images, as the supplemental mode DATA_BEFORE writes them."""
+    """Rewrites the table's change-data logs, which hold whole images, as the supplemental mode DATA_BEFORE writes
+    them.
+    """
     storage = LocalStorage(str(base))
     for log in sorted(base.rglob("*.cdc")):
         blocks = list(log_blocks(storage, [DataFile("", str(log.relative_to(base)), log.stat().st_size)]))
-        log.write_bytes(b"".join(data_before_block(log.read_bytes(), block) for block in blocks if isinstance(block, LogBlock)))
+        log.write_bytes(
+            b"".join(data_before_block(log.read_bytes(), block) for block in blocks if isinstance(block, LogBlock))
+        )
     properties = base / ".hoodie" / "hoodie.properties"
     kept = [line for line in properties.read_text().splitlines() if "supplemental.logging.mode" not in line]
     properties.write_text("\n".join([*kept, "hoodie.table.cdc.supplemental.logging.mode=DATA_BEFORE", ""]))
@@ -199,12 +218,19 @@ def data_before_block(file: bytes, block: LogBlock) -> bytes:
     writer = json.loads(block.schema or "")
     fields = {field["name"]: field for field in writer["fields"]}
     reader = {**writer, "fields": [fields["op"], {"name": "record_key", "type": ["null", "string"]}, fields["before"]]}
-    count, data = avro_block_records(file[block.content_offset : block.content_offset + block.content_length], path="log")
+    count, data = avro_block_records(
+        file[block.content_offset : block.content_offset + block.content_length], path="log"
+    )
     position, records = 0, []
     for _ in range(count):
         length = int.from_bytes(data[position : position + 4], "big")
         entry = decode_datum(writer, data[position + 4 : position + 4 + length])
-        records.append(encode_datum(reader, {"op": entry["op"], "record_key": (entry["before"] or entry["after"])["id"], "before": entry["before"]}))
+        records.append(
+            encode_datum(
+                reader,
+                {"op": entry["op"], "record_key": (entry["before"] or entry["after"])["id"], "before": entry["before"]},
+            )
+        )
         position += 4 + length
     headers = {HeaderKey.INSTANT_TIME: block.instant_time or "", HeaderKey.SCHEMA: json.dumps(reader)}
     return encode_block(BlockType.CDC_DATA, headers, encode_avro_block(records))
@@ -212,7 +238,9 @@ def data_before_block(file: bytes, block: LogBlock) -> bytes:
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_the_mode_that_logs_rows_before_the_change(golden: Golden, version: str) -> None:
-    """The rows after it come from the base file. No golden table has this mode, so the logs of one that has both images are rewritten."""
+    """The rows after it come from the base file. No golden table has this mode, so the logs of one that has both images
+    are rewritten.
+    """
     base = golden(version, "cdc_cow").table
     whole = table_of(HudiTable.open(str(base)), query="cdc", begin="000")
     as_data_before(base)

@@ -1,7 +1,8 @@
 """The test tables of Apache Hudi-rs, made by Hudi 0.14 to 1.2 with Spark SQL: our rows against two independent answers.
 
-Each read is equal to what the wheel `hudi` (Hudi-rs, another implementation) reads, meta columns included, and its values are those that an
-interpreter of the table's own SQL script computes (tests/golden/sql_script.py). Incremental reads have the wheel's answer only.
+Each read is equal to what the wheel `hudi` (Hudi-rs, another implementation) reads, meta columns included, and its
+values are those that an interpreter of the table's own SQL script computes (tests/golden/sql_script.py). Incremental
+reads have the wheel's answer only.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ WITHOUT_META = [table for table in READABLE if table.name.endswith("_no_metafiel
 CHICAGO = re.compile(r"sample_table/cow/v6_|/v9_txns_(complex|nonpart|simple)_(no)?meta$")
 """The tables that were written in a session of that zone; all others in UTC. Only their timestamps tell."""
 PATH_TEXT = {"sample_table/cow/v6_timebasedkeygen_nonhivestyle": "ts_str"}
-"""Hudi 0.15 reads a timestamp key generator's column from the partition's path; the wheel and the script have the stored text."""
+"""Hudi 0.15 reads a timestamp key generator's column from the partition's path; the wheel and the script have the
+stored text.
+"""
 RO = {"hoodie.read.use.read_optimized.mode": "true"}
 
 
@@ -52,7 +55,9 @@ def theirs(table: HudiRsTable, options: HudiReadOptions | None = None) -> pa.Tab
 
 def plain(schema: pa.Schema) -> dict[str, str]:
     """Column types, without the names that writers give to the entries of lists and maps."""
-    return {field.name: re.sub(r" \('[^']*'\)|(?<=<)(element|item|array)(?=:)", "", str(field.type)) for field in schema}
+    return {
+        field.name: re.sub(r" \('[^']*'\)|(?<=<)(element|item|array)(?=:)", "", str(field.type)) for field in schema
+    }
 
 
 def assert_equal(table: HudiRsTable, mine: pa.Table, wheel: pa.Table | None) -> None:
@@ -78,7 +83,9 @@ def assert_as_written(table: HudiRsTable, mine: pa.Table, expected: pa.Table) ->
 
 
 def write_instants(table: HudiRsTable) -> list[tuple[str, str]]:
-    """Instant and the time that incremental queries go by (completion time from version 8 on), of each write that a script's statement made."""
+    """Instant and the time that incremental queries go by (completion time from version 8 on), of each write that a
+    script's statement made.
+    """
     found = HudiTable.open(str(table.path))
     merge_on_read = found.config.is_merge_on_read
     by_completion = found.config.version >= 8
@@ -86,7 +93,11 @@ def write_instants(table: HudiRsTable) -> list[tuple[str, str]]:
     for instant in found.timeline().completed():
         metadata = found.show(instant.requested_time).metadata or {}
         compaction = merge_on_read and instant.action == "commit"
-        if instant.action in ("commit", "deltacommit", "replacecommit") and not compaction and metadata["operationType"] != "CLUSTER":
+        if (
+            instant.action in ("commit", "deltacommit", "replacecommit")
+            and not compaction
+            and metadata["operationType"] != "CLUSTER"
+        ):
             time = instant.completion_time if by_completion else instant.requested_time
             assert time is not None
             writes.append((instant.requested_time, time))
@@ -116,12 +127,19 @@ def test_time_travel(table: HudiRsTable) -> None:
         assert_as_written(table, mine, script.table(index))
 
 
-@pytest.mark.parametrize("table", [table for table in READABLE if table not in WITHOUT_META], ids=lambda table: table.name)
+@pytest.mark.parametrize(
+    "table", [table for table in READABLE if table not in WITHOUT_META], ids=lambda table: table.name
+)
 def test_incremental(table: HudiRsTable) -> None:
     times = ["000", *(time for _, time in write_instants(table))]
     for begin, end in pairwise(times):
         for last in {end, times[-1]}:
-            options = HudiReadOptions().with_query_type(HudiQueryType.Incremental).with_start_timestamp(begin).with_end_timestamp(last)
+            options = (
+                HudiReadOptions()
+                .with_query_type(HudiQueryType.Incremental)
+                .with_start_timestamp(begin)
+                .with_end_timestamp(last)
+            )
             assert_equal(table, ours(table, query="incremental", begin=begin, end=last), theirs(table, options))
 
 

@@ -1,4 +1,6 @@
-"""The single files that Hudi-rs tests its codecs with: HFiles by HBase's own writer, log files, commit metadata, small timelines."""
+"""The single files that Hudi-rs tests its codecs with: HFiles by HBase's own writer, log files, commit metadata, small
+timelines.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,19 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block
 from hudi_core.codec.log.frames import walk
-from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.table import HudiTable
-from hudi_core.timeline.commit_metadata import decode_commit
+from hudi_core.timeline.actions.commit import decode_commit
 from tests.hudi_rs_data import hudi_rs_root
 
 CORE = hudi_rs_root() / "core"
 HFILES = sorted((CORE / "hfile").glob("*.hfile"))
 COUNT = re.compile(r"_(\d+)(?:_(\d+)_non_unique|_large_keys.*|_fake_first_key)?$")
-"""The file names end with the number of keys; of the one with repeated keys, how many more values each key has comes behind it."""
+"""The file names end with the number of keys; of the one with repeated keys, how many more values each key has comes
+behind it.
+"""
 
 
 def count_in(name: str) -> tuple[int, int]:
@@ -75,7 +79,9 @@ def blocks_of(folder: str) -> list[tuple[LogBlock, bytes]]:
     data = path.read_bytes()
     blocks = list(walk(lambda offset, length: data[offset : offset + length], len(data), path.name))
     assert all(isinstance(block, LogBlock) for block in blocks)
-    return [(block, data[block.content_offset :][: block.content_length]) for block in blocks if isinstance(block, LogBlock)]
+    return [
+        (block, data[block.content_offset :][: block.content_length]) for block in blocks if isinstance(block, LogBlock)
+    ]
 
 
 def test_log_with_avro_records() -> None:
@@ -84,14 +90,22 @@ def test_log_with_avro_records() -> None:
     schema = parse_schema(block.schema, path="log")
     count, records = avro_block_records(content, path="log")
     rows = decode_records(records, count, schema, arrow_schema(schema, path="log"), path="log")
-    assert (block.type, rows.num_rows, set(rows["_hoodie_commit_time"].to_pylist())) == (BlockType.AVRO_DATA, 1, {block.instant_time})
+    assert (block.type, rows.num_rows, set(rows["_hoodie_commit_time"].to_pylist())) == (
+        BlockType.AVRO_DATA,
+        1,
+        {block.instant_time},
+    )
 
 
 def test_log_with_parquet_records() -> None:
     ((block, content),) = blocks_of("valid_log_parquet_data")
     with ParquetBaseFile(io.BytesIO(content), "log") as file:
         rows = pa.Table.from_batches(list(file.batches()))
-    assert (block.type, rows.num_rows, set(rows["_hoodie_commit_time"].to_pylist())) == (BlockType.PARQUET_DATA, 1, {block.instant_time})
+    assert (block.type, rows.num_rows, set(rows["_hoodie_commit_time"].to_pylist())) == (
+        BlockType.PARQUET_DATA,
+        1,
+        {block.instant_time},
+    )
 
 
 def test_log_with_deletes() -> None:
@@ -116,10 +130,13 @@ def test_commit_metadata(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "whole"), [("no_create_schema", True), ("valid_minimum", True), ("invalid", False), ("partial", False), ("valid", False)]
+    ("name", "whole"),
+    [("no_create_schema", True), ("valid_minimum", True), ("invalid", False), ("partial", False), ("valid", False)],
 )
 def test_table_properties(name: str, whole: bool) -> None:
-    """The one that Hudi-rs calls valid has a checksum that its name does not have: Hudi-rs does not look at it, Hudi and we do."""
+    """The one that Hudi-rs calls valid has a checksum that its name does not have: Hudi-rs does not look at it, Hudi
+    and we do.
+    """
     data = (CORE / f"table_props_{name}" / ".hoodie" / "hoodie.properties").read_bytes()
     if whole:
         assert TableConfig.parse(data).version == 6
@@ -130,7 +147,9 @@ def test_table_properties(name: str, whole: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_a_schema_that_only_base_files_have(kind: str) -> None:
-    """The fixture has no partition metadata, so no engine finds rows in it: hudi-rs's own test asks for the schema only."""
+    """The fixture has no partition metadata, so no engine finds rows in it: hudi-rs's own test asks for the schema
+    only.
+    """
     path = CORE / "timeline" / f"commits_load_schema_from_base_file_{kind}"
     base_file = next(path.glob("city=*/*.parquet"))
     assert HudiTable.open(str(path)).read().schema.names == pq.read_schema(base_file).names

@@ -1,7 +1,8 @@
-"""One table, several Hudis: what decides whose rules a table is merged by, proven with what each of them reads from the same files.
+"""One table, several Hudis: what decides whose rules a table is merged by, proven with what each of them reads from the
+same files.
 
-Hudi 1.2.0 read the tables of 0.15 and 1.0.2, too (`snapshot.by-1.2.0.parquet`). With the properties that 1.2.0 would keep them by, we give its
-answer; with their own, that of the version that wrote them (tests/golden/test_reads.py).
+Hudi 1.2.0 read the tables of 0.15 and 1.0.2, too (`snapshot.by-1.2.0.parquet`). With the properties that 1.2.0 would
+keep them by, we give its answer; with their own, that of the version that wrote them (tests/golden/test_reads.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.filegroup.mergers import register_merger
+from hudi_core.filegroup.merge.user_mergers import register_merger
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
@@ -40,7 +41,10 @@ def read(base: Path, options: dict[str, str] | None = None) -> pa.Table:
 @pytest.mark.parametrize(("version", "name"), BY_1_2, ids=lambda value: value)
 def test_a_table_that_hudi_1_2_keeps_is_merged_by_its_rules(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
-    own, other = pq.read_table(case.expected / "snapshot.parquet"), pq.read_table(case.expected / "snapshot.by-1.2.0.parquet")
+    own, other = (
+        pq.read_table(case.expected / "snapshot.parquet"),
+        pq.read_table(case.expected / "snapshot.by-1.2.0.parquet"),
+    )
     assert_same_rows(read(case.table), own, ignore=())
     with (case.table / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("\nhoodie.table.ordering.fields=ts\n")
@@ -50,7 +54,9 @@ def test_a_table_that_hudi_1_2_keeps_is_merged_by_its_rules(golden: Golden, vers
 
 
 def test_a_function_of_the_user_merges(golden: Golden) -> None:
-    """The oldest version of each row wins, which no mode of Hudi's gives: the base file's rows, but for what was deleted."""
+    """The oldest version of each row wins, which no mode of Hudi's gives: the base file's rows, but for what was
+    deleted.
+    """
 
     def oldest(older: pa.RecordBatch, newer: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
         assert older.schema.equals(newer.schema)
@@ -67,4 +73,6 @@ def test_a_function_of_the_user_merges(golden: Golden) -> None:
     kept = set(rows) & set(base)
     assert kept
     assert all(rows[key] == base[key] for key in kept)
-    assert any(rows[key] != row for key, row in ((row["_hoodie_record_key"], row) for row in read(case.table).to_pylist()))
+    assert any(
+        rows[key] != row for key, row in ((row["_hoodie_record_key"], row) for row in read(case.table).to_pylist())
+    )

@@ -1,8 +1,9 @@
-"""Every golden table of every version, read by this engine, against what real Hudi reads: all rows and all columns, `_hoodie_*` included.
+"""Every golden table of every version, read by this engine, against what real Hudi reads: all rows and all columns,
+`_hoodie_*` included.
 
-Each expected file of a case is one read: snapshot, read-optimized, time travel, incremental and change data, before and after real Hudi ran
-what was pending. Tables with a metadata table are read with it and without it. A read is equal, or it is in DIFFERENCES with a reason that
-docs/differences.md gives evidence for; a difference that has gone fails, too.
+Each expected file of a case is one read: snapshot, read-optimized, time travel, incremental and change data, before and
+after real Hudi ran what was pending. Tables with a metadata table are read with it and without it. A read is equal, or
+it is in DIFFERENCES with a reason that docs/differences.md gives evidence for; a difference that has gone fails, too.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def reads() -> list[Read]:
     for version in VERSIONS:
         for case in golden_cases(version):
             folder = golden_root() / version / f"{case}.expected"
-            has_metadata = bool(json.loads((folder / "case.json").read_text())["table_config"].get("hoodie.table.metadata.partitions"))
+            has_metadata = bool(
+                json.loads((folder / "case.json").read_text())["table_config"].get("hoodie.table.metadata.partitions")
+            )
             for path in sorted(folder.glob("*.parquet")):
                 found.append(Read(version, case, path.name, "off"))
                 if has_metadata:
@@ -83,7 +86,9 @@ def read(base: Path, arguments: dict[str, Any]) -> pa.Table:
     return pa.Table.from_batches(result.batches, result.schema)
 
 
-@pytest.mark.parametrize("asked", reads(), ids=lambda asked: f"{asked.version}-{asked.case}-{asked.file}-{asked.metadata}")
+@pytest.mark.parametrize(
+    "asked", reads(), ids=lambda asked: f"{asked.version}-{asked.case}-{asked.file}-{asked.metadata}"
+)
 def test_rows_are_those_of_real_hudi(golden: Golden, asked: Read) -> None:
     case = golden(asked.version, asked.case)
     expected = pq.read_table(case.expected / asked.file)
@@ -111,7 +116,13 @@ def test_every_case_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     compared = {(asked.version, asked.case) for asked in every} | set(UNANSWERED)
     assert compared == {(version, case) for version in VERSIONS for case in golden_cases(version)}
     assert set(DIFFERENCES) <= {asked.key for asked in every}
-    rows = sum(pq.read_metadata(golden_root() / asked.version / f"{asked.case}.expected" / asked.file).num_rows for asked in every)
+    rows = sum(
+        pq.read_metadata(golden_root() / asked.version / f"{asked.case}.expected" / asked.file).num_rows
+        for asked in every
+    )
     with capsys.disabled():
-        print(f"\ngolden: {len(compared)} cases, {len(every)} reads, {rows} rows compared, {len(DIFFERENCES)} known differences")
+        print(
+            f"\ngolden: {len(compared)} cases, {len(every)} reads, {rows} rows compared, {len(DIFFERENCES)} known "
+            "differences"
+        )
     assert (len(compared), len({asked.key for asked in every})) == (340, 906)

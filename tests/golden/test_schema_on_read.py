@@ -1,6 +1,7 @@
 """Tables that schema-on-read changed (made by make_schema_on_read.py): columns are found by their ids, as in real Hudi.
 
-Renamed, nested in a struct and in an array of structs too; dropped and added again with another type; int, date and float retyped.
+Renamed, nested in a struct and in an array of structs too; dropped and added again with another type; int, date and
+float retyped.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ TABLES = ("0.15.0-mor", "1.2.0-cow", "1.2.0-mor")
 
 
 def _rows(result: ReadResult | pa.Table) -> list[str]:
-    table = result if isinstance(result, pa.Table) else pa.Table.from_batches(list(result.batches), schema=result.schema)
+    table = (
+        result if isinstance(result, pa.Table) else pa.Table.from_batches(list(result.batches), schema=result.schema)
+    )
     return sorted(str(row) for row in table.to_pylist())
 
 

@@ -11,11 +11,11 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import bind
 from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql_text import to_sql
+from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import EQ, GT, LT, And, Call, Column, Compare, Expr, In, IsNull, Literal, Not, Or, StartsWith
-from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.skipping import SkippingPlan
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
@@ -45,7 +45,9 @@ class Table:
         reader = SliceReader.for_query(self.storage, self.config, schema, timeline, snapshot=True)
         self.schema = reader.output_schema(None)
         self.batches = {item: list(reader.read(item)) for item in self.slices}
-        self.rows = {item: [row for batch in found for row in batch.to_pylist()] for item, found in self.batches.items()}
+        self.rows = {
+            item: [row for batch in found for row in batch.to_pylist()] for item, found in self.batches.items()
+        }
 
     def column(self, name: str) -> list[Any]:
         return [row[name] for rows in self.rows.values() for row in rows]
@@ -60,7 +62,10 @@ class Table:
             found = [row for batch in self.batches[item] for row in batch.filter(row_mask(bound, batch)).to_pylist()]
             assert expected is None or repr(found) == repr(expected), expr
             assert item in left or not found, expr
-        assert sum(len(item.log_files) + (item.base_file is not None) for item in left) == report.files - report.files_pruned
+        assert (
+            sum(len(item.log_files) + (item.base_file is not None) for item in left)
+            == report.files - report.files_pruned
+        )
         used.update(report.by_kind)
         return left
 
@@ -80,7 +85,11 @@ def _predicates(name: str, values: Sequence[Any]) -> list[Expr]:
     found += [Compare(operator, column, literal) for literal in picked for operator in (EQ, LT, GT)]
     found += [In(column, tuple(picked[:2])), Not(In(column, (picked[0],)))]
     if isinstance(present[0], str):
-        found += [Compare(EQ, column, Literal.of("~none")), StartsWith(column, present[-1][:3]), Not(StartsWith(column, present[0][:2]))]
+        found += [
+            Compare(EQ, column, Literal.of("~none")),
+            StartsWith(column, present[-1][:3]),
+            Not(StartsWith(column, present[0][:2])),
+        ]
     else:
         found += [Compare(GT, column, Literal.of(present[-1])), Compare(LT, column, Literal.of(present[0]))]
     return found
@@ -131,7 +140,9 @@ def test_an_index_of_local_time_is_asked_only_in_a_zone_that_was_given(golden: O
     table = Table(golden("9", "mdt_all_cow"))
     expr = Compare(EQ, Call("from_unixtime", (Column(("ts",)), Literal.of("yyyy-MM-dd"))), Literal.of("1970-01-01"))
     for zone, left in ((None, table.slices), ("UTC", [])):
-        plan = SkippingPlan(bind(expr, table.schema, zone=zone), table.config, merged=True, current=True, metadata=table.metadata)
+        plan = SkippingPlan(
+            bind(expr, table.schema, zone=zone), table.config, merged=True, current=True, metadata=table.metadata
+        )
         assert plan.prune(table.slices)[0] == left
 
 
@@ -155,7 +166,10 @@ def test_keys_are_found_without_a_record_index(golden: Open, version: str, kind:
         options = {"metadata": None, "storage": table.storage, "options": FOOTERS}
     used: Counter[str] = Counter()
     for key in table.column("id")[::10]:
-        for expr in (Compare(EQ, Column(("id",)), Literal.of(key)), Compare(EQ, Column(("_hoodie_record_key",)), Literal.of(key))):
+        for expr in (
+            Compare(EQ, Column(("id",)), Literal.of(key)),
+            Compare(EQ, Column(("_hoodie_record_key",)), Literal.of(key)),
+        ):
             left = table.check(expr, used, **options)
             assert kind == "column_stats" or len(left) == 1
     assert table.check(In(Column(("id",)), (Literal.of("~none"), Literal.of("~nobody"))), used, **options) == []
@@ -186,7 +200,9 @@ def test_an_earlier_state_is_not_asked_of_indexes_of_the_newest_one(golden: Open
 def test_a_column_of_another_name_in_older_files_is_not_asked_of_statistics(golden: Open) -> None:
     table = Table(golden("9", "mdt_all_cow"))
     used: Counter[str] = Counter()
-    assert table.check(Compare(LT, Column(("amount",)), Literal.of(-1.0)), used, by_other_name={"amount"}) == table.slices
+    assert (
+        table.check(Compare(LT, Column(("amount",)), Literal.of(-1.0)), used, by_other_name={"amount"}) == table.slices
+    )
     assert table.check(Compare(LT, Column(("amount",)), Literal.of(-1.0)), used) == []
 
 
@@ -215,7 +231,9 @@ def test_reads_by_partition_and_key_columns(golden: Open, version: str, case: st
     for name in {*opened.config.partition_fields, *opened.config.record_key_fields, "_hoodie_partition_path"}:
         for expr in _predicates(name, [row[name] for row in rows]):
             read = opened.read(where=to_sql(expr))
-            assert sorted(repr(row) for batch in read.batches for row in batch.to_pylist()) == sorted(repr(row) for row in rows if holds(expr, row))
+            assert sorted(repr(row) for batch in read.batches for row in batch.to_pylist()) == sorted(
+                repr(row) for row in rows if holds(expr, row)
+            )
             assert read.files_read + read.files_pruned == full.files_read
             pruned += read.files_pruned
     assert pruned > 0

@@ -1,4 +1,6 @@
-"""Brings jars for the tests from Maven Central into the project's cache, and checks their hashes: real Apache Hudi's Spark bundles, Spark Connect."""
+"""Brings jars for the tests from Maven Central into the project's cache, and checks their hashes: real Apache Hudi's
+Spark bundles, Spark Connect.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,12 @@ SHA256 = {
     "1.2.0": "cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
 }
 GROUP, ARTIFACT = "org.apache.hudi", "hudi-spark3.5-bundle_2.12"
-CONNECT = Jar("org.apache.spark", "spark-connect_2.12", "3.5.7", "15366e21273a874c760b51fa00743a2acb8fa78642cc35d7a076a3ade0c5eef6")
+CONNECT = Jar(
+    "org.apache.spark",
+    "spark-connect_2.12",
+    "3.5.7",
+    "15366e21273a874c760b51fa00743a2acb8fa78642cc35d7a076a3ade0c5eef6",
+)
 """The newest 3.5 of it that Maven Central has; a server of any later 3.5 takes it."""
 
 
@@ -69,14 +76,26 @@ def fetched(jar: Jar) -> Path:
 
 def _check(path: Path, jar: Jar) -> None:
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
+        digest = (
+            hashlib.file_digest(file, "sha256").hexdigest()
+            if hasattr(hashlib, "file_digest")
+            else hashlib.sha256(file.read()).hexdigest()
+        )
     if digest != jar.sha256:
         raise RuntimeError(f"{path} has sha256 {digest}, expected {jar.sha256}: remove it and run again")
 
 
 def _by_maven(jar: Jar, scratch: Path) -> Path:
     subprocess.run(
-        ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={jar.coordinate}", f"-DoutputDirectory={scratch}", "-Dmdep.useBaseVersion=true"],
+        [
+            "mvn",
+            "-q",
+            "-B",
+            "dependency:copy",
+            f"-Dartifact={jar.coordinate}",
+            f"-DoutputDirectory={scratch}",
+            "-Dmdep.useBaseVersion=true",
+        ],
         check=True,
         timeout=900,
         stdin=subprocess.DEVNULL,

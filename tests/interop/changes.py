@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 
 def user_columns(table: pa.Table) -> pa.Table:
     """The table without the meta columns."""
-    return table.select([name for name in table.column_names if not name.startswith("_hoodie_") or name == "_hoodie_is_deleted"])
+    return table.select(
+        [name for name in table.column_names if not name.startswith("_hoodie_") or name == "_hoodie_is_deleted"]
+    )
 
 
 def upsert_rows(current: pa.Table, count: int, salt: str) -> pa.Table:
@@ -19,8 +21,12 @@ def upsert_rows(current: pa.Table, count: int, salt: str) -> pa.Table:
     existing = user_columns(current.sort_by("id")).slice(0, count)
     later = pc.add(existing["ts"], pa.scalar(10_000_000, pa.int64()))
     names = pa.array([f"{salt}-{row}" for row in range(count)], pa.string())
-    updated = existing.set_column(existing.column_names.index("ts"), "ts", later).set_column(existing.column_names.index("name"), "name", names)
-    fresh = updated.set_column(updated.column_names.index("id"), "id", pc.binary_join_element_wise(salt, updated["id"], "-"))
+    updated = existing.set_column(existing.column_names.index("ts"), "ts", later).set_column(
+        existing.column_names.index("name"), "name", names
+    )
+    fresh = updated.set_column(
+        updated.column_names.index("id"), "id", pc.binary_join_element_wise(salt, updated["id"], "-")
+    )
     return pa.concat_tables([updated, fresh])
 
 

@@ -1,7 +1,7 @@
 """Writers of real Hudi that die in the middle of a commit.
 
-The JVM is stopped (SIGSTOP) at the moment that is wanted, and the table is copied: that copy is what a kill at this moment leaves behind. Then
-the JVM goes on, for the next test. (benchmarks/soak_services.py kills one for good.)
+The JVM is stopped (SIGSTOP) at the moment that is wanted, and the table is copied: that copy is what a kill at this
+moment leaves behind. Then the JVM goes on, for the next test. (benchmarks/soak_services.py kills one for good.)
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ MOMENTS: Final = (WRITING, PUBLISHED)
 Seen = Callable[[], bool]
 
 
-def left_by_a_killed_writer(table: Judged, base: Path, moment: str, options: dict[str, str] | None = None) -> tuple[Judged, str]:
-    """A copy of the table at `base` as a writer leaves it that is killed at `moment`, and the instant of that writer."""
+def left_by_a_killed_writer(
+    table: Judged, base: Path, moment: str, options: dict[str, str] | None = None
+) -> tuple[Judged, str]:
+    """A copy of the table at `base` as a writer leaves it that is killed at `moment`, and the instant of that
+    writer.
+    """
     rows = table.next_rows()
     pid = int(table.hudi.ask("process"))
     for attempt in range(ATTEMPTS):
@@ -59,13 +63,19 @@ def _stopped(table: Judged, rows: pa.Table, pid: int, moment: str, options: dict
         os.kill(pid, signal.SIGCONT)
         writer.join()
     copied = Judged(table.hudi, target, table.rows)
-    pending = [item.requested_time for item in copied.instants(completed=False) if not item.is_completed and item.requested_time not in writer.before]
+    pending = [
+        item.requested_time
+        for item in copied.instants(completed=False)
+        if not item.is_completed and item.requested_time not in writer.before
+    ]
     in_metadata = bool(pending) and any(name.startswith(pending[0]) for name in copied.metadata_files())
     return pending[0] if pending and in_metadata == (moment == PUBLISHED) else None
 
 
 class _Writing:
-    """An upsert of real Hudi in a thread: it may fail once its JVM was stopped for longer than its heartbeat lasts, or killed."""
+    """An upsert of real Hudi in a thread: it may fail once its JVM was stopped for longer than its heartbeat lasts, or
+    killed.
+    """
 
     def __init__(self, table: Judged, rows: pa.Table, options: dict[str, str]) -> None:
         self.before = frozenset(table.times(completed=False))
@@ -93,7 +103,11 @@ class _Writing:
 def _moment(table: Judged, moment: str, before: frozenset[str]) -> Seen:
     if moment == PUBLISHED:
         known = frozenset(table.metadata_files())
-        return lambda: any(name.split(".")[1] == "deltacommit" for name in table.metadata_files().keys() - known if name[:17] not in before)
+        return lambda: any(
+            name.split(".")[1] == "deltacommit"
+            for name in table.metadata_files().keys() - known
+            if name[:17] not in before
+        )
     partitions = [path for path in table.base.iterdir() if path.is_dir() and path.name != ".hoodie"]
     count = sum(len(os.listdir(path)) for path in partitions)
     return lambda: sum(len(os.listdir(path)) for path in partitions) > count

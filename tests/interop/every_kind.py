@@ -1,4 +1,6 @@
-"""A table with every kind of index, which we and real Hudi serve in turns: both must answer by the indexes what a scan of all files answers."""
+"""A table with every kind of index, which we and real Hudi serve in turns: both must answer by the indexes what a scan
+of all files answers.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ ROWS = 60
 SECONDARY, EXPRESSION = "secondary_index_by_name", "expr_index_by_day"
 PARTITIONS = {
     "6": frozenset({"files", "column_stats", "bloom_filters", "record_index"}),
-    "8": frozenset({"files", "column_stats", "bloom_filters", "record_index", "partition_stats", SECONDARY, EXPRESSION}),
+    "8": frozenset(
+        {"files", "column_stats", "bloom_filters", "record_index", "partition_stats", SECONDARY, EXPRESSION}
+    ),
 }
 PARTITIONS["9"] = PARTITIONS["8"]
 SWITCHES = {
@@ -50,7 +54,8 @@ WITHOUT = {"hoodie.metadata.enable": "false"}
 
 
 def batch(number: int) -> pa.Table:
-    """Every third row of the table: keys and names of all batches lie among each other, so that only the index of them tells where one is.
+    """Every third row of the table: keys and names of all batches lie among each other, so that only the index of them
+    tells where one is.
 
     Days and notes are those of the batch, amounts those of the partition.
     """
@@ -69,7 +74,10 @@ def batch(number: int) -> pa.Table:
 
 QUERIES = {
     "record_index": ("id = 'key-0044'", "id IN ('key-0001', 'key-0058', 'nobody')", "id = 'nobody'"),
-    "column_stats": (f"ts < {(FIRST_DAY + 5) * DAY}", f"ts BETWEEN {(FIRST_DAY + 9) * DAY} AND {(FIRST_DAY + 12) * DAY} AND note IS NOT NULL"),
+    "column_stats": (
+        f"ts < {(FIRST_DAY + 5) * DAY}",
+        f"ts BETWEEN {(FIRST_DAY + 9) * DAY} AND {(FIRST_DAY + 12) * DAY} AND note IS NOT NULL",
+    ),
     "partition_stats": ("amount > 500.0", "amount < 3.0"),
     SECONDARY: ("name = 'm0044'", "name IN ('m0046', 'm0058')", "name = 'nobody'"),
     EXPRESSION: ("from_unixtime(ts, 'yyyy-MM-dd') = '2024-01-11'", "from_unixtime(ts, 'yyyy-MM-dd') = '2001-01-01'"),
@@ -91,10 +99,24 @@ class EveryKind(Judged):
         pinned = {"hoodie.write.table.version": version, "hoodie.write.auto.upgrade": "false"} if one_x else {}
         # 1.2.0 fails on several partitions of a metadata table without its timeline server.
         served = {"hoodie.embed.timeline.server": "true"} if one_x else {}
-        options = {"hoodie.parquet.small.file.limit": "0", "hoodie.clean.automatic": "false", "hoodie.compact.inline": "false", **served, **WITHOUT}
+        options = {
+            "hoodie.parquet.small.file.limit": "0",
+            "hoodie.clean.automatic": "false",
+            "hoodie.compact.inline": "false",
+            **served,
+            **WITHOUT,
+        }
         rows = [batch(number) for number in range(BATCHES)]
-        chosen = {**BASE_OPTIONS, "hoodie.datasource.write.table.type": kind, "hoodie.datasource.write.operation": "insert", **pinned, **options}
-        hudi.ask("create", base=str(base), parquet=write_parquet(rows[0], base.parent, f"{base.name}-rows"), options=chosen)
+        chosen = {
+            **BASE_OPTIONS,
+            "hoodie.datasource.write.table.type": kind,
+            "hoodie.datasource.write.operation": "insert",
+            **pinned,
+            **options,
+        }
+        hudi.ask(
+            "create", base=str(base), parquet=write_parquet(rows[0], base.parent, f"{base.name}-rows"), options=chosen
+        )
         for number, inserted in enumerate(rows[1:]):
             parquet = write_parquet(inserted, base.parent, f"{base.name}-more{number}")
             hudi.ask("write", base=str(base), operation="insert", parquet=parquet, options=options)
@@ -120,8 +142,16 @@ class EveryKind(Judged):
     # What we do.
 
     def begin(self) -> None:
-        """Our metadata table from nothing, with every kind that the version has; from now on real Hudi's writer keeps it."""
-        named = tuple(sorted(name for name in PARTITIONS[self.version] if not name.startswith(("secondary_", "expr_")) and name != "files"))
+        """Our metadata table from nothing, with every kind that the version has; from now on real Hudi's writer keeps
+        it.
+        """
+        named = tuple(
+            sorted(
+                name
+                for name in PARTITIONS[self.version]
+                if not name.startswith(("secondary_", "expr_")) and name != "files"
+            )
+        )
         self.ours("metadata_create", partitions=named)
         if SECONDARY in PARTITIONS[self.version]:
             self.index({"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"})
@@ -184,14 +214,21 @@ class EveryKind(Judged):
         self.steps += 1
         gone = self.rows.sort_by("id").slice(5 * self.steps % (self.rows.num_rows - count), count)
         parquet = write_parquet(gone, self.base.parent, f"{self.base.name}-step{self.steps}")
-        self.hudi.ask("write", base=str(self.base), operation="delete", parquet=parquet, options={**self.options, **BY_RECORD_INDEX})
+        self.hudi.ask(
+            "write",
+            base=str(self.base),
+            operation="delete",
+            parquet=parquet,
+            options={**self.options, **BY_RECORD_INDEX},
+        )
         self.rows = self.rows.filter(pc.invert(pc.is_in(self.rows["id"], value_set=gone["id"].combine_chunks())))
 
     def clean_once(self) -> None:
         """A clean of real Hudi, or one of ours where an expression is indexed.
 
-        Real 1.x writes the deletions of an expression index into new file groups of the folder `column_stats`, named as those of the expression
-        index (HoodieMetadataPayload.createColumnStatsRecords names the wrong partition), and its next write fails on them.
+        Real 1.x writes the deletions of an expression index into new file groups of the folder `column_stats`, named as
+        those of the expression index (HoodieMetadataPayload.createColumnStatsRecords names the wrong partition), and
+        its next write fails on them.
         """
         before = self.times(Action.CLEAN)
         if any(name.startswith("expr_index_") for name in self.config.metadata_partitions):
@@ -201,12 +238,16 @@ class EveryKind(Judged):
         assert len(self.times(Action.CLEAN)) == len(before) + 1
 
     def go_on(self) -> None:
-        """Real Hudi writes by our indexes, compacts and cleans: each row stays in its file group, and nothing is rebuilt."""
+        """Real Hudi writes by our indexes, compacts and cleans: each row stays in its file group, and nothing is
+        rebuilt.
+        """
         metadata, before = self.metadata_files(), self.groups()
         self.upsert(5, options=BY_RECORD_INDEX)
         self.delete()
         after = self.groups()
-        assert {key: place for key, place in after.items() if key in before} == {key: place for key, place in before.items() if key in after}
+        assert {key: place for key, place in after.items() if key in before} == {
+            key: place for key, place in before.items() if key in after
+        }
         if self.is_mor:
             self.compact()
         self.clean_once()
@@ -228,9 +269,15 @@ class EveryKind(Judged):
         self.check_filters()
 
     def found(self) -> list[str]:
-        """What our validation finds; it leaves nothing out but the statistics of the partition column, whose values queries take from the path."""
+        """What our validation finds; it leaves nothing out but the statistics of the partition column, whose values
+        queries take from the path.
+        """
         report = HudiTable.open(str(self.base), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata()
-        left_out = [str(item) for item in report.not_checked if item.why != "columns whose values queries take from the partition's path"]
+        left_out = [
+            str(item)
+            for item in report.not_checked
+            if item.why != "columns whose values queries take from the partition's path"
+        ]
         return [f"{item.kind} {item.partition} {item.file}: {item.what}" for item in report.differences] + left_out
 
     def assert_true(self) -> None:
@@ -244,7 +291,10 @@ class EveryKind(Judged):
         rows = self.hudi.snapshot(self.base, metadata=False)
         assert_same_rows(user_columns(rows), self.rows)
         names = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
-        return {key: (place, file.split("_")[0]) for key, place, file in zip(*(rows[name].to_pylist() for name in names), strict=True)}
+        return {
+            key: (place, file.split("_")[0])
+            for key, place, file in zip(*(rows[name].to_pylist() for name in names), strict=True)
+        }
 
     def check_queries(self) -> None:
         """Real Hudi's queries have the same rows by the indexes as without, and each index leaves slices out."""
@@ -252,7 +302,11 @@ class EveryKind(Judged):
         listed = self.config.metadata_partitions
         asked = [(index, where) for index, predicates in QUERIES.items() if index in listed for where in predicates]
         answers = self.hudi.ask("skipping", base=str(self.base), predicates=[where for _, where in asked])
-        wrong = [(index, answer) for (index, _), answer in zip(asked, answers, strict=True) if not answer["same"] or answer["slices"] >= slices]
+        wrong = [
+            (index, answer)
+            for (index, _), answer in zip(asked, answers, strict=True)
+            if not answer["same"] or answer["slices"] >= slices
+        ]
         assert wrong == [], wrong
         assert sum(answer["rows"] for answer in answers) > 0
 
@@ -265,15 +319,25 @@ class EveryKind(Judged):
         if SECONDARY in self.config.metadata_partitions:
             rows = self.rows.sort_by("name")
             values = {"m0044", "m0058", *rows["name"].to_pylist()[:5]}
-            due = [key for key, name in zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True) if name in values]
-            found = self.hudi.ask("record_locations", base=str(self.base), keys=[*sorted(values), "nobody"], index=SECONDARY)
-            assert sorted((key, partition, file) for key, partition, file, _ in found) == sorted((key, *groups[key]) for key in due)
+            due = [
+                key
+                for key, name in zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)
+                if name in values
+            ]
+            found = self.hudi.ask(
+                "record_locations", base=str(self.base), keys=[*sorted(values), "nobody"], index=SECONDARY
+            )
+            assert sorted((key, partition, file) for key, partition, file, _ in found) == sorted(
+                (key, *groups[key]) for key in due
+            )
 
     def check_filters(self) -> None:
         """The filter of each base file that queries read holds the file's keys, and hardly another."""
         keys_of = dict(self._base_files())
         keys = sorted({key for held in keys_of.values() for key in held})
-        answers = self.hudi.ask("bloom_answers", base=str(self.base), files=[list(place) for place in keys_of], keys=keys)
+        answers = self.hudi.ask(
+            "bloom_answers", base=str(self.base), files=[list(place) for place in keys_of], keys=keys
+        )
         for (place, held), answer in zip(keys_of.items(), answers, strict=True):
             assert answer is not None, place
             assert held <= set(answer)
@@ -284,5 +348,7 @@ class EveryKind(Judged):
         for item in HudiTable.open(str(self.base)).files():
             if item.base_file is not None:
                 path = item.base_file.path
-                keys = pq.read_table(self.base / path, columns=["_hoodie_record_key"], partitioning=None)["_hoodie_record_key"].to_pylist()
+                keys = pq.read_table(self.base / path, columns=["_hoodie_record_key"], partitioning=None)[
+                    "_hoodie_record_key"
+                ].to_pylist()
                 yield (item.file_group.partition, path.rsplit("/", 1)[-1]), set(keys)

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest, RunResult
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
@@ -70,7 +70,9 @@ def first_rows(count: int = 60) -> pa.Table:
 
 @dataclass
 class Judged:
-    """`base` is the table's folder, `rows` what it must hold, without meta columns. Steps of real Hudi are methods named after what it does."""
+    """`base` is the table's folder, `rows` what it must hold, without meta columns. Steps of real Hudi are methods
+    named after what it does.
+    """
 
     hudi: RealHudi
     base: Path
@@ -83,7 +85,11 @@ class Judged:
         """A table of one insert by real Hudi. `version` is the table version."""
         base.parent.mkdir(parents=True, exist_ok=True)
         rows = first_rows()
-        pinned = {} if hudi.version.startswith("0.") else {"hoodie.write.table.version": version, "hoodie.write.auto.upgrade": "false"}
+        pinned = (
+            {}
+            if hudi.version.startswith("0.")
+            else {"hoodie.write.table.version": version, "hoodie.write.auto.upgrade": "false"}
+        )
         chosen = {
             **BASE_OPTIONS,
             "hoodie.datasource.write.table.type": kind,
@@ -91,14 +97,18 @@ class Judged:
             **pinned,
             **(options or {}),
         }
-        hudi.ask("create", base=str(base), parquet=write_parquet(rows, base.parent, f"{base.name}-rows"), options=chosen)
+        hudi.ask(
+            "create", base=str(base), parquet=write_parquet(rows, base.parent, f"{base.name}-rows"), options=chosen
+        )
         table = Judged(hudi, base, rows, {**ON_TOP, **(options or {})})
         assert f"hoodie.table.version={version}" in (base / ".hoodie" / "hoodie.properties").read_text()
         assert has_metadata_table(base)
         return table
 
     def copy(self, base: Path) -> Judged:
-        """The same table in another folder; its modification times are kept, which Hudi 1.x takes for completion times of version 6."""
+        """The same table in another folder; its modification times are kept, which Hudi 1.x takes for completion times
+        of version 6.
+        """
         shutil.copytree(self.base, base)
         return Judged(self.hudi, base, self.rows, dict(self.options), self.steps)
 
@@ -113,7 +123,9 @@ class Judged:
     # What real Hudi does.
 
     def upsert(self, count: int = 6, *, fresh: bool = True, options: Mapping[str, str] | None = None) -> None:
-        """Changes `count` rows and, with `fresh`, adds as many: new rows go to base files, changes of a MOR table to logs."""
+        """Changes `count` rows and, with `fresh`, adds as many: new rows go to base files, changes of a MOR table to
+        logs.
+        """
         rows = self.next_rows(count, fresh=fresh)
         self.write(rows, options)
         self.rows = after_upsert(self.rows, rows)
@@ -129,7 +141,13 @@ class Judged:
     def write(self, rows: pa.Table, options: Mapping[str, str] | None = None) -> None:
         """Upserts the rows; `rows` of the table stay what they are."""
         parquet = write_parquet(rows, self.base.parent, f"{self.base.name}-step{self.steps}")
-        self.hudi.ask("write", base=str(self.base), operation="upsert", parquet=parquet, options={**self.options, **(options or {})})
+        self.hudi.ask(
+            "write",
+            base=str(self.base),
+            operation="upsert",
+            parquet=parquet,
+            options={**self.options, **(options or {})},
+        )
 
     def schedule_compaction(self) -> str:
         instant = self.hudi.ask("schedule_compaction", base=str(self.base), options=self.options)
@@ -161,7 +179,9 @@ class Judged:
     # What must hold.
 
     def instants(self, action: str | None = None, *, completed: bool = True, base: str = "") -> list[Instant]:
-        """The completed (or all) instants of the timeline, of one action or all; `base` ROOT is the metadata table's."""
+        """The completed (or all) instants of the timeline, of one action or all; `base` ROOT is the metadata
+        table's.
+        """
         timeline = ActiveTimeline(LocalStorage(self.base), self.config, base).load()
         return [item for item in timeline if (item.is_completed or not completed) and action in (None, item.action)]
 
@@ -169,19 +189,25 @@ class Judged:
         return [item.requested_time for item in self.instants(action, **which)]
 
     def check(self) -> None:
-        """Real Hudi and we read the rows due, by the metadata table and by listing; both listings are equal, by our reader and by real Hudi."""
+        """Real Hudi and we read the rows due, by the metadata table and by listing; both listings are equal, by our
+        reader and by real Hudi.
+        """
         ours = read_rows(self.base, "off")
         assert_same_rows(user_columns(ours), self.rows)
         assert_same_rows(read_rows(self.base, "on"), ours)
         for metadata in (True, False):
             assert_same_rows(self.hudi.snapshot(self.base, metadata=metadata), ours)
-        assert listed(self.base) == {path: size for path, size in data_files(self.base).items() if not path.endswith("_partition_metadata")}
+        assert listed(self.base) == {
+            path: size for path, size in data_files(self.base).items() if not path.endswith("_partition_metadata")
+        }
         answer = self.hudi.ask("validate_metadata", base=str(self.base))
         assert answer["wrong"] == []
         assert answer["files"] > 0
 
     def goes_on(self) -> None:
-        """Real Hudi upserts twice, compacts (MOR) and cleans; the rows are right afterwards, nothing is rolled back and nothing left pending."""
+        """Real Hudi upserts twice, compacts (MOR) and cleans; the rows are right afterwards, nothing is rolled back and
+        nothing left pending.
+        """
         before = self.times(Action.ROLLBACK, completed=False)
         self.upsert()
         self.upsert(fresh=False)
@@ -197,7 +223,9 @@ class Judged:
         return {file.path for item in HudiTable.open(str(self.base)).files() for file in item.files}
 
     def metadata_files(self) -> dict[str, tuple[int, int]]:
-        """The completed instants on the metadata table's timeline, with size and modification time: a rebuilt one has others."""
+        """The completed instants on the metadata table's timeline, with size and modification time: a rebuilt one has
+        others.
+        """
         folder = self.base / ".hoodie" / "metadata" / ".hoodie"
         folder = folder / "timeline" if (folder / "timeline").is_dir() else folder
         found = {}
@@ -208,7 +236,9 @@ class Judged:
         return found
 
     def assert_metadata_kept(self, before: Mapping[str, tuple[int, int]], *, but: tuple[str, ...] = ()) -> None:
-        """What was on the metadata table's timeline `before` is there still, except for instants that were rolled back."""
+        """What was on the metadata table's timeline `before` is there still, except for instants that were rolled
+        back.
+        """
         after = self.metadata_files()
         kept = {name: state for name, state in before.items() if not name.startswith(but)} if but else before
         assert kept.items() <= after.items(), sorted(kept.items() - after.items())

@@ -27,7 +27,9 @@ COMMITS = ("commit", "deltacommit", "replacecommit")
 TRAVELS, RANGES, PREDICATES = 1, 3, 2
 """How many questions of a kind each table is asked: an answer of real Hudi takes half a second to one."""
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
-"""Off in these tests: 1.x scans the whole table when any file of a range is gone, and we when one is that is needed (docs/differences.md)."""
+"""Off in these tests: 1.x scans the whole table when any file of a range is gone, and we when one is that is needed
+(docs/differences.md).
+"""
 PENDING = {"compact": ("compaction",), "cluster": ("clustering", "replacecommit"), "log_compact": ("logcompaction",)}
 
 
@@ -87,7 +89,12 @@ def do(hudi: RealHudi, table: Workload, step: Step, base: Path, folder: Path, nu
     if step.rows is not None:
         parquet = write_parquet(step.rows, folder, f"rows{number}")
         if number == 0:
-            hudi.ask("create", base=str(base), parquet=parquet, options={**options, "hoodie.datasource.write.operation": step.name})
+            hudi.ask(
+                "create",
+                base=str(base),
+                parquet=parquet,
+                options={**options, "hoodie.datasource.write.operation": step.name},
+            )
             return
         if step.name == "delete_partition":
             present = partitions(base)
@@ -125,7 +132,11 @@ def writes(base: Path) -> list[Instant]:
 
 def partitions(base: Path) -> list[str]:
     """The partition folders in use."""
-    return sorted(str(path.parent.relative_to(base)) for path in base.rglob(".hoodie_partition_metadata*") if ".hoodie/" not in f"{path}/")
+    return sorted(
+        str(path.parent.relative_to(base))
+        for path in base.rglob(".hoodie_partition_metadata*")
+        if ".hoodie/" not in f"{path}/"
+    )
 
 
 def questions(dice: random.Random, base: Path) -> Iterator[Question]:
@@ -139,8 +150,15 @@ def questions(dice: random.Random, base: Path) -> Iterator[Question]:
     for _ in range(RANGES if times else 0):
         begin, end = sorted([dice.choice(["000", *times]), dice.choice(times)])
         if begin < end:
-            names = {"hoodie.datasource.read.begin.instanttime": begin, "hoodie.datasource.read.end.instanttime": end, FALLBACK: "false"}
-            yield Question({"query": "incremental", "begin": begin, "end": end}, options={"hoodie.datasource.query.type": "incremental", **names})
+            names = {
+                "hoodie.datasource.read.begin.instanttime": begin,
+                "hoodie.datasource.read.end.instanttime": end,
+                FALLBACK: "false",
+            }
+            yield Question(
+                {"query": "incremental", "begin": begin, "end": end},
+                options={"hoodie.datasource.query.type": "incremental", **names},
+            )
 
 
 def compare(hudi: RealHudi, base: Path, question: Question, outcome: Outcome) -> pa.Table | None:
@@ -171,12 +189,18 @@ def compare(hudi: RealHudi, base: Path, question: Question, outcome: Outcome) ->
 
 def ours_of(base: Path, question: Question) -> pa.Table:
     """What we return."""
-    found = HudiTable.open(str(base), options={FALLBACK: "false"}).read(metadata="auto" if question.metadata else "off", **question.ours)
+    found = HudiTable.open(str(base), options={FALLBACK: "false"}).read(
+        metadata="auto" if question.metadata else "off", **question.ours
+    )
     return pa.Table.from_batches(found.batches, found.schema)
 
 
-def judge(hudi: RealHudi, base: Path, question: Question, outcome: Outcome, ours: pa.Table, theirs: pa.Table, difference: str) -> None:
-    """Notes a difference as known or as a mismatch, or as unanswered where Hudi refuses the question that would tell."""
+def judge(
+    hudi: RealHudi, base: Path, question: Question, outcome: Outcome, ours: pa.Table, theirs: pa.Table, difference: str
+) -> None:
+    """Notes a difference as known or as a mismatch, or as unanswered where Hudi refuses the question that would
+    tell.
+    """
     try:
         known = is_known(hudi, base, question, ours, theirs)
     except RealHudiError as error:
@@ -196,9 +220,12 @@ def assert_same(ours: pa.Table, theirs: pa.Table) -> None:
 def is_known(hudi: RealHudi, base: Path, question: Question, ours: pa.Table, theirs: pa.Table) -> bool:
     """Whether the answers differ as docs/differences.md says, and real Hudi's answer to another question is ours."""
     if "where" in question.ours:
-        # Skipping files by statistics, it lost rows; without it, and without what it pushes down to files, there are no others.
+        # Skipping files by statistics, it lost rows; without it, and without what it pushes down to files, there are no
+        # others.
         off = {"hoodie.enable.data.skipping": "false"}
-        return theirs.num_rows < ours.num_rows and same(ours, answer(hudi, base, Question(question.ours, metadata=False, options=off)))
+        return theirs.num_rows < ours.num_rows and same(
+            ours, answer(hudi, base, Question(question.ours, metadata=False, options=off))
+        )
     if "begin" not in question.ours:
         return False
     config = HudiTable.open(str(base)).config
@@ -206,15 +233,19 @@ def is_known(hudi: RealHudi, base: Path, question: Question, ours: pa.Table, the
     if hudi.version != "0.15.0" and same(ours, decoded(theirs, base)):
         # 1.2.0 takes partition values from the path as it is written, encoded.
         return True
-    # 1.2.0 merges the files of the range alone, and shows rows that lost against older ones. Version 9 is read as it reads. Version 8 is read
-    # as 1.0.2 reads it: by 1.2.0's time travel to the end of the range, which shows no row that lost.
+    # 1.2.0 merges the files of the range alone, and shows rows that lost against older ones. Version 9 is read as it
+    # reads. Version 8 is read as 1.0.2 reads it: by 1.2.0's time travel to the end of the range, which shows no row
+    # that lost.
     begin, end = question.ours["begin"], question.ours["end"]
     inside = [item for item in timeline(base) if item.is_completed and begin < item.completed_at <= end]
     then = answer(hudi, base, Question({}, options={"as.of.instant": max(item.requested_time for item in inside)}))
     if old:
-        # So does Hudi in version 6 beside a compaction of the range: a row group without rows of the range is not read, and not merged.
+        # So does Hudi in version 6 beside a compaction of the range: a row group without rows of the range is not read,
+        # and not merged.
         mine, others = rows_of(ours, theirs.column_names), rows_of(theirs, theirs.column_names)
-        compacted = any(item.action == "commit" for item in inside) and any(item.action == "deltacommit" for item in timeline(base))
+        compacted = any(item.action == "commit" for item in inside) and any(
+            item.action == "deltacommit" for item in timeline(base)
+        )
         return compacted and ours.num_rows > 0 and not (mine - others) - rows_of(then, theirs.column_names)
     if not config.features.incremental_whole_groups:
         return False
@@ -242,7 +273,9 @@ def answer(hudi: RealHudi, base: Path, question: Question) -> pa.Table:
     with tempfile.TemporaryDirectory() as scratch:
         output = f"{scratch}/answer.parquet"
         where = question.ours.get("where")
-        hudi.ask("read", base=str(base), output=output, metadata=question.metadata, options=question.options, where=where)
+        hudi.ask(
+            "read", base=str(base), output=output, metadata=question.metadata, options=question.options, where=where
+        )
         return read_parquet(output)
 
 

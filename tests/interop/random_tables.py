@@ -1,7 +1,7 @@
 """Random tables: how each is made and what is done to it, by a seed; and random questions to ask of it.
 
-A workload is a list of steps for tests/interop/random_runs.py, which gives them to real Hudi. A step may be impossible when its turn comes (nothing
-to compact, a write that Hudi refuses); then the table goes without it.
+A workload is a list of steps for tests/interop/random_runs.py, which gives them to real Hudi. A step may be impossible
+when its turn comes (nothing to compact, a write that Hudi refuses); then the table goes without it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,10 @@ class _Maker:
         self.dice = random.Random(f"{kind}-{seed}")
         self.on_read = self.dice.random() < 0.65
         self.odd = self.dice.random() < 0.3
-        self.partitions = [Column(name, *self._partition_values()) for name in self.dice.choices([[], ["region"], ["region", "day"]], [1, 3, 1])[0]]
+        self.partitions = [
+            Column(name, *self._partition_values())
+            for name in self.dice.choices([[], ["region"], ["region", "day"]], [1, 3, 1])[0]
+        ]
         kind_of_ordering, make = self.dice.choice(ORDERINGS)
         ordered = kind not in ("9", "8-by-1.2.0") or self.dice.random() < 0.85
         self.ordering = [Column("ts", kind_of_ordering, make)] if ordered else []
@@ -179,7 +182,9 @@ class _Maker:
         first = self.dice.choice(["insert", "insert", "bulk_insert", "upsert"])
         steps = [Step(first, self.rows(self.some(25, 45), deletes=False))]
         impossible = {*([] if self.on_read else ON_READ), *([] if self.partitions else ["delete_partition"])}
-        names, weights = zip(*((name, weight) for name, weight in WEIGHTS.items() if name not in impossible), strict=True)
+        names, weights = zip(
+            *((name, weight) for name, weight in WEIGHTS.items() if name not in impossible), strict=True
+        )
         steps.extend(self.step(self.dice.choices(names, weights)[0]) for _ in range(self.dice.randrange(4, 11)))
         return Workload(self.kind, self.seed, options, self.columns, steps)
 
@@ -189,9 +194,15 @@ class _Maker:
         if name == "upsert":
             return Step(name, self.rows(self.some(5, 30)))
         if name == "upsert_and_compact":
-            return Step("upsert", self.rows(self.some(5, 30)), {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"})
+            return Step(
+                "upsert",
+                self.rows(self.some(5, 30)),
+                {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"},
+            )
         if name == "upsert_and_archive":
-            return Step("upsert", self.rows(self.some(5, 20)), self.small_timeline() | {"hoodie.archive.automatic": "true"})
+            return Step(
+                "upsert", self.rows(self.some(5, 20)), self.small_timeline() | {"hoodie.archive.automatic": "true"}
+            )
         if name == "delete":
             return Step(name, self.rows(self.some(3, 12), deletes=False))
         if name in ("insert_overwrite", "insert_overwrite_table"):
@@ -240,7 +251,9 @@ class _Maker:
             **self._ordering(),
             **self._metadata(),
             **dice.choice([{}, {"hoodie.parquet.small.file.limit": "0"}]),
-            **dice.choice([{}, {"hoodie.copyonwrite.insert.auto.split": "false", "hoodie.copyonwrite.insert.split.size": "8"}]),
+            **dice.choice(
+                [{}, {"hoodie.copyonwrite.insert.auto.split": "false", "hoodie.copyonwrite.insert.split.size": "8"}]
+            ),
         }
         index = dice.choice(["SIMPLE", "SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "BUCKET"])
         chosen["hoodie.index.type"] = index
@@ -270,10 +283,15 @@ class _Maker:
     def _metadata(self) -> dict[str, str]:
         if self.dice.random() < 0.25:
             return {"hoodie.metadata.enable": "false"}
-        chosen = {"hoodie.metadata.enable": "true", "hoodie.metadata.compact.max.delta.commits": self.dice.choice(["2", "10"])}
+        chosen = {
+            "hoodie.metadata.enable": "true",
+            "hoodie.metadata.compact.max.delta.commits": self.dice.choice(["2", "10"]),
+        }
         for name in ("index.column.stats", "index.bloom.filter", "record.index", "global.record.level.index"):
             chosen[f"hoodie.metadata.{name}.enable"] = self.dice.choice(["true", "false"])
-        return chosen | {"hoodie.metadata.record.index.min.filegroup.count": "2"}  # not 10, each of which costs every write a task
+        return chosen | {
+            "hoodie.metadata.record.index.min.filegroup.count": "2"
+        }  # not 10, each of which costs every write a task
 
 
 WEIGHTS = {
@@ -306,7 +324,11 @@ ON_READ = ("upsert_and_compact", "schedule_compaction", "compact", "schedule_log
 def predicates(dice: random.Random, table: Workload, rows: list[dict[str, Any]], count: int) -> list[str]:
     """Conditions in Spark's SQL on the columns of the newest schema, with values of `rows`."""
     fields = [(column.name, column.kind) for column in table.columns]
-    fields += [("_hoodie_record_key", pa.string()), ("_hoodie_partition_path", pa.string()), ("_hoodie_commit_time", pa.string())]
+    fields += [
+        ("_hoodie_record_key", pa.string()),
+        ("_hoodie_partition_path", pa.string()),
+        ("_hoodie_commit_time", pa.string()),
+    ]
     simple = [field for column in fields for field in _simple(*column)]
     found = []
     while len(found) < count:

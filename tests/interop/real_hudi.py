@@ -27,7 +27,13 @@ class RealHudi:
     def __init__(self, version: str) -> None:
         self.version = version
         self._log = tempfile.NamedTemporaryFile("w+b", suffix=f"-hudi-{version}.log", delete=False)  # noqa: SIM115 - lives as long as the worker
-        environment = {**os.environ, "JAVA_HOME": find_java(), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "TZ": "UTC"}
+        environment = {
+            **os.environ,
+            "JAVA_HOME": find_java(),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "TZ": "UTC",
+        }
         environment.pop("SPARK_HOME", None)
         worker = Path(__file__).with_name("worker.py")
         self._process = subprocess.Popen(

@@ -1,4 +1,6 @@
-"""A golden table with every kind of index, which we served: real Hudi answers by the indexes what a scan answers, and writes on by them."""
+"""A golden table with every kind of index, which we served: real Hudi answers by the indexes what a scan answers, and
+writes on by them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Served(EveryKind):
 
     @staticmethod
     def of(hudi: RealHudi, case: GoldenCase) -> Served:
-        """The golden table as it is on disk. Real Hudi's writer goes on with the options that the table was written with."""
+        """The golden table as it is on disk. Real Hudi's writer goes on with the options that the table was written
+        with.
+        """
         served = {} if hudi.version.startswith("0.") else {"hoodie.embed.timeline.server": "true"}
         options: Mapping[str, str] = {**case.info["write_options"], **ON_TOP, **served}
         table = Served(hudi, case.table, user_columns(read_rows(case.table, "off")), dict(options))
@@ -51,7 +55,9 @@ class Served(EveryKind):
             self.check_filters()
 
     def write_by(self, options: Mapping[str, str]) -> None:
-        """Real Hudi changes rows that it finds by our index: each stays in its file group, and new ones are told to every index."""
+        """Real Hudi changes rows that it finds by our index: each stays in its file group, and new ones are told to
+        every index.
+        """
         before = self.groups()
         self.upsert(4, options=options)
         after = self.groups()
@@ -70,7 +76,8 @@ class Served(EveryKind):
         if self.is_mor:
             self.compact()
         if not any(name.startswith("expr_index_") for name in self.kinds):
-            # Beside an expression index its own clean puts records of that into `column_stats`, and its next write fails: without us, too.
+            # Beside an expression index its own clean puts records of that into `column_stats`, and its next write
+            # fails: without us, too.
             self.clean(KEEP_ONE)
         self.upsert(3, fresh=False, options=BY_RECORD_INDEX)
         assert self.groups() == groups
@@ -90,7 +97,9 @@ class Served(EveryKind):
         assert_same_rows(user_columns(self.hudi.snapshot(self.base, metadata=True)), self.rows)
 
     def check_queries(self) -> None:
-        """Point and range queries have the same rows by the indexes as without; a key, or a value of the secondary index, leads to its file group."""
+        """Point and range queries have the same rows by the indexes as without; a key, or a value of the secondary
+        index, leads to its file group.
+        """
         asked = dict(self._queries())
         answers: list[dict[str, Any]] = self.hudi.ask("skipping", base=str(self.base), predicates=[*asked])
         wrong = [answer for answer in answers if not answer["same"]]
@@ -114,7 +123,8 @@ class Served(EveryKind):
         yield f"name = {text(single[0])}", NAME_INDEX
         yield f"name IN ({', '.join(map(text, names))}, 'nobody')", None
         low, _, high = sorted(row["ts"] for row in some)
-        # Not `ts = …`: real Hudi takes it for a question to the expression index of days, and fails on its strings (ClassCastException).
+        # Not `ts = …`: real Hudi takes it for a question to the expression index of days, and fails on its strings
+        # (ClassCastException).
         yield f"ts BETWEEN {low} AND {high}", None
         yield f"ts > {pc.max(rows['ts']).as_py()}", None
         quantities = sorted(row["qty"] for row in some)

@@ -1,7 +1,8 @@
-"""Archival side by side with real Hudi: of two copies of one table, one is archived by us and one by the Hudi that wrote it.
+"""Archival side by side with real Hudi: of two copies of one table, one is archived by us and one by the Hudi that
+wrote it.
 
-The archives must be the same record by record, and every judge must answer the same about both tables, and go on writing, cleaning and
-archiving on both.
+The archives must be the same record by record, and every judge must answer the same about both tables, and go on
+writing, cleaning and archiving on both.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.log_archive import archive_files
 from hudi_core.history.manifest import read_snapshot
-from hudi_core.services.archive.service import ArchiveService
+from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
@@ -73,7 +74,13 @@ def build(hudi: RealHudi, base: Path, folder: Path) -> None:
         operation = "insert_overwrite" if number == 2 else "upsert"
         rows = upsert_rows(read_rows(base), 4, f"round{number}")
         rows = rows.filter(pa.compute.equal(rows["dt"], rows["dt"][0])) if operation != "upsert" else rows
-        hudi.ask("write", base=str(base), operation=operation, parquet=write_parquet(rows, folder, f"rows{number}"), options=WRITE)
+        hudi.ask(
+            "write",
+            base=str(base),
+            operation=operation,
+            parquet=write_parquet(rows, folder, f"rows{number}"),
+            options=WRITE,
+        )
 
 
 def answer(hudi: RealHudi, table: Path, metadata: bool, **options: str) -> pa.Table | str:
@@ -82,7 +89,11 @@ def answer(hudi: RealHudi, table: Path, metadata: bool, **options: str) -> pa.Ta
         output = f"{scratch}/answer.parquet"
         try:
             hudi.ask(
-                "read", base=str(table), output=output, metadata=metadata, options={key.replace("__", "."): value for key, value in options.items()}
+                "read",
+                base=str(table),
+                output=output,
+                metadata=metadata,
+                options={key.replace("__", "."): value for key, value in options.items()},
             )
         except RealHudiError as error:
             return str(error).split("\n")[0].replace(str(table), "TABLE")
@@ -92,7 +103,9 @@ def answer(hudi: RealHudi, table: Path, metadata: bool, **options: str) -> pa.Ta
 def queries(archived: list[str], kept: list[str]) -> list[dict[str, str]]:
     """Snapshot, time travel and incremental queries over what is archived and what is not."""
     travel = [{"as__of__instant": time} for time in (archived[-1], kept[0], kept[-1])]
-    begins = [{"hoodie__datasource__read__begin__instanttime": time} for time in ("000", archived[0], archived[-1], kept[0])]
+    begins = [
+        {"hoodie__datasource__read__begin__instanttime": time} for time in ("000", archived[0], archived[-1], kept[0])
+    ]
     return [{}, *travel, *({"hoodie__datasource__query__type": "incremental", **begin} for begin in begins)]
 
 
@@ -112,11 +125,18 @@ def archive_of(table: Path) -> Any:
     context = context_of(table)
     folder = context.config.history_folder
     if context.config.features.completion_time_in_name:
-        return [pq.read_table(io.BytesIO(context.storage.read(file.path))).to_pylist() for file in read_snapshot(context.storage, folder)]
-    return [list(records(context.storage.read(file.path), file.path)) for _, file in archive_files(context.storage, folder)]
+        return [
+            pq.read_table(io.BytesIO(context.storage.read(file.path))).to_pylist()
+            for file in read_snapshot(context.storage, folder)
+        ]
+    return [
+        list(records(context.storage.read(file.path), file.path)) for _, file in archive_files(context.storage, folder)
+    ]
 
 
-@pytest.fixture(scope="module", params=[*(pytest.param(version, marks=pytest.mark.soak) for version in ("6", "8")), "9"])
+@pytest.fixture(
+    scope="module", params=[*(pytest.param(version, marks=pytest.mark.soak) for version in ("6", "8")), "9"]
+)
 def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     """The version, the copy that we archived and the copy that real Hudi archived."""
     version = str(request.param)
@@ -144,7 +164,11 @@ def test_same_instants_and_same_records(tables: tuple[str, Path, Path]) -> None:
 
 def archive_files_of(context: TableContext) -> list[str]:
     """The names of the archive's files, without Hadoop's side files."""
-    return [info.name for info in context.storage.list_files(context.config.history_folder) if not info.name.endswith(".crc")]
+    return [
+        info.name
+        for info in context.storage.list_files(context.config.history_folder)
+        if not info.name.endswith(".crc")
+    ]
 
 
 def test_every_judge_answers_the_same(tables: tuple[str, Path, Path], request: pytest.FixtureRequest) -> None:
@@ -169,7 +193,13 @@ def test_every_judge_goes_on(tables: tuple[str, Path, Path], request: pytest.Fix
             for number in range(3):
                 current = read_rows(copy)
                 rows = upsert_rows(current, 5, f"{judge}-{number}")
-                hudi.ask("write", base=str(copy), operation="upsert", parquet=write_parquet(rows, tmp_path, f"more{number}"), options=options)
+                hudi.ask(
+                    "write",
+                    base=str(copy),
+                    operation="upsert",
+                    parquet=write_parquet(rows, tmp_path, f"more{number}"),
+                    options=options,
+                )
                 assert_same_rows(user_columns(hudi.snapshot(copy, metadata=True)), after_upsert(current, rows))
                 assert_same_rows(user_columns(hudi.snapshot(copy, metadata=False)), after_upsert(current, rows))
             hudi.ask("service", base=str(copy), name="clean", options=KEEP)
@@ -180,7 +210,11 @@ def test_every_judge_goes_on(tables: tuple[str, Path, Path], request: pytest.Fix
             assert not {item.sort_key for item in history} & {item.sort_key for item in context.active.load()}
             again = (
                 ArchiveService()
-                .run_now(replace(context, options={**context.options, "hoodie.keep.min.commits": "3"}), Owner.current("test"), None)
+                .run_now(
+                    replace(context, options={**context.options, "hoodie.keep.min.commits": "3"}),
+                    Owner.current("test"),
+                    None,
+                )
                 .instants
             )
             assert_same_rows(hudi.snapshot(copy, metadata=True), read_rows(copy))

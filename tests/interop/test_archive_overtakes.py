@@ -1,7 +1,8 @@
-"""Hudi 1.2 takes what is archived behind an older instant for pending, and plans compactions without its log files: our archival leaves none behind.
+"""Hudi 1.2 takes what is archived behind an older instant for pending, and plans compactions without its log files: our
+archival leaves none behind.
 
-Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/hudi-notes.md, Timeline). Real Hudi goes on with a
-table whose restore is in the archive, where its own archival never puts one.
+Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/hudi-notes.md, Timeline).
+Real Hudi goes on with a table whose restore is in the archive, where its own archival never puts one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ CHANGES = 4
 
 
 def with_logs_behind_an_index(hudi: RealHudi, base: Path) -> Judged:
-    """An insert, an index that we built, and changes that lie in log files; nothing but the number of commits keeps them from the archive."""
+    """An insert, an index that we built, and changes that lie in log files; nothing but the number of commits keeps
+    them from the archive.
+    """
     table = Judged.create(hudi, base, MOR, "9", {"hoodie.archive.automatic": "false"})
     planned = table.run("schedule", service="indexing", options=BLOOM).document
     assert planned is not None
@@ -96,12 +99,19 @@ def test_real_hudi_compacts_all_log_files_behind_our_archival(hudi_1_2: RealHudi
     assert findings(theirs) == []
     assert planned(theirs) == log_files(theirs)
     for table in (ours, theirs):
-        table.hudi.ask("compact", base=str(table.base), instant=table.times(Action.COMPACTION, completed=False)[0], options=table.options)
+        table.hudi.ask(
+            "compact",
+            base=str(table.base),
+            instant=table.times(Action.COMPACTION, completed=False)[0],
+            options=table.options,
+        )
         table.check()
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_real_hudi_goes_on_behind_a_restore_that_we_archived(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
+def test_real_hudi_goes_on_behind_a_restore_that_we_archived(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
     table = with_logs_behind_a_restore(request.getfixturevalue(JUDGES[version]), tmp_path / "table", version)
     assert Action.RESTORE in {item.action for item in table.instants()}
     table.run(service="archive", options=KEEP)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
@@ -38,7 +38,9 @@ def cases(quick: Collection[str]) -> list[Any]:
 
 def compact(table: Path) -> str:
     """Runs the table's oldest pending compaction by our engine; returns its instant."""
-    result = HudiTable.open(str(table)).run(RunRequest(table=str(table), service="compaction", owner="test"), LocalEngine(2))
+    result = HudiTable.open(str(table)).run(
+        RunRequest(table=str(table), service="compaction", owner="test"), LocalEngine(2)
+    )
     (done,) = result.instants
     assert done.state == "completed", done
     return done.instant
@@ -90,7 +92,9 @@ def write_on_top(hudi: RealHudi, chosen: GoldenCase, scratch: Path, *, options: 
 
 
 @pytest.mark.parametrize("case", cases(WRITTEN_ON))
-def test_native_version_reads_writes_and_compacts_what_we_compacted(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str) -> None:
+def test_native_version_reads_writes_and_compacts_what_we_compacted(
+    golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str
+) -> None:
     chosen = serviced(golden, case)
     assert_hudi_reads(hudi_0_15, chosen)
     assert_metadata_equals_storage(hudi_0_15, chosen)
@@ -115,11 +119,15 @@ def test_version_1_2_writes_and_compacts_at_table_version_6(golden: Golden, hudi
 @pytest.mark.soak
 def test_version_1_2_upgrades_the_table_to_version_9(golden: Golden, hudi_1_2: RealHudi, tmp_path: Path) -> None:
     chosen = serviced(golden, "mor_compaction_requested")
-    write_on_top(hudi_1_2, chosen, tmp_path, options={"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9"})
+    write_on_top(
+        hudi_1_2, chosen, tmp_path, options={"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9"}
+    )
     assert "hoodie.table.version=9" in (chosen.table / ".hoodie" / "hoodie.properties").read_text()
 
 
-def test_a_compaction_after_ours_and_one_of_ours_after_hudis(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path) -> None:
+def test_a_compaction_after_ours_and_one_of_ours_after_hudis(
+    golden: Golden, hudi_0_15: RealHudi, tmp_path: Path
+) -> None:
     """We and real Hudi take turns on one table: its upsert, our compaction of the plan it scheduled, twice."""
     chosen = serviced(golden, "mor_compaction_requested_only")
     base = str(chosen.table)
@@ -132,5 +140,7 @@ def test_a_compaction_after_ours_and_one_of_ours_after_hudis(golden: Golden, hud
         assert compact(chosen.table) == scheduled
         for metadata in (True, False):
             for query in ("snapshot", "read_optimized"):
-                assert_same_rows(user_columns(hudi_0_15.snapshot(chosen.table, metadata=metadata, query=query)), expected)
+                assert_same_rows(
+                    user_columns(hudi_0_15.snapshot(chosen.table, metadata=metadata, query=query)), expected
+                )
         assert_metadata_equals_storage(hudi_0_15, chosen)

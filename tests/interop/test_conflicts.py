@@ -1,4 +1,6 @@
-"""Whom a commit is compared with, and which file groups the others changed: ours against Hudi's own strategy classes on golden tables."""
+"""Whom a commit is compared with, and which file groups the others changed: ours against Hudi's own strategy classes on
+golden tables.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import Strategy
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.clustering_plan import is_clustering
 from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.transaction.conflict import RULES, Began, ConcurrentOperation, Other, candidates
-from hudi_core.transaction.conflict_facts import read_operation
+from hudi_core.transaction.conflict_candidates import read_operation
 from tests.golden_data import GoldenCase
 from tests.interop.real_hudi import RealHudi
 
@@ -49,9 +51,16 @@ class Table:
         times = [instant.requested_time for instant in self.timeline]
         lasts = [None, times[0], times[-1]]
         writers = [(Action.DELTA_COMMIT, time) for time in (BEFORE, f"{times[len(times) // 2]}5", AFTER)]
-        services = [(found.action, found.requested_time) for found in self.timeline.pending() if self._is_service(found)]
+        services = [
+            (found.action, found.requested_time) for found in self.timeline.pending() if self._is_service(found)
+        ]
         strategies = (Strategy.SIMPLE, Strategy.PREFER_WRITER)
-        return [(strategy, action, time, last) for strategy in strategies for action, time in writers + services for last in lasts]
+        return [
+            (strategy, action, time, last)
+            for strategy in strategies
+            for action, time in writers + services
+            for last in lasts
+        ]
 
     def _is_service(self, instant: Instant) -> bool:
         return instant.action == Action.COMPACTION or self._is_clustering(instant)
@@ -64,7 +73,10 @@ class Table:
         mine = Action.CLUSTERING if found is not None and self._is_clustering(found) else action
         this = ConcurrentOperation(time, mine, State.INFLIGHT, None, frozenset())
         completed = self.active.completion_times(self.timeline)
-        others = [Other(item, completed.get(item), not item.is_completed and self._is_clustering(item)) for item in self.timeline]
+        others = [
+            Other(item, completed.get(item), not item.is_completed and self._is_clustering(item))
+            for item in self.timeline
+        ]
         rules = RULES[self.config.features.conflict_release]
         chosen = candidates(this, others, Began(last), strategy, rules, merge_on_read=self.config.is_merge_on_read)
         operations = [(other, read_operation(self.active, other)) for other in chosen]
@@ -86,16 +98,26 @@ HALVES = {"6": 0, "8": 1, "9": 0}
 
 @pytest.mark.parametrize(
     ("version", "half"),
-    [pytest.param(version, half, marks=() if HALVES[version] == half else pytest.mark.soak) for version in WORKERS for half in (0, 1)],
+    [
+        pytest.param(version, half, marks=() if HALVES[version] == half else pytest.mark.soak)
+        for version in WORKERS
+        for half in (0, 1)
+    ],
 )
-def test_the_candidates_and_their_file_groups_are_hudis(version: str, half: int, golden: Golden, request: pytest.FixtureRequest) -> None:
+def test_the_candidates_and_their_file_groups_are_hudis(
+    version: str, half: int, golden: Golden, request: pytest.FixtureRequest
+) -> None:
     hudi: RealHudi = request.getfixturevalue(WORKERS[version])
     compared = 0
     wrong: list[str] = []
     for case in CASES[half::2]:
         table = Table(golden(version, case))
         questions = table.questions()
-        answers = hudi.ask("conflict_candidates", base=str(table.path), cases=[[question[0].value, *question[1:]] for question in questions])
+        answers = hudi.ask(
+            "conflict_candidates",
+            base=str(table.path),
+            cases=[[question[0].value, *question[1:]] for question in questions],
+        )
         for question, answer in zip(questions, answers, strict=True):
             ours = table.answer(*question)
             compared += len(ours)

@@ -1,6 +1,8 @@
-"""Our executor against real Hudi's, on the same plan: every merge-on-read golden table of version 6 that real Hudi 0.15.0 can plan a compaction for.
+"""Our executor against real Hudi's, on the same plan: every merge-on-read golden table of version 6 that real Hudi
+0.15.0 can plan a compaction for.
 
-Real Hudi schedules; it executes the plan on one copy of the table, we on another; what it reads from both must be the same rows.
+Real Hudi schedules; it executes the plan on one copy of the table, we on another; what it reads from both must be the
+same rows.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase
 from tests.interop.real_hudi import RealHudi
@@ -69,7 +71,11 @@ def scheduled(golden: Golden, hudi: RealHudi, case: str) -> tuple[GoldenCase, st
     pending = sorted(path.name.split(".")[0] for path in (chosen.table / ".hoodie").glob("*.compaction.requested"))
     pending = [instant for instant in pending if not (chosen.table / ".hoodie" / f"{instant}.commit").exists()]
     instant = (
-        pending[0] if pending else hudi.ask("schedule_compaction", base=str(chosen.table), options={"hoodie.metadata.enable": metadata_of(chosen)})
+        pending[0]
+        if pending
+        else hudi.ask(
+            "schedule_compaction", base=str(chosen.table), options={"hoodie.metadata.enable": metadata_of(chosen)}
+        )
     )
     assert instant is not None, "real Hudi planned nothing"
     return chosen, instant
@@ -97,9 +103,13 @@ def test_our_execution_equals_real_hudis(golden: Golden, hudi_0_15: RealHudi, tm
 
 
 def test_lists_of_three_levels_that_real_hudi_cannot_merge_by_default(golden: Golden, hudi_0_15: RealHudi) -> None:
-    """Hudi 0.15 fails to write null list elements unless told to use 3-level lists; what it read before must be what it reads afterwards."""
+    """Hudi 0.15 fails to write null list elements unless told to use 3-level lists; what it read before must be what it
+    reads afterwards.
+    """
     chosen, instant = scheduled(golden, hudi_0_15, "types_3level_lists_mor")
     before = hudi_0_15.snapshot(chosen.table, metadata=False)
-    HudiTable.open(str(chosen.table)).run(RunRequest(table=str(chosen.table), service="compaction", instant=instant, owner="test"), LocalEngine(1))
+    HudiTable.open(str(chosen.table)).run(
+        RunRequest(table=str(chosen.table), service="compaction", instant=instant, owner="test"), LocalEngine(1)
+    )
     for query in ("snapshot", "read_optimized"):
         assert_same_rows(hudi_0_15.snapshot(chosen.table, metadata=False, query=query), before)

@@ -24,7 +24,9 @@ from tests.contract.zookeeper_server import zookeeper_server
 from tests.interop.real_hudi import RealHudi
 
 CLIENT = "org.apache.hudi.client.transaction.lock."
-CONFIG = TableConfig.of({"hoodie.table.name": "trips", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6"})
+CONFIG = TableConfig.of(
+    {"hoodie.table.name": "trips", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6"}
+)
 CONTENDERS = 4
 TURNS = 15
 
@@ -126,7 +128,9 @@ def test_curator_and_ours_wait_for_each_other(spark: Any, zookeeper: str) -> Non
 
 
 def ours(options: dict[str, str], table: Path, *, wait_ms: int = 300) -> TableLock:
-    return table_lock(LocalStorage(table), CONFIG, options | {"hoodie.write.lock.wait_time_ms": str(wait_ms)}, Owner.current("ours"))
+    return table_lock(
+        LocalStorage(table), CONFIG, options | {"hoodie.write.lock.wait_time_ms": str(wait_ms)}, Owner.current("ours")
+    )
 
 
 def check_exclusion(hudi: RealHudi, options: dict[str, str], table: Path) -> None:
@@ -156,24 +160,32 @@ def zookeeper_options(address: str) -> dict[str, str]:
 
 @pytest.mark.hudi
 @pytest.mark.parametrize("version", ["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.soak)])
-def test_real_hudis_zookeeper_lock_and_ours_exclude_each_other(request: pytest.FixtureRequest, zookeeper: str, tmp_path: Path, version: str) -> None:
+def test_real_hudis_zookeeper_lock_and_ours_exclude_each_other(
+    request: pytest.FixtureRequest, zookeeper: str, tmp_path: Path, version: str
+) -> None:
     check_exclusion(request.getfixturevalue(version), zookeeper_options(zookeeper), tmp_path)
 
 
 @pytest.mark.hudi
 @pytest.mark.parametrize("version", ["hudi_1_2", pytest.param("hudi_0_15", marks=pytest.mark.soak)])
-def test_real_hudis_file_system_lock_and_ours_exclude_each_other(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
+def test_real_hudis_file_system_lock_and_ours_exclude_each_other(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
     hudi = request.getfixturevalue(version)
     options = {"hoodie.write.lock.provider": f"{CLIENT}FileSystemBasedLockProvider"}
     (tmp_path / "inside" / ".hoodie").mkdir(parents=True)
     check_exclusion(hudi, options, tmp_path / "inside")
     (tmp_path / "outside").mkdir()
-    check_exclusion(hudi, options | {"hoodie.write.lock.filesystem.path": str(tmp_path / "outside")}, tmp_path / "inside")
+    check_exclusion(
+        hudi, options | {"hoodie.write.lock.filesystem.path": str(tmp_path / "outside")}, tmp_path / "inside"
+    )
 
 
 @pytest.mark.hudi
 @pytest.mark.parametrize("version", ["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.soak)])
-def test_real_hudi_and_ours_contend_for_one_lock_file(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
+def test_real_hudi_and_ours_contend_for_one_lock_file(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
     hudi = request.getfixturevalue(version)
     options = {"hoodie.write.lock.provider": f"{CLIENT}FileSystemBasedLockProvider"}
     (tmp_path / ".hoodie").mkdir()
@@ -199,7 +211,9 @@ def test_real_hudi_and_ours_contend_for_one_lock_file(request: pytest.FixtureReq
         return count
 
     locks = [ours(options, tmp_path, wait_ms=120_000) for _ in range(2)]
-    threads = [threading.Thread(target=with_hudi)] + [threading.Thread(target=take_turns, args=(turn(lock), failures)) for lock in locks]
+    threads = [threading.Thread(target=with_hudi)] + [
+        threading.Thread(target=take_turns, args=(turn(lock), failures)) for lock in locks
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

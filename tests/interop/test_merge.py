@@ -53,19 +53,33 @@ SCHEMA = pa.schema(
     ]
 )
 
-DMS, DEFAULT, EVENT_TIME = PACKAGE + "AWSDmsAvroPayload", PACKAGE + "DefaultHoodieRecordPayload", PACKAGE + "EventTimeAvroPayload"
-NON_DEFAULTS, PARTIAL_UPDATE = PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload", PACKAGE + "PartialUpdateAvroPayload"
+DMS, DEFAULT, EVENT_TIME = (
+    PACKAGE + "AWSDmsAvroPayload",
+    PACKAGE + "DefaultHoodieRecordPayload",
+    PACKAGE + "EventTimeAvroPayload",
+)
+NON_DEFAULTS, PARTIAL_UPDATE = (
+    PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload",
+    PACKAGE + "PartialUpdateAvroPayload",
+)
 POSTGRES = PACKAGE + "debezium.PostgresDebeziumAvroPayload"
 
 
 def ordered_by(fields: str) -> dict[str, str]:
     """The options of a table with these ordering fields, under the names of either Hudi."""
-    return {"hoodie.datasource.write.precombine.field": fields, **({"hoodie.table.ordering.fields": fields} if "," in fields else {})}
+    return {
+        "hoodie.datasource.write.precombine.field": fields,
+        **({"hoodie.table.ordering.fields": fields} if "," in fields else {}),
+    }
 
 
 def of_payload(name: str, fields: str = "ts", **more: str) -> dict[str, str]:
     """The options of a table with this payload class."""
-    return {**ordered_by(fields), "hoodie.datasource.write.payload.class": name, **{key.replace("__", "."): value for key, value in more.items()}}
+    return {
+        **ordered_by(fields),
+        "hoodie.datasource.write.payload.class": name,
+        **{key.replace("__", "."): value for key, value in more.items()},
+    }
 
 
 V6, V9 = "0.15.0", "1.2.0"
@@ -88,7 +102,10 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     "6-partial-update-payload": (V6, of_payload(PARTIAL_UPDATE)),
     "6-postgres": (V6, of_payload(POSTGRES, "_event_lsn")),
     # The writer makes delete entries of marked rows; Hudi 0.15's readers know nothing of the marker.
-    "6-delete-marker": (V6, of_payload(DEFAULT, hoodie__payload__delete__field="Op", hoodie__payload__delete__marker="D")),
+    "6-delete-marker": (
+        V6,
+        of_payload(DEFAULT, hoodie__payload__delete__field="Op", hoodie__payload__delete__marker="D"),
+    ),
 }
 
 QUICK = {
@@ -129,26 +146,46 @@ def rows(dice: random.Random, keys: list[str], *, first: bool = False) -> pa.Tab
     return pa.Table.from_pylist([one(key) for key in keys], schema=SCHEMA)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.soak) for name in CASES])
-def test_rows_are_those_that_real_hudi_reads(hudi_0_15: RealHudi, hudi_1_2: RealHudi, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.soak) for name in CASES]
+)
+def test_rows_are_those_that_real_hudi_reads(
+    hudi_0_15: RealHudi, hudi_1_2: RealHudi, tmp_path: Path, name: str
+) -> None:
     version, options = CASES[name]
     hudi = hudi_1_2 if version == V9 else hudi_0_15
     dice = random.Random(name)
     base = tmp_path / "table"
     keys = [f"k{number:03d}" for number in range(120)]
     given = {**COMMON, **options}
-    hudi.ask("create", base=str(base), parquet=write_parquet(rows(dice, keys, first=True), tmp_path, "first"), options=given)
+    hudi.ask(
+        "create", base=str(base), parquet=write_parquet(rows(dice, keys, first=True), tmp_path, "first"), options=given
+    )
     for number in range(5):
         some = dice.sample(keys, 70)
         if number == 2:
             gone = rows(dice, some[:25], first=True)
-            hudi.ask("write", base=str(base), operation="delete", parquet=write_parquet(gone, tmp_path, f"delete{number}"), options=given)
-        hudi.ask("write", base=str(base), operation="upsert", parquet=write_parquet(rows(dice, some), tmp_path, f"upsert{number}"), options=given)
+            hudi.ask(
+                "write",
+                base=str(base),
+                operation="delete",
+                parquet=write_parquet(gone, tmp_path, f"delete{number}"),
+                options=given,
+            )
+        hudi.ask(
+            "write",
+            base=str(base),
+            operation="upsert",
+            parquet=write_parquet(rows(dice, some), tmp_path, f"upsert{number}"),
+            options=given,
+        )
     assert_read_alike(hudi, base)
 
 
 def assert_read_alike(hudi: RealHudi, base: Path, *, most: int = 119) -> None:
-    """All rows and columns as real Hudi reads them; of 120 keys some are gone where `most` is less, others came back."""
+    """All rows and columns as real Hudi reads them; of 120 keys some are gone where `most` is less, others came
+    back.
+    """
     theirs = hudi.snapshot(base, metadata=False)
     result = HudiTable.open(str(base)).read(metadata="off")
     assert 60 <= theirs.num_rows <= most
@@ -164,14 +201,19 @@ def plain(table: pa.Table) -> pa.Table:
 def test_partial_updates_out_of_order(hudi_1_2: RealHudi, tmp_path: Path, mode: str) -> None:
     """MERGE INTO writes partial-update blocks of other columns each time, out of order; whole rows come between.
 
-    Without the column `_hoodie_is_deleted` and without deletes: Hudi 1.2.0 cannot read partial updates of tables that have them
-    (ArrayIndexOutOfBoundsException, NullPointerException, ClassCastException).
+    Without the column `_hoodie_is_deleted` and without deletes: Hudi 1.2.0 cannot read partial updates of tables that
+    have them (ArrayIndexOutOfBoundsException, NullPointerException, ClassCastException).
     """
     dice = random.Random(mode)
     base = tmp_path / "table"
     keys = [f"k{number:03d}" for number in range(120)]
     given = {**COMMON, **ordered_by("ts"), "hoodie.write.record.merge.mode": mode}
-    hudi_1_2.ask("create", base=str(base), parquet=write_parquet(plain(rows(dice, keys, first=True)), tmp_path, "first"), options=given)
+    hudi_1_2.ask(
+        "create",
+        base=str(base),
+        parquet=write_parquet(plain(rows(dice, keys, first=True)), tmp_path, "first"),
+        options=given,
+    )
     hudi_1_2.ask("sql", statement=f"CREATE TABLE merged_{mode} USING hudi LOCATION '{base}'")
     for number, column in enumerate(("note", "level", "note", "text")):
         source = write_parquet(plain(rows(dice, dice.sample(keys, 60))), tmp_path, f"merge{number}")

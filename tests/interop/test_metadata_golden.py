@@ -1,4 +1,5 @@
-"""Golden tables whose metadata table we made anew, with every kind: real Hudi reads what it read before, by predicates that ask each index, too.
+"""Golden tables whose metadata table we made anew, with every kind: real Hudi reads what it read before, by predicates
+that ask each index, too.
 
 `make test` takes a few tables of each version, `make soak` all of them.
 """
@@ -18,9 +19,9 @@ import pytest
 
 from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
@@ -36,11 +37,18 @@ pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
 Golden = Callable[[str, str], GoldenCase]
 LABELS = {**JUDGES, **OTHERS}
-IN_TEST = {("6", "mdt_all_mor_compacted"), ("8", "mdt_all_mor_compacted"), ("9", "mdt_all_mor_compacted"), ("8", "types_3level_lists_mor")}
+IN_TEST = {
+    ("6", "mdt_all_mor_compacted"),
+    ("8", "mdt_all_mor_compacted"),
+    ("9", "mdt_all_mor_compacted"),
+    ("8", "types_3level_lists_mor"),
+}
 MOST = 8
 """Rows of a table that real Hudi is asked for by their values."""
 BROKEN = ("log_", "empty_table")
-"""Damaged on purpose, or without a commit: the metadata table lists what is there, which real Hudi's own tests of them do without."""
+"""Damaged on purpose, or without a commit: the metadata table lists what is there, which real Hudi's own tests of them
+do without.
+"""
 SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pt.is_string, "STRING"),
     (pt.is_boolean, "BOOLEAN"),
@@ -58,12 +66,19 @@ def cases() -> Iterator[Any]:
     """Every golden table that its own version of real Hudi has read."""
     for label in LABELS:
         for case in golden_cases(label):
-            if not case.startswith(BROKEN) and (golden_root() / label / f"{case}.expected" / "snapshot.parquet").exists():
-                yield pytest.param(label, case, id=f"{label} {case}", marks=() if (label, case) in IN_TEST else pytest.mark.soak)
+            if (
+                not case.startswith(BROKEN)
+                and (golden_root() / label / f"{case}.expected" / "snapshot.parquet").exists()
+            ):
+                yield pytest.param(
+                    label, case, id=f"{label} {case}", marks=() if (label, case) in IN_TEST else pytest.mark.soak
+                )
 
 
 @pytest.mark.parametrize(("label", "case"), cases())
-def test_real_hudi_reads_by_a_metadata_table_that_we_made(golden: Golden, request: pytest.FixtureRequest, label: str, case: str) -> None:
+def test_real_hudi_reads_by_a_metadata_table_that_we_made(
+    golden: Golden, request: pytest.FixtureRequest, label: str, case: str
+) -> None:
     chosen = golden(label, case)
     expected = read_parquet(chosen.expected / "snapshot.parquet")
     made_anew(chosen.table, unique_keys=has_unique_keys(expected))
@@ -92,7 +107,8 @@ def made_anew(table: Path, *, unique_keys: bool) -> None:
     definitions = defined.read_bytes() if defined.exists() else None
     wanted = {"column_stats", "bloom_filters"} - refused_of(config, table) | config.metadata_partitions - {"files"}
     has_keys = config.raw.get("hoodie.populate.meta.fields") != "false"
-    # With an index of keys of several fields 0.15 fails at every equality, its own index or ours (RecordLevelIndexSupport: `None.get`).
+    # With an index of keys of several fields 0.15 fails at every equality, its own index or ours
+    # (RecordLevelIndexSupport: `None.get`).
     has_keys &= len(config.record_key_fields) <= 1 or not config.features.indexes_all_columns
     wanted |= {"record_index"} if has_keys and (unique_keys or config.features.defines_record_index) else set()
     wanted |= {"partition_stats"} if config.partition_fields and config.features.merge_modes else set()
@@ -110,18 +126,24 @@ def made_anew(table: Path, *, unique_keys: bool) -> None:
 
 
 def refused_of(config: TableConfig, table: Path) -> set[str]:
-    """Version 6 with decimals that its statistics cannot store: see tests/unit/hudi_core/services/metadata/test_created_anew.py."""
+    """Version 6 with decimals that its statistics cannot store: see
+    tests/unit/hudi_core/services/metadata/test_created_anew.py.
+    """
     return {"column_stats"} if config.features.indexes_all_columns and "types" in table.name else set()
 
 
 def finish_pending(table: Path) -> None:
-    """Runs what is planned, takes back what failed, gives up plans of clustering: without that the metadata table of version 6 cannot begin."""
+    """Runs what is planned, takes back what failed, gives up plans of clustering: without that the metadata table of
+    version 6 cannot begin.
+    """
     storage = LocalStorage(table)
     for item in ActiveTimeline(storage, TableConfig.load(storage)).load().pending():
         if item.action in (Action.COMPACTION, Action.CLEAN):
             run(table, "run", service=item.action, instant=item.requested_time)
         elif item.action != Action.INDEXING:
-            run(table, "unschedule" if item.action == Action.REPLACE_COMMIT else "rollback", instant=item.requested_time)
+            run(
+                table, "unschedule" if item.action == Action.REPLACE_COMMIT else "rollback", instant=item.requested_time
+            )
 
 
 def run(table: Path, verb: str, *, options: Mapping[str, str] = OURS, **request: Any) -> None:
@@ -133,40 +155,61 @@ def run(table: Path, verb: str, *, options: Mapping[str, str] = OURS, **request:
 
 def has_unique_keys(rows: pa.Table) -> bool:
     """Whether no record key is in two partitions; nor, without meta columns, is it known."""
-    return "_hoodie_record_key" not in rows.column_names or pc.count_distinct(rows["_hoodie_record_key"]).as_py() == rows.num_rows
+    return (
+        "_hoodie_record_key" not in rows.column_names
+        or pc.count_distinct(rows["_hoodie_record_key"]).as_py() == rows.num_rows
+    )
 
 
 def predicates_of(table: Path, rows: pa.Table, *, unique_keys: bool, mixed: bool) -> Iterator[str]:
-    """Some rows by all their columns but the keys: each column's statistics are asked, and one that is wrong loses the row. Others by each index.
+    """Some rows by all their columns but the keys: each column's statistics are asked, and one that is wrong loses the
+    row. Others by each index.
 
-    Real Hudi asks the first index alone that a predicate fits: statistics only where no key and no column of another index is named. It has no
-    pruning by a record index of each data partition; and by a column that its keys make partitions of by a format (TIMESTAMP, CUSTOM), it
-    compares the column's values with those of the paths, with the metadata table or without. And it leaves a slice out that has no file with all
-    values of a predicate: where rows are `mixed` of those of several files, each column is asked alone.
+    Real Hudi asks the first index alone that a predicate fits: statistics only where no key and no column of another
+    index is named. It has no pruning by a record index of each data partition; and by a column that its keys make
+    partitions of by a format (TIMESTAMP, CUSTOM), it compares the column's values with those of the paths, with the
+    metadata table or without. And it leaves a slice out that has no file with all values of a predicate: where rows are
+    `mixed` of those of several files, each column is asked alone.
     """
     config = TableConfig.load(LocalStorage(table))
-    generator = config.raw.get("hoodie.table.keygenerator.type") or config.raw.get("hoodie.table.keygenerator.class", "")
+    generator = config.raw.get("hoodie.table.keygenerator.type") or config.raw.get(
+        "hoodie.table.keygenerator.class", ""
+    )
     formatted = set(config.partition_fields) if re.search("TIMESTAMP|CUSTOM", generator.upper()) else set()
-    kinds = {name: kind for name, kind in zip(rows.column_names, map(spark_type, rows.schema.types), strict=True) if kind and name not in PHYSICAL}
+    kinds = {
+        name: kind
+        for name, kind in zip(rows.column_names, map(spark_type, rows.schema.types), strict=True)
+        if kind and name not in PHYSICAL
+    }
     defined = load_index_definitions(LocalStorage(table), config)
     secondary, expressions = (
-        {field for name, item in defined.items() if name.startswith(prefix) for field in item.source_fields} for prefix in ("secondary_", "expr_")
+        {field for name, item in defined.items() if name.startswith(prefix) for field in item.source_fields}
+        for prefix in ("secondary_", "expr_")
     )
     keys = {"_hoodie_record_key", *config.record_key_fields}
     plain = {name: kind for name, kind in kinds.items() if name not in keys | secondary | expressions | formatted}
     for row in telling_rows(rows, plain)[: 2 if mixed else MOST]:
         known = {name: kind for name, kind in plain.items() if row[name] == row[name]}
-        terms = [f"`{name}` IS NULL" if row[name] is None else f"`{name}` = {literal(row[name], kind)}" for name, kind in known.items()]
+        terms = [
+            f"`{name}` IS NULL" if row[name] is None else f"`{name}` = {literal(row[name], kind)}"
+            for name, kind in known.items()
+        ]
         yield from terms if mixed else [" AND ".join(terms)]
     if "COMPLEX" in generator.upper() or len(config.record_key_fields) > 1:
-        # 1.0.2 and 1.2.0 take such a key apart and look for another one: no row is found, by an index that they made themselves neither.
+        # 1.0.2 and 1.2.0 take such a key apart and look for another one: no row is found, by an index that they made
+        # themselves neither.
         keys.discard("_hoodie_record_key")
     for name in sorted((keys if unique_keys else set()) | secondary | expressions):
         values = pc.drop_null(rows[name]).sort() if name in kinds else ()
         if len(values):
             first, middle = (literal(values[at].as_py(), kinds[name]) for at in (0, len(values) // 2))
-            # An equal sign with the plain column of an expression index is one with the expression to real Hudi, which fails on its type.
-            yield from (f"`{name}` {operator} {middle}" for operator in ("<", ">")) if name in expressions else (f"`{name}` IN ({first}, {middle})",)
+            # An equal sign with the plain column of an expression index is one with the expression to real Hudi, which
+            # fails on its type.
+            yield from (
+                (f"`{name}` {operator} {middle}" for operator in ("<", ">"))
+                if name in expressions
+                else (f"`{name}` IN ({first}, {middle})",)
+            )
 
 
 def telling_rows(rows: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]:
@@ -178,7 +221,10 @@ def telling_rows(rows: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]
         own = [number for number, name in enumerate(files) if name == file]
         for column in columns:
             missing = [number for number in own if listed[number][column] is None]
-            values = sorted((number for number in own if listed[number][column] is not None), key=lambda number: listed[number][column])
+            values = sorted(
+                (number for number in own if listed[number][column] is not None),
+                key=lambda number: listed[number][column],
+            )
             for what, numbers in (("null", missing), ("least", values), ("greatest", values[::-1])):
                 found.setdefault((numbers or own)[0], set()).add((file, column, what))
     chosen: list[dict[str, Any]] = []

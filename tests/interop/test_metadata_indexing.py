@@ -1,6 +1,8 @@
-"""Indexes that we build while real Hudi's writer commits five times: nothing is missing in them, and real Hudi answers by them.
+"""Indexes that we build while real Hudi's writer commits five times: nothing is missing in them, and real Hudi answers
+by them.
 
-Nor is anything when the build was killed, the writer met what it left, and another process ran it again, or when an index is resized.
+Nor is anything when the build was killed, the writer met what it left, and another process ran it again, or when an
+index is resized.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from hudi_core.config.indexing_config import FILE_GROUPS
-from hudi_core.metadata_table.create.indexing import IndexBuild
 from hudi_core.metadata_table.early_instant import is_early
+from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.indexing.resize import group_counts
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, InjectedCrash
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.faults.service_acts import dead_process, one_of_each_class
@@ -92,10 +94,11 @@ PARTITION_STATS = "hoodie.metadata.index.partition.stats.enable"
 
 @dataclass(frozen=True)
 class Subject:
-    """Indexes that are built: the partitions that are there `before`, the options that `ask` for them, what is listed in the end.
+    """Indexes that are built: the partitions that are there `before`, the options that `ask` for them, what is listed
+    in the end.
 
-    Every commit of a writer of Hudi 1.x fails that enables partition statistics where the column statistics are not listed yet
-    (HoodieTableMetadataUtil.convertMetadataToRecords), and in 1.2 one switch enables both.
+    Every commit of a writer of Hudi 1.x fails that enables partition statistics where the column statistics are not
+    listed yet (HoodieTableMetadataUtil.convertMetadataToRecords), and in 1.2 one switch enables both.
     """
 
     before: tuple[str, ...]
@@ -105,8 +108,13 @@ class Subject:
 
 
 def enabling(*kinds: str) -> dict[str, str]:
-    """Options of a writer that has these kinds alone: one of 1.2 fails, too, where a kind that it enables is neither listed nor inflight."""
-    return {name: str(any(kind in name for kind in kinds)).lower() if name.endswith("enable") else value for name, value in SWITCHES.items()}
+    """Options of a writer that has these kinds alone: one of 1.2 fails, too, where a kind that it enables is neither
+    listed nor inflight.
+    """
+    return {
+        name: str(any(kind in name for kind in kinds)).lower() if name.endswith("enable") else value
+        for name, value in SWITCHES.items()
+    }
 
 
 BY_FILE = {name: value for name, value in SWITCHES.items() if name != PARTITION_STATS}
@@ -117,7 +125,12 @@ SUBJECTS = {
         frozenset({"files", "bloom_filters", "record_index"}),
         enabling("bloom", "record"),
     ),
-    "all": Subject((), BY_FILE, frozenset({"files", "column_stats", "bloom_filters", "record_index"}), enabling("column", "bloom", "record")),
+    "all": Subject(
+        (),
+        BY_FILE,
+        frozenset({"files", "column_stats", "bloom_filters", "record_index"}),
+        enabling("column", "bloom", "record"),
+    ),
     "secondary": Subject(
         ("record_index",),
         {"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"},
@@ -125,7 +138,10 @@ SUBJECTS = {
         enabling("record"),
     ),
     "partition_stats": Subject(
-        ("column_stats",), {PARTITION_STATS: "true"}, frozenset({"files", "column_stats", "partition_stats"}), enabling("column", "partition")
+        ("column_stats",),
+        {PARTITION_STATS: "true"},
+        frozenset({"files", "column_stats", "partition_stats"}),
+        enabling("column", "partition"),
     ),
 }
 
@@ -149,11 +165,19 @@ IN_TEST = ("9", MOR, "no columns")
 """The writer of 1.2 that streams to the metadata table, and takes back there what shows no sign of life."""
 CASES = [
     *((label, kind, "no columns" if LABELS[label] == "hudi_1_2" else "all") for kind in (MOR, COW) for label in LABELS),
-    *((label, kind, names) for names in ("secondary", "partition_stats") for label in ("8", "9", "8-by-1.2.0") for kind in (MOR, COW)),
+    *(
+        (label, kind, names)
+        for names in ("secondary", "partition_stats")
+        for label in ("8", "9", "8-by-1.2.0")
+        for kind in (MOR, COW)
+    ),
 ]
 
 
-@pytest.mark.parametrize(("label", "kind", "names"), [pytest.param(*case, marks=() if case == IN_TEST else pytest.mark.soak) for case in CASES])
+@pytest.mark.parametrize(
+    ("label", "kind", "names"),
+    [pytest.param(*case, marks=() if case == IN_TEST else pytest.mark.soak) for case in CASES],
+)
 def test_an_index_is_whole_though_a_writer_commits_five_times(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, kind: str, names: str
 ) -> None:
@@ -183,7 +207,9 @@ def test_an_index_is_whole_though_a_writer_commits_five_times(
 
 
 def assert_compacts(table: EveryKind) -> None:
-    """The writer's next metadata compaction merges the file groups, which began under an instant that is not on the timeline."""
+    """The writer's next metadata compaction merges the file groups, which began under an instant that is not on the
+    timeline.
+    """
     own = Table(table.base).own
     before = own.load().completed().of_actions(Action.COMMIT).requested_times
     table.upsert(4, options={**CONCURRENT, "hoodie.metadata.compact.max.delta.commits": "1"})
@@ -206,9 +232,13 @@ def assert_whole(table: EveryKind, subject: Subject) -> None:
 
 
 SOON_DEAD = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "1"}
-"""Who shows no sign of life for that long is dead to us; real Hudi's writer itself, on a busy machine, would be with such options."""
+"""Who shows no sign of life for that long is dead to us; real Hudi's writer itself, on a busy machine, would be with
+such options.
+"""
 LONG_AGO = 600.0
-"""Seconds by which heartbeats in the metadata table are made older than real Hudi waits for them: it has no option for that."""
+"""Seconds by which heartbeats in the metadata table are made older than real Hudi waits for them: it has no option for
+that.
+"""
 KILLS = 8
 RESIZED = 3
 """File groups."""
@@ -216,9 +246,11 @@ RESIZED = 3
 
 @pytest.mark.soak
 @pytest.mark.parametrize("label", JUDGES)
-def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
-    """From version 8 on the writer may take the metadata table's own instant back, and may fail while the index is listed as begun; it goes on
-    afterwards.
+def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(
+    request: pytest.FixtureRequest, tmp_path: Path, label: str
+) -> None:
+    """From version 8 on the writer may take the metadata table's own instant back, and may fail while the index is
+    listed as begun; it goes on afterwards.
     """
     hudi: RealHudi = request.getfixturevalue(LABELS[label])
     subject = SUBJECTS["no columns" if label == "9" else "all"]
@@ -239,7 +271,8 @@ def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(request:
         with pytest.raises(InjectedCrash):
             case.do(table.base, dead_process(), FaultPlan(kill_at=number, timing="after", counts=MUTATIONS))
         with open_context(table.base, options).lock(Owner.current("whoever comes next")):
-            pass  # the dead process may have left the lock, which real Hudi's file-system locks wait for to no end unless they are told to expire
+            # The dead process may have left the lock, for which real Hudi's file system lock waits without an end.
+            pass
         if turn % 2:
             age_heartbeats(table)
         met[f"{number} {name}"] = what_a_writer_meets(table)
@@ -273,14 +306,18 @@ def what_a_writer_meets(table: EveryKind) -> str:
 @pytest.mark.soak
 @pytest.mark.parametrize("label", LABELS)
 def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
-    """With another number of file groups than its options would give: it answers, tags and updates by them, and builds none anew.
+    """With another number of file groups than its options would give: it answers, tags and updates by them, and builds
+    none anew.
 
     1.0.2, too, answers by those of a table of version 6 that 1.2.0 keeps.
     """
     table = EveryKind.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, label[0])
     table.begin()
     storage = LocalStorage(table.base)
-    indexes = [{"hoodie.metadata.record.index.enable": "true"}, {"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"}]
+    indexes = [
+        {"hoodie.metadata.record.index.enable": "true"},
+        {"hoodie.index.name": "by_name", "hoodie.metadata.index.secondary.column": "name"},
+    ]
     for name, options in zip(("record_index", SECONDARY), indexes, strict=True):
         if name in table.config.metadata_partitions:
             assert sum(group_counts(storage, name).values()) != RESIZED
@@ -294,7 +331,12 @@ def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tm
     if label == "6-by-1.2.0":
         other = table.copy(tmp_path / "other")
         other.hudi = request.getfixturevalue(JUDGES["8"])
-        for ask in (other.check_queries, other.check_locations, other.check_filters, other.check):  # the last loses the definitions
+        for ask in (
+            other.check_queries,
+            other.check_locations,
+            other.check_filters,
+            other.check,
+        ):  # the last loses the definitions
             ask()
 
 
@@ -305,12 +347,18 @@ MANY = 40
 @pytest.mark.soak
 @pytest.mark.parametrize("label", ["6", "6-by-1.2.0"])
 def test_an_index_of_version_6_outlives_an_upgrade(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
-    """1.2.0 takes the table to version 9, and begins another index by itself: under an instant that ours must stay before."""
+    """1.2.0 takes the table to version 9, and begins another index by itself: under an instant that ours must stay
+    before.
+    """
     table = EveryKind.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, "6")
     table.ours("metadata_create")
     table.index({"hoodie.metadata.record.index.enable": "true", FILE_GROUPS.name: str(MANY)})
     table.hudi = request.getfixturevalue(JUDGES["9"])
-    upgrade = {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9", "hoodie.embed.timeline.server": "true"}
+    upgrade = {
+        "hoodie.write.auto.upgrade": "true",
+        "hoodie.write.table.version": "9",
+        "hoodie.embed.timeline.server": "true",
+    }
     table.options |= {**enabling("record", "column", "partition"), **upgrade, "hoodie.metadata.enable": "true"}
     table.upsert(4)
     assert table.version == "9"
@@ -318,7 +366,11 @@ def test_an_index_of_version_6_outlives_an_upgrade(request: pytest.FixtureReques
     table.upsert(4, options=BY_RECORD_INDEX)
     storage = LocalStorage(table.base)
     assert sum(group_counts(storage, "record_index").values()) == MANY
-    begun = [item.instant for info in storage.list_files(".hoodie/metadata/record_index") if (item := parse_data_file(info.name)) is not None]
+    begun = [
+        item.instant
+        for info in storage.list_files(".hoodie/metadata/record_index")
+        if (item := parse_data_file(info.name)) is not None
+    ]
     assert any(map(is_early, begun)), "what was compacted since would prove nothing"
     table.check()
     table.check_locations()

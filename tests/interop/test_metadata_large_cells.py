@@ -1,4 +1,5 @@
-"""HFiles of ours whose large cells have blocks to themselves, among blocks of many small cells: real Hudi finds each of them.
+"""HFiles of ours whose large cells have blocks to themselves, among blocks of many small cells: real Hudi finds each of
+them.
 
 Bloom filters with Hudi's defaults are cells of some 430 KB each; those of few keys are small ones.
 """
@@ -46,32 +47,59 @@ def table_of_mixed_filters(hudi: RealHudi, base: Path, version: str) -> EveryKin
     one_x = not hudi.version.startswith("0.")
     pinned = {"hoodie.write.table.version": version, "hoodie.write.auto.upgrade": "false"} if one_x else {}
     served = {"hoodie.embed.timeline.server": "true"} if one_x else {}
-    options = {"hoodie.parquet.small.file.limit": "0", "hoodie.clean.automatic": "false", "hoodie.metadata.enable": "false", **served}
-    chosen = {**BASE_OPTIONS, "hoodie.datasource.write.table.type": COW, "hoodie.datasource.write.operation": "insert", **pinned, **options}
+    options = {
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.clean.automatic": "false",
+        "hoodie.metadata.enable": "false",
+        **served,
+    }
+    chosen = {
+        **BASE_OPTIONS,
+        "hoodie.datasource.write.table.type": COW,
+        "hoodie.datasource.write.operation": "insert",
+        **pinned,
+        **options,
+    }
     rows = [part(number) for number in range(3)]
     hudi.ask("create", base=str(base), parquet=write_parquet(rows[0], base.parent, "rows"), options={**chosen, **SMALL})
     for number, more in enumerate(rows[1:]):
         given = {**options, **(SMALL if number else {})}
-        hudi.ask("write", base=str(base), operation="insert", parquet=write_parquet(more, base.parent, f"more{number}"), options=given)
+        hudi.ask(
+            "write",
+            base=str(base),
+            operation="insert",
+            parquet=write_parquet(more, base.parent, f"more{number}"),
+            options=given,
+        )
     return EveryKind(hudi, base, pa.concat_tables(rows), options)
 
 
 def blocks_of(base: Path) -> list[list[int]]:
     """The sizes of the values in each data block of the newest base file of `bloom_filters`."""
-    newest = max((base / ".hoodie" / "metadata" / "bloom_filters").glob("*.hfile"), key=lambda path: path.name.split("_")[-1])
+    newest = max(
+        (base / ".hoodie" / "metadata" / "bloom_filters").glob("*.hfile"), key=lambda path: path.name.split("_")[-1]
+    )
     reader = HFileReader.of_bytes(newest.read_bytes(), newest.name)
     return [[len(value) for _, value in block.items()] for block in reader.blocks()]
 
 
-@pytest.mark.parametrize("label", [pytest.param(label, marks=() if label == IN_TEST else pytest.mark.soak) for label in LABELS])
-def test_real_hudi_reads_base_files_with_large_cells(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
+@pytest.mark.parametrize(
+    "label", [pytest.param(label, marks=() if label == IN_TEST else pytest.mark.soak) for label in LABELS]
+)
+def test_real_hudi_reads_base_files_with_large_cells(
+    request: pytest.FixtureRequest, tmp_path: Path, label: str
+) -> None:
     hudi: RealHudi = request.getfixturevalue(LABELS[label])
     table = table_of_mixed_filters(hudi, tmp_path / "table", label[0])
     table.run("metadata_create", partitions=("bloom_filters",), options={**OURS, **ONE_GROUP})
     assert_mixed(blocks_of(table.base))
     table.check()
     table.check_filters()
-    table.options |= {**{name: "false" for name in SWITCHES if name.endswith("enable")}, **ONE_GROUP, "hoodie.metadata.enable": "true"}
+    table.options |= {
+        **{name: "false" for name in SWITCHES if name.endswith("enable")},
+        **ONE_GROUP,
+        "hoodie.metadata.enable": "true",
+    }
     table.options["hoodie.metadata.index.bloom.filter.enable"] = "true"
     before = table.metadata_files()
     table.upsert(7, fresh=False, options={**BY_BLOOM, **SMALL})

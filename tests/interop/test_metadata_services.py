@@ -1,7 +1,7 @@
 """Real Hudi judges golden tables with every kind of index after each of our services.
 
-It reads by the metadata table what it reads by listing, answers point and range queries by our indexes, and writes on by them. `make test` takes
-one table of each version through a few services, `make soak` each service on its own.
+It reads by the metadata table what it reads by listing, answers point and range queries by our indexes, and writes on
+by them. `make test` takes one table of each version through a few services, `make soak` each service on its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ TOGETHER = ("rollback of a failed write", COMPACTION, "clean by versions")
 """The services of `make test`, one after another on one table."""
 WITH_BASE_FILES = (COMPACTION, "clean by versions", "rollback of the newest commit", "restore")
 """Services of which the metadata table has HFile base files, too."""
-SERVICES = {COMPACTION: ["mdt_all_mor", "mdt_record_index_lookup"], **{name: [subject.one] for name, subject in SUBJECTS.items()}}
+SERVICES = {
+    COMPACTION: ["mdt_all_mor", "mdt_record_index_lookup"],
+    **{name: [subject.one] for name, subject in SUBJECTS.items()},
+}
 EACH = [
     (name, version, case)
     for name, cases in SERVICES.items()
@@ -72,8 +75,12 @@ def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytes
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("name", "version", "case"), EACH, ids=[f"{name}-{version}-{case}" for name, version, case in EACH])
-def test_real_hudi_goes_on_after_each_service(golden: Golden, request: pytest.FixtureRequest, name: str, version: str, case: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "version", "case"), EACH, ids=[f"{name}-{version}-{case}" for name, version, case in EACH]
+)
+def test_real_hudi_goes_on_after_each_service(
+    golden: Golden, request: pytest.FixtureRequest, name: str, version: str, case: str
+) -> None:
     hudi, chosen = begun(golden, request, version, case)
     kinds = Served.of(hudi, chosen).kinds
     serve(chosen.table, name)

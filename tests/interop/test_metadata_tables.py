@@ -1,8 +1,9 @@
-"""Real Hudi judges metadata tables with every kind of index that we created from nothing, caught up, compacted, cleaned and archived.
+"""Real Hudi judges metadata tables with every kind of index that we created from nothing, caught up, compacted, cleaned
+and archived.
 
-It answers by our indexes what it answers by scanning all files, writes on by them, and our validation finds nothing afterwards. `make test` takes
-one table of each version through all of it; `make soak` takes the steps one by one, on both kinds of table, and tables that 1.2.0 keeps at an
-older version.
+It answers by our indexes what it answers by scanning all files, writes on by them, and our validation finds nothing
+afterwards. `make test` takes one table of each version through all of it; `make soak` takes the steps one by one, on
+both kinds of table, and tables that 1.2.0 keeps at an older version.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def caught_up(table: EveryKind) -> None:
 
 
 def dropped(table: EveryKind) -> None:
-    """Without the index of an expression, beside which real Hudi cannot clean; of version 6 a whole metadata table that was dropped and made anew."""
+    """Without the index of an expression, beside which real Hudi cannot clean; of version 6 a whole metadata table that
+    was dropped and made anew.
+    """
     if EXPRESSION in table.config.metadata_partitions:
         table.drop(EXPRESSION)
     else:
@@ -84,7 +87,9 @@ def kept_up(table: EveryKind) -> None:
 
 
 def tagged(table: EveryKind) -> None:
-    """It is by our record index that real Hudi finds rows: a key that the index does not map is a new one to it, which an upsert adds again."""
+    """It is by our record index that real Hudi finds rows: a key that the index does not map is a new one to it, which
+    an upsert adds again.
+    """
     keys = table.rows.sort_by("id")["id"].slice(9, 3).combine_chunks()
     unknown = keys[1].as_py()
     DamagedTable(table.base).write({"record_index": [(unknown, None)]})
@@ -110,8 +115,12 @@ def test_real_hudi_goes_on_with_a_metadata_table_that_we_made_and_kept(sources: 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("label", "kind", "step"), SEPARATELY, ids=[f"{label} {kind} {step.__name__}" for label, kind, step in SEPARATELY])
-def test_real_hudi_goes_on_after_each_step(sources: Sources, label: str, kind: str, step: Callable[[EveryKind], None]) -> None:
+@pytest.mark.parametrize(
+    ("label", "kind", "step"), SEPARATELY, ids=[f"{label} {kind} {step.__name__}" for label, kind, step in SEPARATELY]
+)
+def test_real_hudi_goes_on_after_each_step(
+    sources: Sources, label: str, kind: str, step: Callable[[EveryKind], None]
+) -> None:
     table = sources(label, kind)
     step(table)
     table.judge()

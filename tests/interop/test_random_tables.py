@@ -1,4 +1,5 @@
-"""Random tables by seed, written and read by real Hudi: what it reads is what we read, all columns, every kind of query.
+"""Random tables by seed, written and read by real Hudi: what it reads is what we read, all columns, every kind of
+query.
 
 `AIRFLOW_HUDI_RANDOM_TABLES=200` takes that many seeds of each kind instead of the one that every run takes.
 """
@@ -38,7 +39,9 @@ def outcomes(hudi_0_15: RealHudi, hudi_1_2: RealHudi, tmp_path_factory: pytest.T
             stack.callback(queue.shutdown, cancel_futures=True)
             for seed in range(SEEDS):
                 for kind in (kind for kind, (version, _) in KINDS.items() if version == hudi.version):
-                    found[kind, seed] = queue.submit(run, hudi, table_of(kind, seed), tmp_path_factory.mktemp(f"{kind}-{seed}"))
+                    found[kind, seed] = queue.submit(
+                        run, hudi, table_of(kind, seed), tmp_path_factory.mktemp(f"{kind}-{seed}")
+                    )
         yield found
 
 
@@ -56,5 +59,10 @@ def test_random_table_reads_as_real_hudi_reads_it(outcomes: Outcomes, kind: str,
 def test_a_seed_makes_the_same_table() -> None:
     for kind in KINDS:
         first, second = workload(kind, 7), workload(kind, 7)
-        assert (first.options, [step.name for step in first.steps]) == (second.options, [step.name for step in second.steps])
-        assert [str(step.rows) for step in first.steps] == [str(step.rows) for step in second.steps]  # as text: NaN is not NaN
+        assert (first.options, [step.name for step in first.steps]) == (
+            second.options,
+            [step.name for step in second.steps],
+        )
+        assert [str(step.rows) for step in first.steps] == [
+            str(step.rows) for step in second.steps
+        ]  # as text: NaN is not NaN

@@ -1,4 +1,6 @@
-"""Our rollback of a completed compaction is cut off where that has just left the completed instants: real Hudi reads, and either of us finishes."""
+"""Our rollback of a completed compaction is cut off where that has just left the completed instants: real Hudi reads,
+and either of us finishes.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.rollback.run import rollback
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action
 from tests.faults.service_acts import dead_process
 from tests.interop.judged import JUDGES, MOR, Judged

@@ -1,6 +1,8 @@
-"""Real Hudi judges our services on tables of versions 6, 8 and 9: it runs our plans as we do, and goes on with the tables that we served.
+"""Real Hudi judges our services on tables of versions 6, 8 and 9: it runs our plans as we do, and goes on with the
+tables that we served.
 
-`AIRFLOW_HUDI_ALL_SERVICES=1` takes every policy and every way to die for every table, and tables that 1.2.0 keeps at an older version.
+`AIRFLOW_HUDI_ALL_SERVICES=1` takes every policy and every way to die for every table, and tables that 1.2.0 keeps at an
+older version.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from unittest.mock import patch
 
 import pytest
 
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.services.clean.plan import make_plan
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.services.clean.planner import make_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import parse_instant
 from tests.consistency import read_rows
@@ -78,15 +80,20 @@ class Sources:
         return self._made[key]
 
 
-def served_by_both(table: Judged, ours: Callable[[Judged], object], theirs: Callable[[Judged], object], action: str) -> None:
-    """`theirs` and `ours` on two copies of the table, at the same path since plans hold it: fails unless they come to the same. Ours stays."""
+def served_by_both(
+    table: Judged, ours: Callable[[Judged], object], theirs: Callable[[Judged], object], action: str
+) -> None:
+    """`theirs` and `ours` on two copies of the table, at the same path since plans hold it: fails unless they come to
+    the same. Ours stays.
+    """
     known, backup, judged = known_times(table.base), table.base.with_name("before"), table.base.with_name("theirs")
     shutil.copytree(table.base, backup)
     theirs(table)
     table.base.rename(judged)
     backup.rename(table.base)
     ours(table)
-    # A writer that dies as it begins a log file leaves no byte: real Hudi keeps that file and lists it with the size 1, we delete it.
+    # A writer that dies as it begins a log file leaves no byte: real Hudi keeps that file and lists it with the size 1,
+    # we delete it.
     empty = {path for path, size in data_files(judged).items() if size == 0}
     assert not empty & (data_files(table.base).keys() | listed(table.base).keys())
     assert data_files(table.base) == without(empty, data_files(judged))
@@ -94,7 +101,9 @@ def served_by_both(table: Judged, ours: Callable[[Judged], object], theirs: Call
     for base in ("", ROOT):
         assert shown(table.base, known, base) == shown(judged, known, base)
         assert file_names(table.base, known, base) == file_names(judged, known, base)
-    ours_says, theirs_says = ([without_deletions(empty, item) for item in decoded(base, action)] for base in (table.base, judged))
+    ours_says, theirs_says = (
+        [without_deletions(empty, item) for item in decoded(base, action)] for base in (table.base, judged)
+    )
     assert without_provenance(ours_says) == without_provenance(theirs_says)
     assert_same_rows(read_rows(table.base), read_rows(judged))
 
@@ -108,7 +117,10 @@ def without_deletions(paths: Set[str], rollback: dict[str, Any]) -> dict[str, An
     if not paths:
         return rollback
     parts = rollback["partitionMetadata"]
-    kept = {name: {**part, "successDeleteFiles": [path for path in part["successDeleteFiles"] if path not in paths]} for name, part in parts.items()}
+    kept = {
+        name: {**part, "successDeleteFiles": [path for path in part["successDeleteFiles"] if path not in paths]}
+        for name, part in parts.items()
+    }
     gone = sum(len(parts[name]["successDeleteFiles"]) - len(part["successDeleteFiles"]) for name, part in kept.items())
     return {**rollback, "partitionMetadata": kept, "totalFilesDeleted": rollback["totalFilesDeleted"] - gone}
 
@@ -117,7 +129,12 @@ def without_provenance(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Metadata without our entries among those that writers are free to make."""
     extra = "extraMetadata"
     return [
-        {**item, extra: {key: value for key, value in (item[extra] or {}).items() if not key.startswith("airflow_hudi.")}} if extra in item else item
+        {
+            **item,
+            extra: {key: value for key, value in (item[extra] or {}).items() if not key.startswith("airflow_hudi.")},
+        }
+        if extra in item
+        else item
         for item in documents
     ]
 
@@ -140,7 +157,12 @@ def clean(source: Judged, base: Path, policy: str) -> None:
     metadata, files = table.metadata_files(), len(data_files(table.base))
     instant = planned_clean(table, options)
     alone = {"hoodie.clean.allow.multiple": "false", **options}
-    served_by_both(table, lambda it: it.run(service="clean", instant=instant, options=options), lambda it: it.clean(alone), Action.CLEAN)
+    served_by_both(
+        table,
+        lambda it: it.run(service="clean", instant=instant, options=options),
+        lambda it: it.clean(alone),
+        Action.CLEAN,
+    )
     assert table.times(Action.CLEAN) == [instant]
     assert len(data_files(table.base)) < files
     table.check()
@@ -149,14 +171,18 @@ def clean(source: Judged, base: Path, policy: str) -> None:
 
 
 def rollback(source: Judged, base: Path, moment: str) -> None:
-    """Our plan for a writer that died is run by real Hudi as by us, and real Hudi goes on and rolls nothing back again."""
+    """Our plan for a writer that died is run by real Hudi as by us, and real Hudi goes on and rolls nothing back
+    again.
+    """
     table, failed = left_by_a_killed_writer(source, base, moment)
     metadata = table.metadata_files()
     planned = table.run("schedule", service="rollback", options=ALONE).document
     assert planned is not None
     rollback = planned["instant"]
     assert rollback is not None, planned
-    served_by_both(table, lambda it: it.run(service="rollback", instant=rollback), lambda it: it.roll_back(failed), Action.ROLLBACK)
+    served_by_both(
+        table, lambda it: it.run(service="rollback", instant=rollback), lambda it: it.roll_back(failed), Action.ROLLBACK
+    )
     assert table.times(Action.ROLLBACK) == [rollback]
     table.check()
     table.goes_on()
@@ -164,7 +190,9 @@ def rollback(source: Judged, base: Path, moment: str) -> None:
 
 
 def lazy_writer(source: Judged, base: Path, moment: str) -> None:
-    """A writer that left a heartbeat: once that has expired, the instant need not be named, and real Hudi rolls nothing back again."""
+    """A writer that left a heartbeat: once that has expired, the instant need not be named, and real Hudi rolls nothing
+    back again.
+    """
     table, failed = left_by_a_killed_writer(source, base, moment, LAZY)
     time.sleep(2.5)
     done = table.run("rollback", options=LAZY).document
@@ -223,7 +251,10 @@ def unschedule(source: Judged, base: Path, _how: str) -> None:
 
 SCENARIOS = {function.__name__: function for function in (clean, rollback, lazy_writer, restore, unschedule)}
 CHOSEN = [
-    *(Case("clean", label, kind, policy) for label, kind, policy in zip(JUDGES, (COW, MOR, MOR), RETAINED, strict=True)),
+    *(
+        Case("clean", label, kind, policy)
+        for label, kind, policy in zip(JUDGES, (COW, MOR, MOR), RETAINED, strict=True)
+    ),
     *(Case("rollback", label, kind, PUBLISHED) for label, kind in zip(JUDGES, (MOR, COW, MOR), strict=True)),
     Case("lazy_writer", "9", MOR, WRITING),
     Case("restore", "6", MOR),
@@ -244,9 +275,15 @@ Outcomes = Mapping[Case, Future[None]]
 
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
-    """What becomes of every case that is to be run: one after another with each version of Hudi, the versions side by side."""
+    """What becomes of every case that is to be run: one after another with each version of Hudi, the versions side by
+    side.
+    """
     sources, found = Sources(tmp_path_factory.mktemp("sources")), {}
-    wanted = {item.callspec.params["case"] for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path}
+    wanted = {
+        item.callspec.params["case"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.path == request.path
+    }
     with ExitStack() as stack:
         queues: dict[str, ThreadPoolExecutor] = {}
         for case in (case for case in CASES if case in wanted):
@@ -255,7 +292,9 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             if name not in queues:
                 queues[name] = ThreadPoolExecutor(max_workers=1)
                 stack.callback(queues[name].shutdown, cancel_futures=True)
-            found[case] = queues[name].submit(run, hudi, sources, case, tmp_path_factory.mktemp(case.scenario) / "table")
+            found[case] = queues[name].submit(
+                run, hudi, sources, case, tmp_path_factory.mktemp(case.scenario) / "table"
+            )
         yield found
 
 

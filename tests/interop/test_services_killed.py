@@ -1,7 +1,9 @@
-"""Our services are killed on tables of real Hudi, after one storage operation of each class, and real Hudi judges what they left.
+"""Our services are killed on tables of real Hudi, after one storage operation of each class, and real Hudi judges what
+they left.
 
-It reads what the dead process left, after each class; where the kill was in the middle, it reads what another process made of it, and upserts,
-compacts and cleans on top. Versions 6, 8 and 9, each by the Hudi that it is native to, in one session.
+It reads what the dead process left, after each class; where the kill was in the middle, it reads what another process
+made of it, and upserts, compacts and cleans on top. Versions 6, 8 and 9, each by the Hudi that it is native to, in one
+session.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.storage.fault import MUTATIONS, FaultPlan
+from hudi_core.testing.fault import MUTATIONS, FaultPlan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.faults.service_acts import (
@@ -75,7 +77,9 @@ def _dead_write(table: Judged) -> str:
     active = open_context(table.base).active
     (table.base / active.path_of(failed)).unlink()
     (table.base / active.folder / f".{Path(active.path_of(failed)).name}.crc").unlink(missing_ok=True)
-    assert [item.requested_time for item in table.instants(completed=False) if not item.is_completed] == [failed.requested_time]
+    assert [item.requested_time for item in table.instants(completed=False) if not item.is_completed] == [
+        failed.requested_time
+    ]
     return failed.requested_time
 
 
@@ -158,7 +162,9 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def assert_hudi_reads(subject: Subject, table: Judged) -> None:
-    """What the dead process left: the rows are due at every moment, and where they change, both listings say the same."""
+    """What the dead process left: the rows are due at every moment, and where they change, both listings say the
+    same.
+    """
     by_metadata, by_listing = (table.hudi.snapshot(table.base, metadata=metadata) for metadata in (True, False))
     assert_same_rows(by_metadata, by_listing)
     if not subject.rows_change:

@@ -1,7 +1,8 @@
-"""Slices of layout 2 where writers overlapped: real Hudi plans a compaction over the same files, and real Hudi plans with our slices.
+"""Slices of layout 2 where writers overlapped: real Hudi plans a compaction over the same files, and real Hudi plans
+with our slices.
 
-No golden table has a log that was requested before a base file and completed after it, which concurrent writers leave. Here one is made by
-giving a completed instant another completion time, which is a part of its file's name.
+No golden table has a log that was requested before a base file and completed after it, which concurrent writers leave.
+Here one is made by giving a completed instant another completion time, which is a part of its file's name.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ FIRST, SECOND, THIRD, COMPACTION, REWRITE, LAST = (
     "20261120220818232",
     "20261120220831904",
 )
-"""The instants of 9/mor_compacted: a base file, two logs, their compaction, a deltacommit that wrote base files, a log."""
+"""The instants of 9/mor_compacted: a base file, two logs, their compaction, a deltacommit that wrote base files, a
+log.
+"""
 
 
 def complete_at(table: Path, requested: str, completion: str) -> None:
@@ -57,7 +60,9 @@ def rows(table: Path) -> pa.Table:
 def logs_by_slice(view: FileSystemView) -> set[tuple[str, tuple[str, ...]]]:
     """Base instant and the instants of the logs, of every slice."""
     slices = [item for partition in view.partitions() for item in view.all_slices(partition)]
-    return {(item.base_instant, tuple(log.name.split("_")[1].split(".")[0] for log in item.log_files)) for item in slices}
+    return {
+        (item.base_instant, tuple(log.name.split("_")[1].split(".")[0] for log in item.log_files)) for item in slices
+    }
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,10 @@ def logs_by_slice(view: FileSystemView) -> set[tuple[str, tuple[str, ...]]]:
         ({}, {(FIRST, (SECOND, THIRD)), (COMPACTION, ()), (REWRITE, (LAST,))}),
         ({THIRD: "20261120220810000"}, {(FIRST, (SECOND,)), (COMPACTION, (THIRD,)), (REWRITE, (LAST,))}),
         ({THIRD: "20261120220820000"}, {(FIRST, (SECOND,)), (COMPACTION, ()), (REWRITE, (THIRD, LAST))}),
-        ({SECOND: "20261120220820000", THIRD: "20261120220820001"}, {(FIRST, ()), (COMPACTION, ()), (REWRITE, (SECOND, THIRD, LAST))}),
+        (
+            {SECOND: "20261120220820000", THIRD: "20261120220820001"},
+            {(FIRST, ()), (COMPACTION, ()), (REWRITE, (SECOND, THIRD, LAST))},
+        ),
         ({SECOND: REWRITE, THIRD: COMPACTION}, {(FIRST, ()), (COMPACTION, (THIRD,)), (REWRITE, (SECOND, LAST))}),
     ],
 )
@@ -91,7 +99,9 @@ def test_real_hudi_compacts_the_slices_that_we_see(
     assert planned == {}
 
 
-def test_a_failed_write_hides_a_committed_one_from_real_hudi_and_not_from_us(golden: Golden, hudi_1_2: RealHudi) -> None:
+def test_a_failed_write_hides_a_committed_one_from_real_hudi_and_not_from_us(
+    golden: Golden, hudi_1_2: RealHudi
+) -> None:
     """The difference that view/slicing.py names: the last deltacommit is complete, so its rows are there."""
     table = golden("9", "mor_compacted").table
     (completed,) = (table / ".hoodie" / "timeline").glob(f"{REWRITE}_*")
@@ -107,7 +117,9 @@ def test_a_failed_write_hides_a_committed_one_from_real_hudi_and_not_from_us(gol
 def test_what_was_archived_beyond_a_savepoint_is_read_as_real_hudi_reads_it(
     golden: Golden, hudi_1_2: RealHudi, version: str, gone: tuple[str, ...]
 ) -> None:
-    """`hoodie.archive.beyond.savepoint` leaves the savepoint's commit behind, and the view takes no later instant for an archived one."""
+    """`hoodie.archive.beyond.savepoint` leaves the savepoint's commit behind, and the view takes no later instant for
+    an archived one.
+    """
     table = golden(version, "savepoint_cow").table
     whole = rows(table)
     for instant in gone:

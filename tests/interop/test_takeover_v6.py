@@ -1,4 +1,6 @@
-"""Our process dies in the middle of a compaction, or of rolling one back; real Hudi 0.15 reads the table as it is and takes over."""
+"""Our process dies in the middle of a compaction, or of rolling one back; real Hudi 0.15 reads the table as it is and
+takes over.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.storage.fault import FaultPlan, InjectedCrash, Operation
+from hudi_core.testing.fault import FaultPlan, InjectedCrash, Operation
 from hudi_core.transaction.owner import Owner
 from tests.consistency import has_metadata_table, pending_instants
 from tests.faults.test_compaction_faults import POINTS, SOURCES, Table, Timing, run, run_killed, under
@@ -45,8 +47,10 @@ QUICK = {
 """Those of `make test`: where what real Hudi meets is of another kind than before."""
 
 NEEDS_TWO_RUNS = {"metadata rollback inflight", "command block written"}
-"""Here Hudi 0.15 trips over itself, as it does after a death of its own: it finishes the metadata table's pending rollback first, and then
-does not find the deltacommit that it still means to roll back (HoodieBackedTableMetadataWriter.update). Its next run goes through."""
+"""Here Hudi 0.15 trips over itself, as it does after a death of its own: it finishes the metadata table's pending
+rollback first, and then does not find the deltacommit that it still means to roll back
+(HoodieBackedTableMetadataWriter.update). Its next run goes through.
+"""
 
 
 def some(points: Iterable[str]) -> list[Any]:
@@ -107,7 +111,9 @@ def test_real_hudi_takes_a_rollback_over(point: str, failed: Table, hudi_0_15: R
 
 
 @pytest.mark.parametrize("point", some([*POINTS, *ROLLBACK_POINTS]))
-def test_real_hudi_accepts_what_our_own_next_run_makes_of_it(point: str, fresh: Table, failed: Table, hudi_0_15: RealHudi, tmp_path: Path) -> None:
+def test_real_hudi_accepts_what_our_own_next_run_makes_of_it(
+    point: str, fresh: Table, failed: Table, hudi_0_15: RealHudi, tmp_path: Path
+) -> None:
     table = fresh if point in POINTS else failed
     path = killed(table, *{**POINTS, **ROLLBACK_POINTS}[point], tmp_path / "table")
     run(path, Owner.current("another process"), instant=table.instant)

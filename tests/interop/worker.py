@@ -1,7 +1,8 @@
 """A process that holds one version of real Apache Hudi on Spark, and answers one JSON request a line.
 
-A JVM holds one Hudi version only, and a session takes long to start: the tests keep one worker per version and send it all their questions.
-Started by tests/interop/real_hudi.py as `worker.py JAR VERSION`; everything the JVM prints goes to stderr.
+A JVM holds one Hudi version only, and a session takes long to start: the tests keep one worker per version and send it
+all their questions. Started by tests/interop/real_hudi.py as `worker.py JAR VERSION`; everything the JVM prints goes to
+stderr.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class Worker:
 
     def __init__(self, jar: str, version: str) -> None:
         self.version = version
-        self.spark = start_session(jar, os.environ.get("REAL_HUDI_CORES", "1"), os.environ.get("REAL_HUDI_MEMORY", "2g"))
+        self.spark = start_session(
+            jar, os.environ.get("REAL_HUDI_CORES", "1"), os.environ.get("REAL_HUDI_MEMORY", "2g")
+        )
         self.jvm = self.spark._jvm
 
     def ping(self) -> str:
@@ -77,7 +80,9 @@ class Worker:
         """The JVM's process id."""
         return int(self.jvm.java.lang.ProcessHandle.current().pid())
 
-    def read(self, base: str, output: str, metadata: bool, options: dict[str, str] | None = None, where: str | None = None) -> int:
+    def read(
+        self, base: str, output: str, metadata: bool, options: dict[str, str] | None = None, where: str | None = None
+    ) -> int:
         """Writes the answer of a query to one parquet file; returns its number of rows."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -98,7 +103,10 @@ class Worker:
         """Options that keep a table at its own version when a newer Hudi writes to it."""
         if self.version.startswith("0."):
             return {}
-        return {"hoodie.write.table.version": table_properties(base)["hoodie.table.version"], "hoodie.write.auto.upgrade": "false"}
+        return {
+            "hoodie.write.table.version": table_properties(base)["hoodie.table.version"],
+            "hoodie.write.auto.upgrade": "false",
+        }
 
     def _client(self, base: str, options: dict[str, str]) -> Any:
         properties = table_properties(base)
@@ -114,7 +122,9 @@ class Worker:
         for key, value in chosen.items():
             java.put(key, str(value))
         scala = self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(java)
-        return self.jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient(self.spark._jsparkSession, base, scala, self.jvm.scala.Option.empty())
+        return self.jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient(
+            self.spark._jsparkSession, base, scala, self.jvm.scala.Option.empty()
+        )
 
     def schedule_compaction(self, base: str, options: dict[str, str] | None = None) -> str | None:
         client = self._client(base, {"hoodie.compact.inline.max.delta.commits": "1", **(options or {})})
@@ -134,7 +144,9 @@ class Worker:
         finally:
             client.close()
 
-    def service(self, base: str, name: str, instant: str | None = None, options: dict[str, str] | None = None) -> str | None:
+    def service(
+        self, base: str, name: str, instant: str | None = None, options: dict[str, str] | None = None
+    ) -> str | None:
         """One call of the write client; returns the instant that it scheduled."""
         client = self._client(base, options or {})
         nothing = self.jvm.org.apache.hudi.common.util.Option.empty()
@@ -143,7 +155,11 @@ class Worker:
             "schedule_clustering": lambda: client.scheduleClustering(nothing),
             "schedule_log_compaction": lambda: client.scheduleLogCompaction(nothing),
             "cluster": lambda: client.cluster(instant, True),
-            "log_compact": lambda: client.logCompact(instant) if self.version.startswith(("0.", "1.0")) else client.logCompact(instant, True),
+            "log_compact": lambda: (
+                client.logCompact(instant)
+                if self.version.startswith(("0.", "1.0"))
+                else client.logCompact(instant, True)
+            ),
             "clean": client.clean,
             "archive": client.archive,
             "rollback": lambda: client.rollback(instant),
@@ -159,7 +175,9 @@ class Worker:
     def write(self, base: str, operation: str, parquet: str, options: dict[str, str] | None = None) -> None:
         """Writes the rows of a parquet file (the table's own columns) with the given operation."""
         properties = table_properties(base)
-        partitions = ",".join(field.split(":")[0] for field in properties.get("hoodie.table.partition.fields", "").split(",") if field)
+        partitions = ",".join(
+            field.split(":")[0] for field in properties.get("hoodie.table.partition.fields", "").split(",") if field
+        )
         ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields")
         chosen = {
             "hoodie.table.name": properties["hoodie.table.name"],
@@ -171,8 +189,16 @@ class Worker:
             "hoodie.upsert.shuffle.parallelism": "1",
             "hoodie.delete.shuffle.parallelism": "1",
             **({"hoodie.datasource.write.precombine.field": ordering} if ordering else {}),
-            **({"hoodie.datasource.write.keygenerator.class": c} if (c := properties.get("hoodie.table.keygenerator.class")) else {}),
-            **({"hoodie.datasource.write.payload.class": c} if (c := properties.get("hoodie.compaction.payload.class")) else {}),
+            **(
+                {"hoodie.datasource.write.keygenerator.class": c}
+                if (c := properties.get("hoodie.table.keygenerator.class"))
+                else {}
+            ),
+            **(
+                {"hoodie.datasource.write.payload.class": c}
+                if (c := properties.get("hoodie.compaction.payload.class"))
+                else {}
+            ),
             **self._pinned(base),
             **(options or {}),
         }
@@ -180,23 +206,39 @@ class Worker:
 
     def create(self, base: str, parquet: str, options: dict[str, str]) -> None:
         """Creates a table at `base` with the rows of a parquet file."""
-        self.spark.read.parquet(parquet).coalesce(1).write.format("hudi").options(**options).mode("overwrite").save(base)
+        self.spark.read.parquet(parquet).coalesce(1).write.format("hudi").options(**options).mode("overwrite").save(
+            base
+        )
 
     def sql(self, statement: str) -> None:
         """Runs one SQL statement for what it does."""
         self.spark.sql(statement).collect()
 
     def validate_metadata(self, base: str) -> dict[str, Any]:
-        """Hudi's own comparison of the metadata table's listing with the storage: how many files, and those that differ."""
+        """Hudi's own comparison of the metadata table's listing with the storage: how many files, and those that
+        differ.
+        """
         name = "t_" + hashlib.md5(base.encode()).hexdigest()[:10]
         self.spark.sql(f"DROP TABLE IF EXISTS {name}")
         self.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
-        rows = [row.asDict() for row in self.spark.sql(f"CALL validate_metadata_table_files(table => '{name}', verbose => true)").collect()]
-        wrong = [row for row in rows if not (row["is_present_in_fs"] and row["is_present_in_metadata"] and row["fs_size"] == row["metadata_size"])]
+        rows = [
+            row.asDict()
+            for row in self.spark.sql(
+                f"CALL validate_metadata_table_files(table => '{name}', verbose => true)"
+            ).collect()
+        ]
+        wrong = [
+            row
+            for row in rows
+            if not (
+                row["is_present_in_fs"] and row["is_present_in_metadata"] and row["fs_size"] == row["metadata_size"]
+            )
+        ]
         return {"files": len(rows), "wrong": json.loads(json.dumps(wrong, default=str))}
 
     def skipping(self, base: str, predicates: list[str], options: dict[str, str] | None = None) -> list[dict[str, Any]]:
-        """For each predicate: its rows, whether they are the same with the metadata table as without, and how many file slices were scanned with it.
+        """For each predicate: its rows, whether they are the same with the metadata table as without, and how many file
+        slices were scanned with it.
 
         An index that fails raises here; a reader's default is to go on without it.
         """
@@ -204,8 +246,16 @@ class Worker:
 
         self.spark.conf.set("hoodie.fileIndex.dataSkippingFailureMode", "strict")
         answers = [expr(predicate).alias(f"answer_{number}") for number, predicate in enumerate(predicates)]
-        rows = self._frame(base, metadata=False).select(struct("*").alias("row"), array(*answers).alias("answers")).collect()
-        given = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.index.column.stats.enable": "true", **(options or {})}
+        rows = (
+            self._frame(base, metadata=False)
+            .select(struct("*").alias("row"), array(*answers).alias("answers"))
+            .collect()
+        )
+        given = {
+            "hoodie.enable.data.skipping": "true",
+            "hoodie.metadata.index.column.stats.enable": "true",
+            **(options or {}),
+        }
         indexed = self._frame(base, True, given)
         found = []
         try:
@@ -214,16 +264,22 @@ class Worker:
                 try:
                     theirs = sorted(map(str, chosen.collect()))
                 except Exception as error:  # noqa: BLE001 - the answer carries it to the test
-                    found.append({"where": predicate, "rows": 0, "same": False, "slices": 0, "error": f"{error}"[:2000]})
+                    found.append(
+                        {"where": predicate, "rows": 0, "same": False, "slices": 0, "error": f"{error}"[:2000]}
+                    )
                     continue
                 due = sorted(str(row["row"]) for row in rows if row["answers"][number])
-                found.append({"where": predicate, "rows": len(due), "same": theirs == due, "slices": self._scanned(chosen)})
+                found.append(
+                    {"where": predicate, "rows": len(due), "same": theirs == due, "slices": self._scanned(chosen)}
+                )
         finally:
             self.spark.conf.unset("hoodie.fileIndex.dataSkippingFailureMode")
         return found
 
     def _scanned(self, frame: Any) -> int:
-        """The file slices that the executed plan of a query scanned. 0.15.0's relation of logs has no metric of them, but a partition for each."""
+        """The file slices that the executed plan of a query scanned. 0.15.0's relation of logs has no metric of them,
+        but a partition for each.
+        """
         leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
         found = 0
         for leaf in (leaves.apply(number) for number in range(leaves.size())):
@@ -232,20 +288,30 @@ class Worker:
         return found
 
     def record_locations(self, base: str, keys: list[str], index: str | None = None) -> list[list[str]]:
-        """What the record index says of record keys, or, of the values of a secondary `index`, both together: key, partition, file id, instant."""
+        """What the record index says of record keys, or, of the values of a secondary `index`, both together: key,
+        partition, file id, instant.
+        """
         metadata, wanted = self._metadata(base), self._java_list(keys)
         if self.version.startswith(("0.", "1.0")):
             found = metadata.readRecordIndex(wanted) if index is None else metadata.readSecondaryIndex(wanted, index)
             pairs = list(found.entrySet())
         else:
             data = self.jvm.org.apache.hudi.common.data.HoodieListData.eager(wanted)
-            both = metadata.readRecordIndexLocationsWithKeys(data) if index is None else metadata.readSecondaryIndexLocationsWithKeys(data, index)
+            both = (
+                metadata.readRecordIndexLocationsWithKeys(data)
+                if index is None
+                else metadata.readSecondaryIndexLocationsWithKeys(data, index)
+            )
             pairs = list(both.collectAsList())
         places = [(pair.getKey(), pair.getValue()) for pair in pairs]
-        return sorted([str(key), place.getPartitionPath(), place.getFileId(), place.getInstantTime()] for key, place in places)
+        return sorted(
+            [str(key), place.getPartitionPath(), place.getFileId(), place.getInstantTime()] for key, place in places
+        )
 
     def bloom_answers(self, base: str, files: list[list[str]], keys: list[str]) -> list[list[str] | None]:
-        """For each [partition, file name]: those of the keys that its filter in the metadata table may hold, None without one."""
+        """For each [partition, file name]: those of the keys that its filter in the metadata table may hold, None
+        without one.
+        """
         metadata = self._metadata(base)
         filters = [metadata.getBloomFilter(partition, name) for partition, name in files]
         return [[key for key in keys if item.get().mightContain(key)] if item.isPresent() else None for item in filters]
@@ -256,7 +322,9 @@ class Worker:
         conf = hudi.storage.hadoop.HadoopStorageConfiguration(self.jvm.org.apache.hadoop.conf.Configuration())
         engine = hudi.common.engine.HoodieLocalEngineContext(conf)
         config = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
-        return hudi.metadata.HoodieBackedTableMetadata(engine, hudi.storage.HoodieStorageUtils.getStorage(base, conf), config, base)
+        return hudi.metadata.HoodieBackedTableMetadata(
+            engine, hudi.storage.HoodieStorageUtils.getStorage(base, conf), config, base
+        )
 
     def _java_list(self, values: list[str]) -> Any:
         found = self.jvm.java.util.ArrayList()
@@ -269,17 +337,28 @@ class Worker:
         java = self.jvm
         properties = java.org.apache.hudi.common.config.TypedProperties()
         prefix = "hoodie.write.lock."
-        defaults = {"filesystem.expire": "0", "wait_time_ms_between_retry": "1000", "max_wait_time_ms_between_retry": "16000", "num_retries": "15"}
+        defaults = {
+            "filesystem.expire": "0",
+            "wait_time_ms_between_retry": "1000",
+            "max_wait_time_ms_between_retry": "16000",
+            "num_retries": "15",
+        }
         for key, value in ({prefix + name: value for name, value in defaults.items()} | options).items():
             properties.setProperty(key, value)
         configuration = java.org.apache.hudi.common.config.LockConfiguration(properties)
-        storage = java.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(java.org.apache.hadoop.conf.Configuration())
+        storage = java.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(
+            java.org.apache.hadoop.conf.Configuration()
+        )
         provider: Any = java
         for part in options["hoodie.write.lock.provider"].split("."):
             provider = getattr(provider, part)
         self.held = provider(configuration, storage)
         try:
-            return bool(self.held.tryLock(int(options["hoodie.write.lock.wait_time_ms"]), java.java.util.concurrent.TimeUnit.MILLISECONDS))
+            return bool(
+                self.held.tryLock(
+                    int(options["hoodie.write.lock.wait_time_ms"]), java.java.util.concurrent.TimeUnit.MILLISECONDS
+                )
+            )
         except Exception as error:
             if "FAILED_TO_ACQUIRE" not in str(error):
                 raise
@@ -304,7 +383,11 @@ class Worker:
 
     def implicit_lock_path(self, address: str) -> str:
         """The base path in ZooKeeper that Hudi gives a table without one."""
-        return str(self.jvm.org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider.getLockBasePath(address))
+        return str(
+            self.jvm.org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider.getLockBasePath(
+                address
+            )
+        )
 
     def read_lease(self, text: str) -> dict[str, Any]:
         """What Hudi reads in the object of its storage-based lock."""
@@ -318,7 +401,8 @@ class Worker:
         return bytes(models.StorageLockFile.toByteArray(models.StorageLockData(expired, valid_until, owner))).decode()
 
     def conflict_candidates(self, base: str, cases: list[list[Any]]) -> list[Any]:
-        """For each [strategy, action, instant, last completed instant or None]: the instants that the strategy compares an inflight one with.
+        """For each [strategy, action, instant, last completed instant or None]: the instants that the strategy compares
+        an inflight one with.
 
         Each as [instant, action, state, its partitions and file ids]; the text of Hudi's error where it fails.
         """

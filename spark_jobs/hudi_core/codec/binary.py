@@ -1,8 +1,8 @@
 """A bounds-checked cursor over untrusted bytes, and the integer encodings that Hudi's formats share.
 
-Hudi's own framing (log blocks, HFile headers, bloom filters) is big-endian; Avro uses zigzag varints, protobuf plain varints, HBase's
-block index Hadoop vints. Every read past the end is a CorruptFileError that names the file: a length taken from a file is compared with
-what is left before anything is allocated.
+Hudi's own framing (log blocks, HFile headers, bloom filters) is big-endian; Avro uses zigzag varints, protobuf plain
+varints, HBase's block index Hadoop vints. Every read past the end is a CorruptFileError that names the file: a length
+taken from a file is compared with what is left before anything is allocated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _U64 = 1 << 64
 
 
 class Reader:
-    """Reads forward through `data`. `path` names the file in errors; `base` is where `data` starts in that file, for messages only."""
+    """Reads forward through `data`. `path` names the file in errors; `base` is where `data` starts in that file, for
+    messages only.
+    """
 
     __slots__ = ("_base", "_data", "_position", "path")
 
@@ -112,7 +114,9 @@ class Reader:
         return (value >> 1) ^ -(value & 1)
 
     def hadoop_vint(self) -> int:
-        """A Hadoop variable-length long (WritableUtils.readVLong): one byte for -112..127, else a count byte and big-endian bytes."""
+        """A Hadoop variable-length long (WritableUtils.readVLong): one byte for -112..127, else a count byte and
+        big-endian bytes.
+        """
         first = self.i8()
         if first >= -112:
             return first

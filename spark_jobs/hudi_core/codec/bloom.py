@@ -1,8 +1,10 @@
-"""Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom, org.apache.hadoop.util.bloom, MurmurHash2).
+"""Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom, org.apache.hadoop.util.bloom,
+MurmurHash2).
 
-A filter is a list of rows, each a bit vector. A new key goes to the last row; a row takes `entries` keys, rows are added until they can
-hold `max_entries`, and after that further keys go to the rows in turn, at the cost of more false positives. Building is vectorised: the
-part of the hash that does not depend on the probe is computed once per key, and the 30 probes run over chunks that stay in the cache.
+A filter is a list of rows, each a bit vector. A new key goes to the last row; a row takes `entries` keys, rows are
+added until they can hold `max_entries`, and after that further keys go to the rows in turn, at the cost of more false
+positives. Building is vectorised: the part of the hash that does not depend on the probe is computed once per key, and
+the 30 probes run over chunks that stay in the cache.
 """
 
 from __future__ import annotations
@@ -40,9 +42,14 @@ class BloomFilter:
     """A filter that grows by `add_batch`, or one parsed from a file, which only answers."""
 
     def __init__(self, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> None:
-        """An empty dynamic filter with `entries` keys per row at that false-positive rate. Raises ValueError for impossible settings."""
+        """An empty dynamic filter with `entries` keys per row at that false-positive rate. Raises ValueError for
+        impossible settings.
+        """
         if entries < 1 or not 0 < error_rate < 1:
-            raise ValueError(f"a bloom filter needs at least one entry and an error rate between 0 and 1, not {entries} and {error_rate}")
+            raise ValueError(
+                f"a bloom filter needs at least one entry and an error rate between 0 and 1, not {entries} and "
+                f"{error_rate}"
+            )
         self.type_code = DYNAMIC
         self.bits = math.ceil(entries * (-math.log(error_rate) / (math.log(2) * math.log(2))))
         self.probes = math.ceil(math.log(2) * self.bits / entries)
@@ -64,7 +71,8 @@ class BloomFilter:
         return len(self._rows)
 
     def add_batch(self, offsets: NDArray[Any], data: _Bytes) -> None:
-        """Adds n keys in order: key i is `data[offsets[i]:offsets[i + 1]]`, as in the buffers of an Arrow string array (int32 or int64).
+        """Adds n keys in order: key i is `data[offsets[i]:offsets[i + 1]]`, as in the buffers of an Arrow string array
+        (int32 or int64).
 
         Raises ValueError for offsets that do not fit `data`, and on a parsed filter.
         """
@@ -112,7 +120,9 @@ class BloomFilter:
         return any(all(row[bit] for bit in probes) for row in self._rows)
 
     def lacking(self, offsets: NDArray[Any], data: _Bytes) -> int:
-        """How many of n keys were not added; keys as for add_batch, with the same errors for offsets that do not fit."""
+        """How many of n keys were not added; keys as for add_batch, with the same errors for offsets that do not
+        fit.
+        """
         positions = np.asarray(offsets, dtype=np.int64)
         if len(positions) < 2:
             return 0
@@ -143,7 +153,11 @@ class BloomFilter:
         Raises CorruptFileError, or UnsupportedError for another type code or hash.
         """
         if type_code not in (DYNAMIC, SIMPLE):
-            raise UnsupportedError(f"bloom filter type {type_code!r} is not supported", path=path, remedy=f"known are {DYNAMIC} and {SIMPLE}")
+            raise UnsupportedError(
+                f"bloom filter type {type_code!r} is not supported",
+                path=path,
+                remedy=f"known are {DYNAMIC} and {SIMPLE}",
+            )
         try:
             data = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError) as error:
@@ -177,7 +191,14 @@ class BloomFilter:
             self._rows.append(_read_bits(source, self.bits))
 
 
-def build(keys_offsets: NDArray[Any], keys_data: _Bytes, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> BloomFilter:
+def build(
+    keys_offsets: NDArray[Any],
+    keys_data: _Bytes,
+    *,
+    entries: int = 60000,
+    error_rate: float = 1e-9,
+    max_entries: int = 100000,
+) -> BloomFilter:
     """A dynamic filter over the keys of one batch; see BloomFilter.add_batch."""
     result = BloomFilter(entries=entries, error_rate=error_rate, max_entries=max_entries)
     result.add_batch(keys_offsets, keys_data)
@@ -189,7 +210,9 @@ def _read_head(source: Reader) -> tuple[int, int]:
     if version != _VERSION or not 1 <= probes <= _MAX_PROBES or bits < 1:
         raise source.fail(f"bloom filter head is wrong (version {version}, {probes} probes, {bits} bits)")
     if hash_type != _MURMUR:
-        raise UnsupportedError(f"bloom filter hash type {hash_type} is not supported", path=source.path, remedy="Hudi writes murmur (1)")
+        raise UnsupportedError(
+            f"bloom filter hash type {hash_type} is not supported", path=source.path, remedy="Hudi writes murmur (1)"
+        )
     return probes, bits
 
 
@@ -247,7 +270,8 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
         hashed *= multiplier
         np.right_shift(hashed, 15, out=scratch)
         hashed ^= scratch
-        # Java's abs(h % bits); the absolute value of the smallest int, read as unsigned, is what its remainder is taken of.
+        # Java's abs(h % bits); the absolute value of the smallest int, read as unsigned, is what its remainder is taken
+        # of.
         magnitude = np.abs(hashed.view(np.int32)).view(np.uint32)
         np.floor_divide(magnitude, bits, out=scratch)
         scratch *= bits
@@ -256,7 +280,9 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
 
 
 def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
-    """The key's 4-byte words after the mixing that no probe changes, and what its last one to three bytes contribute."""
+    """The key's 4-byte words after the mixing that no probe changes, and what its last one to three bytes
+    contribute.
+    """
     count, length = keys.shape
     whole = length // 4
     words: list[_Words] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_core.config.keys import ConfigKey, boolean, one_of, whole_number
-from hudi_core.config.rollback_config import ARCHIVE_BEYOND_SAVEPOINT
+from hudi_core.config.verb_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError
 
 _MAX = 2**31 - 1
@@ -16,7 +16,10 @@ LEAVE_ORPHANS = "leave"
 IGNORE_ORPHANS = "ignore"
 
 KEEP_MAX: ConfigKey[int] = ConfigKey(
-    "hoodie.keep.max.commits", 30, whole_number(1, _MAX), "completed commits on the active timeline above which the oldest are archived"
+    "hoodie.keep.max.commits",
+    30,
+    whole_number(1, _MAX),
+    "completed commits on the active timeline above which the oldest are archived",
 )
 KEEP_MIN: ConfigKey[int] = ConfigKey(
     "hoodie.keep.min.commits",
@@ -25,19 +28,34 @@ KEEP_MIN: ConfigKey[int] = ConfigKey(
     "completed commits that archival leaves on the timeline; without any a table is empty",
 )
 ARCHIVE_BATCH: ConfigKey[int] = ConfigKey(
-    "hoodie.commits.archival.batch", 10, whole_number(1, 10_000), "records in a block of the archive of table version 6; an instant has three"
+    "hoodie.commits.archival.batch",
+    10,
+    whole_number(1, 10_000),
+    "records in a block of the archive of table version 6; an instant has three",
 )
 ARCHIVE_ON_CLEAN: ConfigKey[bool] = ConfigKey(
-    "hoodie.archive.block.on.latest.clean.ectr", False, boolean, "keep the commits on the timeline whose files the last clean did not delete"
+    "hoodie.archive.block.on.latest.clean.ectr",
+    False,
+    boolean,
+    "keep the commits on the timeline whose files the last clean did not delete",
 )
 HISTORY_BATCH: ConfigKey[int] = ConfigKey(
-    "hoodie.timeline.compaction.batch.size", 10, whole_number(2, 10_000), "files of one level of the archive of versions 8 and 9 that are merged"
+    "hoodie.timeline.compaction.batch.size",
+    10,
+    whole_number(2, 10_000),
+    "files of one level of the archive of versions 8 and 9 that are merged",
 )
 HISTORY_FILE_BYTES: ConfigKey[int] = ConfigKey(
-    "hoodie.timeline.compaction.target.file.max.bytes", 1000 << 20, whole_number(1 << 10, 1 << 40), "bytes at which a merge takes no further file"
+    "hoodie.timeline.compaction.target.file.max.bytes",
+    1000 << 20,
+    whole_number(1 << 10, 1 << 40),
+    "bytes at which a merge takes no further file",
 )
 HISTORY_MANIFESTS: ConfigKey[int] = ConfigKey(
-    "hoodie.timeline.manifest.retained.versions", 3, whole_number(1, 10_000), "snapshots of the archive of versions 8 and 9 kept for slow readers"
+    "hoodie.timeline.manifest.retained.versions",
+    3,
+    whole_number(1, 10_000),
+    "snapshots of the archive of versions 8 and 9 kept for slow readers",
 )
 COMPACTION_TRIGGER: ConfigKey[str] = ConfigKey(
     "hoodie.compact.inline.trigger.strategy",
@@ -46,13 +64,17 @@ COMPACTION_TRIGGER: ConfigKey[str] = ConfigKey(
     "what makes a compaction due; archival keeps the delta commits that NUM_COMMITS and NUM_AND_TIME count",
 )
 COMPACTION_DELTA_COMMITS: ConfigKey[int] = ConfigKey(
-    "hoodie.compact.inline.max.delta.commits", 5, whole_number(1, _MAX), "delta commits since the last compaction that make the next one due"
+    "hoodie.compact.inline.max.delta.commits",
+    5,
+    whole_number(1, _MAX),
+    "delta commits since the last compaction that make the next one due",
 )
 ORPHANS: ConfigKey[str] = ConfigKey(
     "airflow_hudi.archive.orphans",
     REFUSE_ORPHANS,
     one_of(REFUSE_ORPHANS, LEAVE_ORPHANS, IGNORE_ORPHANS),
-    "files of instants that never completed, which readers would take for committed once the instants around them are archived: refuse to "
+    "files of instants that never completed, which readers would take for committed once the instants around "
+    "them are archived: refuse to "
     "archive, leave those instants on the timeline, or ignore the files (as Hudi does, and without listing the table)",
 )
 
@@ -88,10 +110,15 @@ class ArchiveConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ArchiveConfig:
-        """Reads the options; raises ConfigError for one that is not valid, and where no commit would ever be archived."""
+        """Reads the options; raises ConfigError for one that is not valid, and where no commit would ever be
+        archived.
+        """
         least, most = KEEP_MIN.read(options), KEEP_MAX.read(options)
         if least >= most:
-            raise ConfigError(f"{KEEP_MIN.name} is {least} and {KEEP_MAX.name} is {most}", remedy="keep more commits at most than at least")
+            raise ConfigError(
+                f"{KEEP_MIN.name} is {least} and {KEEP_MAX.name} is {most}",
+                remedy="keep more commits at most than at least",
+            )
         counts = COMPACTION_TRIGGER.read(options) in ("NUM_COMMITS", "NUM_AND_TIME")
         return ArchiveConfig(
             keep_min=least,

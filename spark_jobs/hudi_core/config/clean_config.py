@@ -29,7 +29,8 @@ CLEAN_POLICY: ConfigKey[str | None] = ConfigKey(
     "hoodie.clean.policy",
     None,
     one_of(KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS),
-    "what a clean keeps: KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS or KEEP_LATEST_BY_HOURS; when absent, what the one retention option "
+    "what a clean keeps: KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS or KEEP_LATEST_BY_HOURS; when absent, "
+    "what the one retention option "
     "that is set stands for, else KEEP_LATEST_COMMITS",
     aliases=("hoodie.cleaner.policy",),
 )
@@ -55,7 +56,10 @@ CLEAN_VERSIONS_RETAINED: ConfigKey[int] = ConfigKey(
     aliases=("hoodie.cleaner.fileversions.retained",),
 )
 CLEAN_TRIGGER: ConfigKey[str] = ConfigKey(
-    "hoodie.clean.trigger.strategy", "NUM_COMMITS", one_of("NUM_COMMITS"), "what makes a clean due: NUM_COMMITS since the last one"
+    "hoodie.clean.trigger.strategy",
+    "NUM_COMMITS",
+    one_of("NUM_COMMITS"),
+    "what makes a clean due: NUM_COMMITS since the last one",
 )
 CLEAN_TRIGGER_COMMITS: ConfigKey[int] = ConfigKey(
     "hoodie.clean.trigger.max.commits",
@@ -72,7 +76,11 @@ CLEAN_INCREMENTAL: ConfigKey[bool] = ConfigKey(
     aliases=("hoodie.cleaner.incremental.mode",),
 )
 CLEAN_PARALLELISM: ConfigKey[int] = ConfigKey(
-    "hoodie.clean.parallelism", 200, whole_number(1, 10**6), "tasks at most over which deletes are spread", aliases=("hoodie.cleaner.parallelism",)
+    "hoodie.clean.parallelism",
+    200,
+    whole_number(1, 10**6),
+    "tasks at most over which deletes are spread",
+    aliases=("hoodie.cleaner.parallelism",),
 )
 CLEAN_MULTIPLE: ConfigKey[bool] = ConfigKey(
     "hoodie.clean.multiple.enabled",
@@ -82,7 +90,10 @@ CLEAN_MULTIPLE: ConfigKey[bool] = ConfigKey(
     aliases=("hoodie.clean.allow.multiple",),
 )
 CLEAN_MAX_COMMITS: ConfigKey[int] = ConfigKey(
-    "hoodie.clean.max.commits.to.clean", _NO_CAP, whole_number(1, _NO_CAP), "commits at most that one clean moves on by; not for file versions"
+    "hoodie.clean.max.commits.to.clean",
+    _NO_CAP,
+    whole_number(1, _NO_CAP),
+    "commits at most that one clean moves on by; not for file versions",
 )
 CLEAN_PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
     "hoodie.clean.partition.filter.regex",
@@ -139,7 +150,9 @@ class CleanConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> CleanConfig:
-        """Reads the options. Raises ConfigError for values that are not valid, and for a partition filter beside the incremental mode."""
+        """Reads the options. Raises ConfigError for values that are not valid, and for a partition filter beside the
+        incremental mode.
+        """
         CLEAN_TRIGGER.read(options)
         cap = CLEAN_MAX_COMMITS.read(options)
         config = CleanConfig(
@@ -157,7 +170,8 @@ class CleanConfig:
         )
         if config.incremental and config.has_partition_filter:
             raise ConfigError(
-                "a partition filter cannot be used with incremental cleaning: the partitions left out would never be looked at again",
+                "a partition filter cannot be used with incremental cleaning: the partitions left out would "
+                "never be looked at again",
                 remedy=f"set {CLEAN_INCREMENTAL.name}=false, or leave the filter out",
             )
         return config
@@ -186,7 +200,9 @@ class CleanConfig:
 
 
 def _policy(options: Mapping[str, str]) -> str:
-    """The policy, inferred from the one retention that is set when the policy is not (HoodieCleanConfig.CLEANER_POLICY)."""
+    """The policy, inferred from the one retention that is set when the policy is not
+    (HoodieCleanConfig.CLEANER_POLICY).
+    """
     given = CLEAN_POLICY.read(options)
     if given is not None:
         return given

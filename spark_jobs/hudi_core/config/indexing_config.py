@@ -1,17 +1,28 @@
-"""Options of indexing: which indexes are asked for, and how long their build waits for writers. Hudi's own names where Hudi has them."""
+"""Options of indexing: which indexes are asked for, and how long their build waits for writers. Hudi's own names where
+Hudi has them.
+"""
 
 from __future__ import annotations
 
 from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, whole_number
 
 COLUMN_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
-    "hoodie.metadata.index.column.stats.enable", False, boolean, "indexing builds the statistics of columns (`column_stats`)"
+    "hoodie.metadata.index.column.stats.enable",
+    False,
+    boolean,
+    "indexing builds the statistics of columns (`column_stats`)",
 )
 BLOOM_FILTERS_ENABLE: ConfigKey[bool] = ConfigKey(
-    "hoodie.metadata.index.bloom.filter.enable", False, boolean, "indexing builds the bloom filters of base files (`bloom_filters`)"
+    "hoodie.metadata.index.bloom.filter.enable",
+    False,
+    boolean,
+    "indexing builds the bloom filters of base files (`bloom_filters`)",
 )
 PARTITION_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
-    "hoodie.metadata.index.partition.stats.enable", False, boolean, "indexing builds the statistics of partitions (`partition_stats`)"
+    "hoodie.metadata.index.partition.stats.enable",
+    False,
+    boolean,
+    "indexing builds the statistics of partitions (`partition_stats`)",
 )
 RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
     "hoodie.metadata.global.record.level.index.enable",
@@ -27,13 +38,22 @@ PARTITIONED_RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
     "indexing builds a record index of each data partition (`record_index`; table version 9)",
 )
 INDEX_NAME: ConfigKey[str | None] = ConfigKey(
-    "hoodie.index.name", None, optional_text, "name of a secondary or an expression index, without its prefix; the column's when absent"
+    "hoodie.index.name",
+    None,
+    optional_text,
+    "name of a secondary or an expression index, without its prefix; the column's when absent",
 )
 SECONDARY_COLUMN: ConfigKey[str | None] = ConfigKey(
-    "hoodie.metadata.index.secondary.column", None, optional_text, "indexing builds a secondary index on this column (`secondary_index_<name>`)"
+    "hoodie.metadata.index.secondary.column",
+    None,
+    optional_text,
+    "indexing builds a secondary index on this column (`secondary_index_<name>`)",
 )
 EXPRESSION_COLUMN: ConfigKey[str | None] = ConfigKey(
-    "hoodie.metadata.index.expression.column", None, optional_text, "indexing builds an index on an expression of this column (`expr_index_<name>`)"
+    "hoodie.metadata.index.expression.column",
+    None,
+    optional_text,
+    "indexing builds an index on an expression of this column (`expr_index_<name>`)",
 )
 EXPRESSION_OPTIONS: ConfigKey[str | None] = ConfigKey(
     "hoodie.metadata.index.expression.options",
@@ -42,20 +62,25 @@ EXPRESSION_OPTIONS: ConfigKey[str | None] = ConfigKey(
     "the expression and its settings as name=value, parted by commas: expr=from_unixtime,format=yyyy-MM-dd",
 )
 EXPRESSION_TYPE: ConfigKey[str] = ConfigKey(
-    "hoodie.expression.index.type", "COLUMN_STATS", one_of("COLUMN_STATS", "BLOOM_FILTERS", "SECONDARY_INDEX"), "what an expression index holds"
+    "hoodie.expression.index.type",
+    "COLUMN_STATS",
+    one_of("COLUMN_STATS", "BLOOM_FILTERS", "SECONDARY_INDEX"),
+    "what an expression index holds",
 )
 FILE_GROUPS: ConfigKey[int | None] = ConfigKey(
     "airflow_hudi.indexing.file_groups",
     None,
     whole_number(1, 10_000),
-    "file groups that the named indexes of rows (`record_index`, `secondary_index_*`) are to have, a partitioned record index in each data "
+    "file groups that the named indexes of rows (`record_index`, `secondary_index_*`) are to have, a "
+    "partitioned record index in each data "
     "partition; one that is there with another number is resized",
 )
 CATCHUP_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.indexing.catchup_minutes",
     15,
     whole_number(0, 10**6),
-    "minutes that indexing, and whoever drops an index of rows or adds a column, waits for writes that were pending before it gives up for now",
+    "minutes that indexing, and whoever drops an index of rows or adds a column, waits for writes that were "
+    "pending before it gives up for now",
 )
 
 INDEXING_KEYS: tuple[ConfigKey[object], ...] = (

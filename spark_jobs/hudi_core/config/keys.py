@@ -13,7 +13,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey(Generic[T_co]):
-    """One option: its name, the value when it is absent, older names, how its text is read, and a line for the user guide."""
+    """One option: its name, the value when it is absent, older names, how its text is read, and a line for the user
+    guide.
+    """
 
     name: str
     default: T_co

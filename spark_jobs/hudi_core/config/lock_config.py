@@ -1,4 +1,6 @@
-"""Options of the table's lock, under Hudi's own names: which provider, and what each of them needs (HoodieLockConfig and its kin)."""
+"""Options of the table's lock, under Hudi's own names: which provider, and what each of them needs (HoodieLockConfig
+and its kin).
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,28 @@ _MAX_MS = 10**9
 _MIN_LEASE_MS = 1000
 
 PROVIDER: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.provider", None, optional_text, "class name of Hudi's lock provider that all writers of the table use"
+    "hoodie.write.lock.provider",
+    None,
+    optional_text,
+    "class name of Hudi's lock provider that all writers of the table use",
 )
 LOCK_WAIT_MS: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.wait_time_ms", 60_000, whole_number(0, _MAX_MS), "milliseconds to wait for the table's lock; in DynamoDB also its lease"
+    "hoodie.write.lock.wait_time_ms",
+    60_000,
+    whole_number(0, _MAX_MS),
+    "milliseconds to wait for the table's lock; in DynamoDB also its lease",
 )
 LOCK_PATH: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.filesystem.path", None, optional_text, "folder of the lock file; the table's .hoodie folder when absent"
+    "hoodie.write.lock.filesystem.path",
+    None,
+    optional_text,
+    "folder of the lock file; the table's .hoodie folder when absent",
 )
 LOCK_EXPIRE_MINUTES: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.filesystem.expire", 0, whole_number(0, 10**6), "minutes after which a lock counts as left behind; 0 is never"
+    "hoodie.write.lock.filesystem.expire",
+    0,
+    whole_number(0, 10**6),
+    "minutes after which a lock counts as left behind; 0 is never",
 )
 UNCONFIGURED: ConfigKey[str] = ConfigKey(
     "airflow_hudi.lock.unconfigured",
@@ -38,30 +52,51 @@ FOREIGN_MINUTES: ConfigKey[int] = ConfigKey(
     "minutes for which an inflight instant of somebody else is a sign that its writer is alive",
 )
 BASE_PATH: ConfigKey[str | None] = ConfigKey(
-    "hoodie.base.path", None, optional_text, "address of the table as its writers spell it, where a lock is named after it"
+    "hoodie.base.path",
+    None,
+    optional_text,
+    "address of the table as its writers spell it, where a lock is named after it",
 )
 
 ZOOKEEPER_URL: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.zookeeper.url", None, optional_text, "ZooKeeper servers: host:port,host:port, and a chroot after the last"
+    "hoodie.write.lock.zookeeper.url",
+    None,
+    optional_text,
+    "ZooKeeper servers: host:port,host:port, and a chroot after the last",
 )
 ZOOKEEPER_PORT: ConfigKey[int | None] = ConfigKey(
-    "hoodie.write.lock.zookeeper.port", None, whole_number(1, 65_535), "Hudi does not read it: write the ports into the url"
+    "hoodie.write.lock.zookeeper.port",
+    None,
+    whole_number(1, 65_535),
+    "Hudi does not read it: write the ports into the url",
 )
 ZOOKEEPER_BASE_PATH: ConfigKey[str | None] = ConfigKey(
     "hoodie.write.lock.zookeeper.base_path", None, optional_text, "path in ZooKeeper below which the locks are"
 )
 ZOOKEEPER_LOCK_KEY: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.zookeeper.lock_key", None, optional_text, "name of the lock below that path; the table's name when absent"
+    "hoodie.write.lock.zookeeper.lock_key",
+    None,
+    optional_text,
+    "name of the lock below that path; the table's name when absent",
 )
 ZOOKEEPER_SESSION_MS: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.zookeeper.session_timeout_ms", 60_000, whole_number(100, _MAX_MS), "milliseconds after which a silent holder loses the lock"
+    "hoodie.write.lock.zookeeper.session_timeout_ms",
+    60_000,
+    whole_number(100, _MAX_MS),
+    "milliseconds after which a silent holder loses the lock",
 )
 ZOOKEEPER_CONNECTION_MS: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.zookeeper.connection_timeout_ms", 15_000, whole_number(1, _MAX_MS), "milliseconds to wait for a connection to ZooKeeper"
+    "hoodie.write.lock.zookeeper.connection_timeout_ms",
+    15_000,
+    whole_number(1, _MAX_MS),
+    "milliseconds to wait for a connection to ZooKeeper",
 )
 
 LEASE_VALIDITY_SECONDS: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.storage.validity.timeout.secs", 300, whole_number(10, 10**6), "seconds for which a storage lease is valid unless renewed"
+    "hoodie.write.lock.storage.validity.timeout.secs",
+    300,
+    whole_number(10, 10**6),
+    "seconds for which a storage lease is valid unless renewed",
 )
 LEASE_RENEW_SECONDS: ConfigKey[int] = ConfigKey(
     "hoodie.write.lock.storage.renew.interval.secs",
@@ -71,12 +106,20 @@ LEASE_RENEW_SECONDS: ConfigKey[int] = ConfigKey(
     aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )
 
-DYNAMODB_TABLE: ConfigKey[str | None] = ConfigKey("hoodie.write.lock.dynamodb.table", None, optional_text, "DynamoDB table that holds the locks")
+DYNAMODB_TABLE: ConfigKey[str | None] = ConfigKey(
+    "hoodie.write.lock.dynamodb.table", None, optional_text, "DynamoDB table that holds the locks"
+)
 DYNAMODB_PARTITION_KEY: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.dynamodb.partition_key", None, optional_text, "key of this table's lock in it; the table's name when absent"
+    "hoodie.write.lock.dynamodb.partition_key",
+    None,
+    optional_text,
+    "key of this table's lock in it; the table's name when absent",
 )
 DYNAMODB_REGION: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.dynamodb.region", None, optional_text, "AWS region of that table; AWS_REGION, else us-east-1, when absent"
+    "hoodie.write.lock.dynamodb.region",
+    None,
+    optional_text,
+    "AWS region of that table; AWS_REGION, else us-east-1, when absent",
 )
 DYNAMODB_ENDPOINT: ConfigKey[str | None] = ConfigKey(
     "hoodie.write.lock.dynamodb.endpoint_url", None, optional_text, "address of DynamoDB where it is not AWS's own"
@@ -88,13 +131,22 @@ DYNAMODB_BILLING: ConfigKey[str] = ConfigKey(
     "billing of the lock table, where it has to be created",
 )
 DYNAMODB_READ_CAPACITY: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.dynamodb.read_capacity", 20, whole_number(1, _MAX), "read capacity of a lock table that is created with PROVISIONED billing"
+    "hoodie.write.lock.dynamodb.read_capacity",
+    20,
+    whole_number(1, _MAX),
+    "read capacity of a lock table that is created with PROVISIONED billing",
 )
 DYNAMODB_WRITE_CAPACITY: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.dynamodb.write_capacity", 10, whole_number(1, _MAX), "write capacity of a lock table that is created with PROVISIONED billing"
+    "hoodie.write.lock.dynamodb.write_capacity",
+    10,
+    whole_number(1, _MAX),
+    "write capacity of a lock table that is created with PROVISIONED billing",
 )
 DYNAMODB_CREATION_MS: ConfigKey[int] = ConfigKey(
-    "hoodie.write.lock.dynamodb.table_creation_timeout", 600_000, whole_number(1, _MAX_MS), "milliseconds to wait for a lock table that is created"
+    "hoodie.write.lock.dynamodb.table_creation_timeout",
+    600_000,
+    whole_number(1, _MAX_MS),
+    "milliseconds to wait for a lock table that is created",
 )
 
 LOCK_KEYS: tuple[ConfigKey[object], ...] = (
@@ -142,7 +194,8 @@ class LockConfig:
     def of(options: Mapping[str, str], uri: str = "") -> LockConfig:
         """Reads the lock options of the table at `uri`.
 
-        A folder without a leading slash or a scheme is taken below the table; Hudi takes it below the directory that its process runs in.
+        A folder without a leading slash or a scheme is taken below the table; Hudi takes it below the directory that
+        its process runs in.
         """
         folder = LOCK_PATH.read(options)
         expire, wait = LOCK_EXPIRE_MINUTES.read(options), LOCK_WAIT_MS.read(options)
@@ -168,13 +221,16 @@ class ZookeeperConfig:
 
     @staticmethod
     def of(options: Mapping[str, str], base_path: str, lock_key: str) -> ZookeeperConfig:
-        """The lock at `<base_path>/<lock_key>`; raises ConfigError for what Curator or Hudi would not take or would take differently."""
+        """The lock at `<base_path>/<lock_key>`; raises ConfigError for what Curator or Hudi would not take or would
+        take differently.
+        """
         url = required(ZOOKEEPER_URL, options)
         port = ZOOKEEPER_PORT.read(options)
         hosts = url.partition("/")[0].split(",")
         if port not in (None, 2181) and not all(_PORT.search(host) for host in hosts):
             raise ConfigError(
-                f"{ZOOKEEPER_PORT.name} is {port}, but Hudi connects to port 2181 of a host without one in {ZOOKEEPER_URL.name}",
+                f"{ZOOKEEPER_PORT.name} is {port}, but Hudi connects to port 2181 of a host without one in "
+                f"{ZOOKEEPER_URL.name}",
                 remedy=f"write host:{port} into {ZOOKEEPER_URL.name}, on all writers",
             )
         path = f"{base_path}/{lock_key}"
@@ -184,7 +240,13 @@ class ZookeeperConfig:
                 f"{path!r} is no path in ZooKeeper",
                 remedy=f"{ZOOKEEPER_BASE_PATH.name} begins with / and ends without one; the key has no empty part",
             )
-        return ZookeeperConfig(url, path, ZOOKEEPER_SESSION_MS.read(options), ZOOKEEPER_CONNECTION_MS.read(options), LOCK_WAIT_MS.read(options))
+        return ZookeeperConfig(
+            url,
+            path,
+            ZOOKEEPER_SESSION_MS.read(options),
+            ZOOKEEPER_CONNECTION_MS.read(options),
+            LOCK_WAIT_MS.read(options),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +259,14 @@ class LeaseConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> LeaseConfig:
-        """Reads the options; raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule (StorageBasedLockConfig)."""
+        """Reads the options; raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule
+        (StorageBasedLockConfig).
+        """
         validity, renew = LEASE_VALIDITY_SECONDS.read(options), LEASE_RENEW_SECONDS.read(options)
         if validity < 10 * renew:
             raise ConfigError(
-                f"{LEASE_VALIDITY_SECONDS.name} is {validity}, less than ten times {LEASE_RENEW_SECONDS.name} ({renew})",
+                f"{LEASE_VALIDITY_SECONDS.name} is {validity}, less than ten times {LEASE_RENEW_SECONDS.name} "
+                f"({renew})",
                 remedy=f"renew at least every {validity // 10} s, or let the lease be valid for longer",
             )
         return LeaseConfig(validity, renew, LOCK_WAIT_MS.read(options))
@@ -225,19 +290,31 @@ class DynamodbConfig:
     def of(options: Mapping[str, str], key: str) -> DynamodbConfig:
         """Reads the options; raises ConfigError without a table or with an empty key."""
         if not key:
-            raise ConfigError(f"the lock has no key: the table has no name and {DYNAMODB_PARTITION_KEY.name} is not set")
+            raise ConfigError(
+                f"the lock has no key: the table has no name and {DYNAMODB_PARTITION_KEY.name} is not set"
+            )
         endpoint = DYNAMODB_ENDPOINT.read(options)
         if endpoint is not None and not endpoint.startswith(("https://", "http://")):
             endpoint = f"https://{endpoint}"  # as DynamoDBBasedLockProviderBase reads it
         provisioned = DYNAMODB_BILLING.read(options) == "PROVISIONED"
-        capacity = (DYNAMODB_READ_CAPACITY.read(options), DYNAMODB_WRITE_CAPACITY.read(options)) if provisioned else None
+        capacity = (
+            (DYNAMODB_READ_CAPACITY.read(options), DYNAMODB_WRITE_CAPACITY.read(options)) if provisioned else None
+        )
         wait = LOCK_WAIT_MS.read(options)
         if wait < _MIN_LEASE_MS:
             raise ConfigError(
-                f"{LOCK_WAIT_MS.name} is {wait}; in DynamoDB it is also the lock's lease", remedy=f"give it {_MIN_LEASE_MS} ms at least"
+                f"{LOCK_WAIT_MS.name} is {wait}; in DynamoDB it is also the lock's lease",
+                remedy=f"give it {_MIN_LEASE_MS} ms at least",
             )
         return DynamodbConfig(
-            required(DYNAMODB_TABLE, options), key, DYNAMODB_REGION.read(options), endpoint, wait, wait, capacity, DYNAMODB_CREATION_MS.read(options)
+            required(DYNAMODB_TABLE, options),
+            key,
+            DYNAMODB_REGION.read(options),
+            endpoint,
+            wait,
+            wait,
+            capacity,
+            DYNAMODB_CREATION_MS.read(options),
         )
 
 
@@ -250,5 +327,7 @@ def required(key: ConfigKey[str | None], options: Mapping[str, str]) -> str:
 
 
 def writers_base_path(options: Mapping[str, str], uri: str) -> str:
-    """The table's address as locks are named after it: `hoodie.base.path`, else `uri`, with s3:// for s3a:// (FSUtils.s3aToS3)."""
+    """The table's address as locks are named after it: `hoodie.base.path`, else `uri`, with s3:// for s3a://
+    (FSUtils.s3aToS3).
+    """
     return _S3A.sub("s3://", BASE_PATH.read(options) or uri)

@@ -1,4 +1,6 @@
-"""Java `.properties` text (java.util.Properties.load and store): Latin-1, `\\` escapes, `#` and `!` comments, continued lines."""
+"""Java `.properties` text (java.util.Properties.load and store): Latin-1, `\\` escapes, `#` and `!` comments, continued
+lines.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
     if len(data) > MAX_BYTES:
         raise CorruptFileError(f"{len(data)} bytes are too many for a properties file", path=path)
     if b"\x00" in data:
-        raise CorruptFileError("the file holds NUL bytes, so it is not a properties file", path=path, remedy="restore it from a backup")
+        raise CorruptFileError(
+            "the file holds NUL bytes, so it is not a properties file", path=path, remedy="restore it from a backup"
+        )
     found: dict[str, str] = {}
     for line in _logical_lines(data.decode("iso-8859-1")):
         key, value = _split(line)
@@ -31,9 +35,13 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
 
 
 def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] = ()) -> bytes:
-    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`; escapes as Properties.store."""
+    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`; escapes as
+    Properties.store.
+    """
     lines = [f"#{' '.join(comment.split())}" for comment in comments]
-    lines += [f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()]
+    lines += [
+        f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()
+    ]
     return "".join(f"{line}\n" for line in lines).encode("ascii", "backslashreplace")
 
 
@@ -75,7 +83,9 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Key and value: the key ends at the first unescaped `=`, `:` or blank; blanks around one `=` or `:` belong to neither."""
+    """Key and value: the key ends at the first unescaped `=`, `:` or blank; blanks around one `=` or `:` belong to
+    neither.
+    """
     match = _KEY_END.search(line)
     if match is None:
         return line, ""
@@ -95,7 +105,9 @@ def _unescape(text: str, path: str) -> str:
         if len(code) == 5:
             return chr(int(code[1:], 16))
         if code == "u":
-            raise CorruptFileError("a \\u escape without four hexadecimal digits", path=path, remedy="restore the file from a backup")
+            raise CorruptFileError(
+                "a \\u escape without four hexadecimal digits", path=path, remedy="restore the file from a backup"
+            )
         return _PLAIN.get(code, code)
 
     joined = _ESCAPE.sub(replace, text)
@@ -105,4 +117,6 @@ def _unescape(text: str, path: str) -> str:
         # Java escapes a character beyond U+FFFF as two surrogates.
         return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError as error:
-        raise CorruptFileError("a \\u escape is half of a surrogate pair", path=path, remedy="restore the file from a backup") from error
+        raise CorruptFileError(
+            "a \\u escape is half of a surrogate pair", path=path, remedy="restore the file from a backup"
+        ) from error

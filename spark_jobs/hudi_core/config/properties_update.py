@@ -1,7 +1,8 @@
-"""Changing `hoodie.properties` so that a crash at any point leaves readers a whole file (HoodieTableConfig.update; facts 1.2).
+"""Changing `hoodie.properties` so that a crash at any point leaves readers a whole file (HoodieTableConfig.update;
+facts 1.2).
 
-Hudi deletes the file between writing its backup and writing it anew, and readers take the backup then. Here the file is replaced at once; the
-backup stands meanwhile all the same, so that Hudi's own recovery finds what it expects.
+Hudi deletes the file between writing its backup and writing it anew, and readers take the backup then. Here the file is
+replaced at once; the backup stands meanwhile all the same, so that Hudi's own recovery finds what it expects.
 """
 
 from __future__ import annotations
@@ -11,19 +12,29 @@ from datetime import datetime, timezone
 
 from hudi_core.config.properties import parse_properties, render_properties
 from hudi_core.config.table_config import BACKUP, CHECKSUM, DATABASE, NAME, PROPERTIES, TableConfig, table_checksum
-from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import (
+    ConfigError,
+    ConflictError,
+    CorruptFileError,
+    FormatError,
+    StorageExistsError,
+    StorageNotFoundError,
+)
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 
 _REMEDY = "nobody may change the properties without the table lock; look for another writer, then run again"
 
 
-def update_properties(storage: Storage, changes: Mapping[str, str], *, delete: Collection[str] = (), base: str = "") -> TableConfig:
-    """Sets and deletes properties of the table at `base` (`""`: the storage's root), and returns all of them as they are then.
+def update_properties(
+    storage: Storage, changes: Mapping[str, str], *, delete: Collection[str] = (), base: str = ""
+) -> TableConfig:
+    """Sets and deletes properties of the table at `base` (`""`: the storage's root), and returns all of them as they
+    are then.
 
-    The caller holds the table lock. May be repeated: nothing is written where nothing changes, and what a crash left of an earlier update is
-    put in order first. Raises ConflictError when somebody else is changing the properties, the errors of TableConfig.load when there are none
-    that are whole.
+    The caller holds the table lock. May be repeated: nothing is written where nothing changes, and what a crash left of
+    an earlier update is put in order first. Raises ConflictError when somebody else is changing the properties, the
+    errors of TableConfig.load when there are none that are whole.
     """
     main, backup = join(base, PROPERTIES), join(base, BACKUP)
     old = _recovered(storage, main, backup)
@@ -48,12 +59,16 @@ def update_properties(storage: Storage, changes: Mapping[str, str], *, delete: C
 
 
 def _recovered(storage: Storage, main: str, backup: str) -> bytes:
-    """The whole file, after what a crash left is put in order: a damaged or missing file is written anew from the backup, which then goes."""
+    """The whole file, after what a crash left is put in order: a damaged or missing file is written anew from the
+    backup, which then goes.
+    """
     data, failure = _whole(storage, main)
     if data is None:
         data, _ = _whole(storage, backup)
         if data is None:
-            raise failure or ConfigError(f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the table's address")
+            raise failure or ConfigError(
+                f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the table's address"
+            )
         storage.write(main, data)
     storage.delete(backup)
     return data
@@ -73,4 +88,6 @@ def _whole(storage: Storage, path: str) -> tuple[bytes | None, FormatError | Con
 def _stamp() -> tuple[str, str]:
     """The two comment lines that Hudi writes."""
     now = datetime.now(timezone.utc)
-    return f"Updated at {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}", now.strftime("%a %b %d %H:%M:%S UTC %Y")
+    return f"Updated at {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}", now.strftime(
+        "%a %b %d %H:%M:%S UTC %Y"
+    )

@@ -8,16 +8,22 @@ FULL_SCAN: ConfigKey[bool | None] = ConfigKey(
     "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
     None,
     boolean,
-    "read the latest snapshot where files of an incremental query's range are gone; false in table version 6, true from 8 on",
+    "read the latest snapshot where files of an incremental query's range are gone; false in table version "
+    "6, true "
+    "from 8 on",
 )
 END_SCHEMA: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.read.schema.use.end.instanttime", False, boolean, "read with the schema of the range's last commit, not the latest"
+    "hoodie.datasource.read.schema.use.end.instanttime",
+    False,
+    boolean,
+    "read with the schema of the range's last commit, not the latest",
 )
 HOLLOW_COMMITS: ConfigKey[str] = ConfigKey(
     "hoodie.read.timeline.holes.resolution.policy",
     "FAIL",
     one_of("FAIL", "BLOCK"),
-    "FAIL or BLOCK: what an incremental query of table version 6 does where a commit is not complete and later ones are",
+    "FAIL or BLOCK: what an incremental query of table version 6 does where a commit is not complete and later "
+    "ones are",
 )
 SKIP_COMPACTION: ConfigKey[bool] = ConfigKey(
     "hoodie.datasource.read.incr.skip_compact", False, boolean, "leave compactions out of an incremental query"
@@ -29,7 +35,15 @@ REPORT_REPLACED: ConfigKey[bool] = ConfigKey(
     "airflow_hudi.incremental.report_replaced",
     False,
     boolean,
-    "an incremental query also returns the rows that overwrites and dropped partitions replaced, with _hoodie_is_deleted",
+    "an incremental query also returns the rows that overwrites and dropped partitions replaced, with "
+    "_hoodie_is_deleted",
 )
 
-READ_KEYS: tuple[ConfigKey[object], ...] = (FULL_SCAN, END_SCHEMA, HOLLOW_COMMITS, SKIP_COMPACTION, SKIP_CLUSTERING, REPORT_REPLACED)
+READ_KEYS: tuple[ConfigKey[object], ...] = (
+    FULL_SCAN,
+    END_SCHEMA,
+    HOLLOW_COMMITS,
+    SKIP_COMPACTION,
+    SKIP_CLUSTERING,
+    REPORT_REPLACED,
+)

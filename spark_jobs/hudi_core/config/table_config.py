@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, optional_text, text, whole_number
 from hudi_core.config.properties import parse_properties
+from hudi_core.config.service_config import TIMELINE_ZONE
 from hudi_core.config.versions import TableVersion, require_supported
 from hudi_core.errors import (
     ConfigError,
@@ -20,6 +21,17 @@ from hudi_core.errors import (
 )
 from hudi_core.model.partition import check_file_name, join
 from hudi_core.storage.base import Storage
+
+
+def timeline_zone(config: TableConfig, options: Mapping[str, str]) -> str:
+    """The zone's name for timeline.instant_time: UTC when the table's properties say so, else the option, else LOCAL
+    (this process's zone).
+
+    `hoodie.table.timeline.timezone` = LOCAL means the zone of whatever process wrote the table, which the table does
+    not record.
+    """
+    return config.timezone if config.timezone == "UTC" else TIMELINE_ZONE.read(options)
+
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
@@ -33,12 +45,24 @@ _MAX_VERSION = 2**31 - 1
 
 NAME: ConfigKey[str] = ConfigKey("hoodie.table.name", "", text, "name of the table")
 DATABASE: ConfigKey[str] = ConfigKey("hoodie.database.name", "", text, "database of the table, may be empty")
-TABLE_TYPE: ConfigKey[str] = ConfigKey("hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ")
-VERSION: ConfigKey[int] = ConfigKey("hoodie.table.version", -1, whole_number(0, _MAX_VERSION), "version of the table format")
-LAYOUT: ConfigKey[int] = ConfigKey("hoodie.timeline.layout.version", -1, whole_number(0, _MAX_VERSION), "layout of the timeline: 1 or 2")
-CHECKSUM: ConfigKey[int] = ConfigKey("hoodie.table.checksum", -1, whole_number(0, 2**32 - 1), "CRC32 of `database.name`")
-RECORD_KEYS: ConfigKey[tuple[str, ...]] = ConfigKey("hoodie.table.recordkey.fields", (), name_list, "comma list of record key columns")
-PARTITION_FIELDS: ConfigKey[tuple[str, ...]] = ConfigKey("hoodie.table.partition.fields", (), name_list, "comma list of partition columns")
+TABLE_TYPE: ConfigKey[str] = ConfigKey(
+    "hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ"
+)
+VERSION: ConfigKey[int] = ConfigKey(
+    "hoodie.table.version", -1, whole_number(0, _MAX_VERSION), "version of the table format"
+)
+LAYOUT: ConfigKey[int] = ConfigKey(
+    "hoodie.timeline.layout.version", -1, whole_number(0, _MAX_VERSION), "layout of the timeline: 1 or 2"
+)
+CHECKSUM: ConfigKey[int] = ConfigKey(
+    "hoodie.table.checksum", -1, whole_number(0, 2**32 - 1), "CRC32 of `database.name`"
+)
+RECORD_KEYS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "hoodie.table.recordkey.fields", (), name_list, "comma list of record key columns"
+)
+PARTITION_FIELDS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "hoodie.table.partition.fields", (), name_list, "comma list of partition columns"
+)
 ORDERING: ConfigKey[tuple[str, ...]] = ConfigKey(
     "hoodie.table.ordering.fields",
     (),
@@ -46,20 +70,42 @@ ORDERING: ConfigKey[tuple[str, ...]] = ConfigKey(
     "column that decides which of two versions of a row is newer",
     aliases=("hoodie.table.precombine.field",),
 )
-PAYLOAD: ConfigKey[str | None] = ConfigKey("hoodie.compaction.payload.class", None, optional_text, "class of Hudi that merges two versions of a row")
-BASE_FORMAT: ConfigKey[str] = ConfigKey("hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE), "format of base files")
-METADATA: ConfigKey[tuple[str, ...]] = ConfigKey("hoodie.table.metadata.partitions", (), name_list, "partitions of the metadata table")
+PAYLOAD: ConfigKey[str | None] = ConfigKey(
+    "hoodie.compaction.payload.class", None, optional_text, "class of Hudi that merges two versions of a row"
+)
+BASE_FORMAT: ConfigKey[str] = ConfigKey(
+    "hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE), "format of base files"
+)
+METADATA: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "hoodie.table.metadata.partitions", (), name_list, "partitions of the metadata table"
+)
 METADATA_INFLIGHT: ConfigKey[tuple[str, ...]] = ConfigKey(
     "hoodie.table.metadata.partitions.inflight", (), name_list, "partitions of the metadata table that are being built"
 )
-POPULATE_META: ConfigKey[bool] = ConfigKey("hoodie.populate.meta.fields", True, boolean, "whether rows carry the _hoodie_ columns")
-TIMEZONE: ConfigKey[str] = ConfigKey("hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"), "zone of the instant times: LOCAL or UTC")
-ARCHIVE_FOLDER: ConfigKey[str] = ConfigKey("hoodie.archivelog.folder", "archived", text, "folder of the archived timeline below .hoodie")
-TIMELINE_FOLDER: ConfigKey[str] = ConfigKey("hoodie.timeline.path", "timeline", text, "folder of the timeline of layout 2 below .hoodie")
-HISTORY_FOLDER: ConfigKey[str] = ConfigKey("hoodie.timeline.history.path", "history", text, "folder of the archived timeline of layout 2")
-HIVE_STYLE: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.hive_style_partitioning", False, boolean, "partition paths are column=value")
-URL_ENCODE: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.partitionpath.urlencode", False, boolean, "partition values are URL-encoded")
-DROP_PARTITION: ConfigKey[bool] = ConfigKey("hoodie.datasource.write.drop.partition.columns", False, boolean, "base files lack the partition columns")
+POPULATE_META: ConfigKey[bool] = ConfigKey(
+    "hoodie.populate.meta.fields", True, boolean, "whether rows carry the _hoodie_ columns"
+)
+TIMEZONE: ConfigKey[str] = ConfigKey(
+    "hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"), "zone of the instant times: LOCAL or UTC"
+)
+ARCHIVE_FOLDER: ConfigKey[str] = ConfigKey(
+    "hoodie.archivelog.folder", "archived", text, "folder of the archived timeline below .hoodie"
+)
+TIMELINE_FOLDER: ConfigKey[str] = ConfigKey(
+    "hoodie.timeline.path", "timeline", text, "folder of the timeline of layout 2 below .hoodie"
+)
+HISTORY_FOLDER: ConfigKey[str] = ConfigKey(
+    "hoodie.timeline.history.path", "history", text, "folder of the archived timeline of layout 2"
+)
+HIVE_STYLE: ConfigKey[bool] = ConfigKey(
+    "hoodie.datasource.write.hive_style_partitioning", False, boolean, "partition paths are column=value"
+)
+URL_ENCODE: ConfigKey[bool] = ConfigKey(
+    "hoodie.datasource.write.partitionpath.urlencode", False, boolean, "partition values are URL-encoded"
+)
+DROP_PARTITION: ConfigKey[bool] = ConfigKey(
+    "hoodie.datasource.write.drop.partition.columns", False, boolean, "base files lack the partition columns"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +147,9 @@ class TableConfig:
         """The precombine column, None when the table has none; raises UnsupportedError for several."""
         if len(self.ordering_fields) > 1:
             names = ", ".join(self.ordering_fields)
-            raise UnsupportedError(f"several ordering fields: {names}", path=self.path, remedy="this release merges by one ordering column")
+            raise UnsupportedError(
+                f"several ordering fields: {names}", path=self.path, remedy="this release merges by one ordering column"
+            )
         return self.ordering_fields[0] if self.ordering_fields else None
 
     @property
@@ -111,7 +159,9 @@ class TableConfig:
 
     @property
     def is_of_hudi_1(self) -> bool:
-        """Whether Hudi 1.x wrote the properties: of version 6, too, it names the timeline's folder in them, which 0.15 does not know."""
+        """Whether Hudi 1.x wrote the properties: of version 6, too, it names the timeline's folder in them, which 0.15
+        does not know.
+        """
         return self.features.merge_modes or TIMELINE_FOLDER.name in self.raw
 
     @property
@@ -130,10 +180,11 @@ class TableConfig:
 
     @staticmethod
     def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
-        """The properties as typed values; raises CorruptFileError (checksum, missing keys) or ConfigError naming `path`.
+        """The properties as typed values; raises CorruptFileError (checksum, missing keys) or ConfigError naming
+        `path`.
 
-        Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is looked at, and UnsupportedError for a base
-        file format that this release cannot read.
+        Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is looked at, and
+        UnsupportedError for a base file format that this release cannot read.
         """
         return TableConfig.of(parse_properties(data, path=path), path=path, any_version=any_version)
 
@@ -147,8 +198,12 @@ class TableConfig:
             require_supported(version, layout, path)
         base_format = BASE_FORMAT.read(raw, path=path)
         if base_format == LANCE and not any_version:
-            raise UnsupportedError("base files of format LANCE", path=path, remedy="read the table with Hudi 1.2 or later")
-        timeline = f".hoodie/{check_file_name(TIMELINE_FOLDER.read(raw, path=path), source=path)}" if layout > 1 else ".hoodie"
+            raise UnsupportedError(
+                "base files of format LANCE", path=path, remedy="read the table with Hudi 1.2 or later"
+            )
+        timeline = (
+            f".hoodie/{check_file_name(TIMELINE_FOLDER.read(raw, path=path), source=path)}" if layout > 1 else ".hoodie"
+        )
         return TableConfig(
             path=path,
             name=NAME.read(raw, path=path),
@@ -183,8 +238,9 @@ def table_checksum(database: str, name: str) -> int:
 def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
     """The file, else its backup.
 
-    A writer creates the backup, deletes the file, writes it anew and deletes the backup (facts 1.2). So the file is looked for again
-    after the backup was found missing, and while a backup stands, an unreadable pair is tried a few times.
+    A writer creates the backup, deletes the file, writes it anew and deletes the backup (facts 1.2). So the file is
+    looked for again after the backup was found missing, and while a backup stands, an unreadable pair is tried a few
+    times.
     """
     failure: HudiError | None = None
     for attempt in range(_ATTEMPTS):
@@ -202,12 +258,16 @@ def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
                 failure = failure or error
         if not storage.exists(backup):
             break
-    raise failure or ConfigError(f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the address of the table")
+    raise failure or ConfigError(
+        f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the address of the table"
+    )
 
 
 def _check_whole(raw: Mapping[str, str], path: str) -> None:
     if not raw:
-        raise CorruptFileError("the file is empty", path=path, remedy=f"restore it from {BACKUP} or a copy; a crashed writer left it so")
+        raise CorruptFileError(
+            "the file is empty", path=path, remedy=f"restore it from {BACKUP} or a copy; a crashed writer left it so"
+        )
     for key in (NAME, TABLE_TYPE, VERSION):
         if not key.is_set(raw):
             raise CorruptFileError(f"{key.name} is missing", path=path, remedy="restore the file from a copy")

@@ -10,7 +10,9 @@ _PACKAGE = "org.apache.hudi.client.transaction."
 
 
 class Strategy(Enum):
-    """How a commit finds conflicts with concurrent ones, by the simple name of Hudi's class. The names are compared; no class is loaded."""
+    """How a commit finds conflicts with concurrent ones, by the simple name of Hudi's class. The names are compared; no
+    class is loaded.
+    """
 
     SIMPLE = "SimpleConcurrentFileWritesConflictResolutionStrategy"
     """Whoever commits first wins."""
@@ -31,7 +33,9 @@ CLOCK_SKEW_MS: ConfigKey[int] = ConfigKey(
     "hoodie.time.generator.max_expected_clock_skew_ms",
     200,
     whole_number(0, 60_000),
-    "milliseconds by which the clocks of the table's writers may differ; waited under the lock when an instant time is drawn",
+    "milliseconds by which the clocks of the table's writers may differ; waited under the lock when an "
+    "instant time is "
+    "drawn",
 )
 CONCURRENCY_MODE: ConfigKey[str | None] = ConfigKey(
     "hoodie.write.concurrency.mode",
@@ -49,35 +53,44 @@ FAILED_WRITES_POLICY: ConfigKey[str] = ConfigKey(
     "hoodie.cleaner.policy.failed.writes",
     "LAZY",
     one_of("EAGER", "LAZY", "NEVER"),
-    "which pending writes count as failed: LAZY those whose heartbeat expired, EAGER all of them (for a table that nobody writes now), NEVER none",
+    "which pending writes count as failed: LAZY those whose heartbeat expired, EAGER all of them (for a table that "
+    "nobody writes now), NEVER none",
     aliases=("hoodie.clean.failed.writes.policy",),
 )
 SILENT_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.failed_writes.silent_minutes",
     60,
     whole_number(0, 10**6),
-    "minutes without a change after which a write that never had a heartbeat counts as failed; the heartbeat's own where LAZY is set by name",
+    "minutes without a change after which a write that never had a heartbeat counts as failed; the heartbeat's own "
+    "where LAZY is set by name",
 )
 EARLY_DETECTION: ConfigKey[bool] = ConfigKey(
     "hoodie.write.concurrency.early.conflict.detection.enable",
     False,
     boolean,
-    "look for markers of other live writers before a file group is rewritten, and stop before the work instead of after it",
+    "look for markers of other live writers before a file group is rewritten, and stop before the work instead of "
+    "after it",
 )
 BLOCK_ON_REQUESTED: ConfigKey[bool] = ConfigKey(
     "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution",
     False,
     boolean,
-    "with PreferWriterConflictResolutionStrategy, a clustering gives way to a live write that has not said yet what it writes",
+    "with PreferWriterConflictResolutionStrategy, a clustering gives way to a live write that has not said "
+    "yet what it "
+    "writes",
 )
 COMPACTION_YIELDS: ConfigKey[bool] = ConfigKey(
     "airflow_hudi.compaction.yields",
     False,
     boolean,
-    "a compaction asks the conflict resolution strategy before it commits; off, as in Hudi, where writes beside a compaction are no conflict",
+    "a compaction asks the conflict resolution strategy before it commits; off, as in Hudi, where writes beside a "
+    "compaction are no conflict",
 )
 FILE_GROUP_LOCKS: ConfigKey[bool] = ConfigKey(
-    "airflow_hudi.lock.file_groups", False, boolean, "lock each file group that a service rewrites; our own services wait for nobody then, they stop"
+    "airflow_hudi.lock.file_groups",
+    False,
+    boolean,
+    "lock each file group that a service rewrites; our own services wait for nobody then, they stop",
 )
 
 TRANSACTION_KEYS: tuple[ConfigKey[object], ...] = (

@@ -50,7 +50,9 @@ _MAX_PRECISION: Final = 38
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A predicate that can be evaluated on rows of `schema` (`rows.row_mask`) and on ranges of values (`ranges.may_match`)."""
+    """A predicate that can be evaluated on rows of `schema` (`rows.row_mask`) and on ranges of values
+    (`ranges.may_match`).
+    """
 
     node: Node
     schema: pa.Schema
@@ -65,21 +67,34 @@ class Bound:
 def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
     """Binds the predicate to the columns of `schema`.
 
-    Column names are matched as written, else without regard to case. `zone` is that of wall time: of timestamp literals without one, and
-    of functions of local time; UTC when it is None. Raises ConfigError naming a column that is unknown or ambiguous, a literal that its
-    column cannot be compared with, or a function that is not supported.
+    Column names are matched as written, else without regard to case. `zone` is that of wall time: of timestamp literals
+    without one, and of functions of local time; UTC when it is None. Raises ConfigError naming a column that is unknown
+    or ambiguous, a literal that its column cannot be compared with, or a function that is not supported.
     """
     wall = "UTC" if zone is None or zone in ("Z", "GMT") else zone
     zone_of(wall)
     for node in walk(expr):
         _check(node)
     binder = _Binder(schema, wall)
-    used = {path[0] for node in walk(expr) for operand in operands(node) for path in operand_columns(binder.resolve(operand))}
-    return Bound(binder.node(expr, negated=False), schema, wall, zone is not None, tuple(name for name in schema.names if name in used))
+    used = {
+        path[0]
+        for node in walk(expr)
+        for operand in operands(node)
+        for path in operand_columns(binder.resolve(operand))
+    }
+    return Bound(
+        binder.node(expr, negated=False),
+        schema,
+        wall,
+        zone is not None,
+        tuple(name for name in schema.names if name in used),
+    )
 
 
 def resolve(operand: Operand, schema: pa.Schema) -> Operand:
-    """The operand with its columns spelled as in `schema`. Raises ConfigError naming one that is unknown or ambiguous."""
+    """The operand with its columns spelled as in `schema`. Raises ConfigError naming one that is unknown or
+    ambiguous.
+    """
     if isinstance(operand, Column):
         return Column(_resolve_path(operand.path, schema))
     if isinstance(operand, Call):
@@ -137,7 +152,9 @@ class _Binder:
         if isinstance(expr, In):
             return self._membership(operand, kind, expr.values, negated)
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise ConfigError(f"{name_of(operand)!r} is {kind}, and LIKE is of text", remedy="compare it with a literal of its type")
+            raise ConfigError(
+                f"{name_of(operand)!r} is {kind}, and LIKE is of text", remedy="compare it with a literal of its type"
+            )
         return _text_match(expr, operand, negated)
 
     def _of_literal(self, expr: In | IsNull | StartsWith | Like, literal: Literal, negated: bool) -> Node:
@@ -146,7 +163,9 @@ class _Binder:
         if isinstance(expr, In):
             # Literal IN (literals) is rare; as alternatives it needs no rule of its own.
             return self.node(Or(tuple(Compare(EQ, literal, value) for value in expr.values)), negated=negated)
-        raise ConfigError(f"LIKE of the literal {literal.value!r} compares nothing of the table", remedy="name a column")
+        raise ConfigError(
+            f"LIKE of the literal {literal.value!r} compares nothing of the table", remedy="name a column"
+        )
 
     def _compare(self, expr: Compare, negated: bool) -> Node:
         left, operator, right = self.resolve(expr.left), expr.operator, self.resolve(expr.right)
@@ -176,7 +195,11 @@ class _Binder:
             return Known(negated)
         if negated and any(literal.value is None for literal in literals):
             return Known(False)  # NOT IN with a NULL is false or NULL
-        places = [place(kind, literal, self._zone, where=name_of(operand)) for literal in literals if literal.value is not None]
+        places = [
+            place(kind, literal, self._zone, where=name_of(operand))
+            for literal in literals
+            if literal.value is not None
+        ]
         values: dict[pa.DataType, list[pa.Scalar]] = {}
         for at in places:
             if at.exact and not at.side:
@@ -216,12 +239,16 @@ def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     fields = list(schema)
     for depth, name in enumerate(path):
         at = ".".join(path[: depth + 1])
-        same = [field for field in fields if field.name == name] or [field for field in fields if field.name.lower() == name.lower()]
+        same = [field for field in fields if field.name == name] or [
+            field for field in fields if field.name.lower() == name.lower()
+        ]
         if not same:
             known = ", ".join(field.name for field in fields) or "none"
             raise ConfigError(f"no column {at!r}", remedy=f"the {'columns' if depth == 0 else 'fields'} are {known}")
         if len(same) > 1:
-            raise ConfigError(f"column {at!r} is ambiguous", remedy=f"write one of {', '.join(field.name for field in same)}")
+            raise ConfigError(
+                f"column {at!r} is ambiguous", remedy=f"write one of {', '.join(field.name for field in same)}"
+            )
         found.append(same[0].name)
         kind = same[0].type
         fields = [kind.field(index) for index in range(kind.num_fields)] if pa.types.is_struct(kind) else []
@@ -229,7 +256,11 @@ def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
 
 
 def _distinct(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
-    values = pa.array([scalar.as_py() for scalar in scalars], kind) if not pa.types.is_timestamp(kind) else _timestamps(scalars, kind)
+    values = (
+        pa.array([scalar.as_py() for scalar in scalars], kind)
+        if not pa.types.is_timestamp(kind)
+        else _timestamps(scalars, kind)
+    )
     return values.unique()
 
 
@@ -243,7 +274,9 @@ def _compare_literals(left: Literal, operator: str, right: Literal, negated: boo
         return ((left.value is None and right.value is None) is not negated) if operator == SAME else False
     numbers = ("integer", "decimal", "double")
     if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
-        raise ConfigError(f"the literals {left.value!r} and {right.value!r} cannot be compared", remedy="compare literals of one type")
+        raise ConfigError(
+            f"the literals {left.value!r} and {right.value!r} cannot be compared", remedy="compare literals of one type"
+        )
     a, b = left.value, right.value
     result = {EQ: a == b, SAME: a == b, NE: a != b}.get(operator)
     if result is None:
@@ -272,11 +305,18 @@ def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
             return None
         wide = any(pa.types.is_float64(kind) or pa.types.is_decimal(kind) for kind in kinds)
         return pa.float64() if wide else pa.float32()
-    shapes = [(19, 0) if kind in _INTEGERS else (kind.precision, kind.scale) if pa.types.is_decimal(kind) else None for kind in kinds]
+    shapes = [
+        (19, 0) if kind in _INTEGERS else (kind.precision, kind.scale) if pa.types.is_decimal(kind) else None
+        for kind in kinds
+    ]
     if shapes[0] is not None and shapes[1] is not None:
         scale = max(shapes[0][1], shapes[1][1])
         digits = max(shapes[0][0] - shapes[0][1], shapes[1][0] - shapes[1][1])
-        return pa.decimal128(digits + scale, scale) if digits + scale <= _MAX_PRECISION else pa.decimal256(digits + scale, scale)
+        return (
+            pa.decimal128(digits + scale, scale)
+            if digits + scale <= _MAX_PRECISION
+            else pa.decimal256(digits + scale, scale)
+        )
     if all(pa.types.is_timestamp(kind) for kind in kinds) and (left.tz is None) == (right.tz is None):
         units = ("s", "ms", "us", "ns")
         return pa.timestamp(max(left.unit, right.unit, key=units.index), left.tz)

@@ -31,7 +31,9 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
 
 
 def needs_zone(operand: Operand, batch: pa.RecordBatch, zone: str) -> bool:
-    """Whether the operand's values depend on the zone of wall time. `batch` has the table's columns, and may be empty."""
+    """Whether the operand's values depend on the zone of wall time. `batch` has the table's columns, and may be
+    empty.
+    """
     if isinstance(operand, (Column, Literal)):
         return False
     head = operand.arguments[0]

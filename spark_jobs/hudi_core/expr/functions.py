@@ -1,7 +1,7 @@
 """The functions that a predicate may call, evaluated on Arrow arrays as Spark evaluates them on rows.
 
-They are those that expression indexes are built with (facts 8.10; HoodieExpressionIndex) and that Arrow computes exactly. The first
-argument is an operand, the others are literals.
+They are those that expression indexes are built with (facts 8.10; HoodieExpressionIndex) and that Arrow computes
+exactly. The first argument is an operand, the others are literals.
 """
 
 from __future__ import annotations
@@ -36,9 +36,13 @@ def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> 
     """The function's values. Raises ConfigError for an unknown name, a wrong count or type of arguments."""
     function = FUNCTIONS.get(name)
     if function is None:
-        raise ConfigError(f"the function {name} is not supported in predicates", remedy=f"known are {', '.join(sorted(FUNCTIONS))}")
+        raise ConfigError(
+            f"the function {name} is not supported in predicates", remedy=f"known are {', '.join(sorted(FUNCTIONS))}"
+        )
     if not function.least <= len(literals) <= function.most:
-        raise ConfigError(f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}")
+        raise ConfigError(
+            f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}"
+        )
     try:
         return function.compute(array, literals, zone)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -71,7 +75,9 @@ def _cased(by_arrow: Callable[[pa.Array], pa.Array], by_python: Callable[[str], 
             return by_arrow(array)
         # Only texts beyond ASCII come here, each distinct one once.
         encoded = array.dictionary_encode()
-        mapped = pa.array([None if value is None else by_python(value) for value in encoded.dictionary.to_pylist()], array.type)
+        mapped = pa.array(
+            [None if value is None else by_python(value) for value in encoded.dictionary.to_pylist()], array.type
+        )
         return mapped.take(encoded.indices)
 
     return apply
@@ -109,7 +115,9 @@ def _substring(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Ar
     start = _whole_of(literals[0], "substring")
     length = _whole_of(literals[1], "substring") if len(literals) > 1 else None
     if start < 0:
-        raise ConfigError("substring from the end of a text is not supported in predicates", remedy="count from the start, with 1")
+        raise ConfigError(
+            "substring from the end of a text is not supported in predicates", remedy="count from the start, with 1"
+        )
     first = max(0, start - 1)
     # Spark counts the length from the start that was asked for, 0 being the same as 1.
     return pc.utf8_slice_codeunits(_text(array), first, None if length is None else first + max(0, length))

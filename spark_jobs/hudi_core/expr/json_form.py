@@ -29,7 +29,8 @@ from hudi_core.expr.tree import (
     Value,
     too_deep,
 )
-from hudi_core.model.engine import Json
+
+Json = dict[str, Any]
 
 
 def to_json(expr: Expr) -> Json:
@@ -52,7 +53,9 @@ def to_json(expr: Expr) -> Json:
 
 
 def from_json(data: Any) -> Expr:
-    """The tree of a JSON object; raises ConfigError naming the part that is not one, or a tree deeper than MAX_DEPTH."""
+    """The tree of a JSON object; raises ConfigError naming the part that is not one, or a tree deeper than
+    MAX_DEPTH.
+    """
     return _expr(data, 1)
 
 
@@ -98,7 +101,9 @@ def _expr(data: Any, depth: int) -> Expr:
     if op == "not":
         return Not(_expr(_field(data, "term", dict), depth + 1))
     if op in OPERATORS:
-        return Compare(op, _read_operand(_field(data, "left", dict), depth), _read_operand(_field(data, "right", dict), depth))
+        return Compare(
+            op, _read_operand(_field(data, "left", dict), depth), _read_operand(_field(data, "right", dict), depth)
+        )
     if op == "constant":
         value = data.get("value")
         if value is not None and not isinstance(value, bool):
@@ -154,4 +159,7 @@ def _field(data: Any, name: str, kind: type) -> Any:
 
 def _wrong(data: Any) -> ConfigError:
     text = repr(data)
-    return ConfigError(f"not a predicate: {text if len(text) <= 200 else text[:200] + '…'}", remedy="write it with expr.json_form.to_json")
+    return ConfigError(
+        f"not a predicate: {text if len(text) <= 200 else text[:200] + '…'}",
+        remedy="write it with expr.json_form.to_json",
+    )

@@ -1,7 +1,8 @@
 """What a predicate becomes when it is bound to a schema: a tree without NOT whose leaves know their types.
 
-NOT is pushed down to the leaves, and every leaf has a form for being false that is true of the same rows. So a leaf that is NULL and one
-that is false may be taken for each other, as WHERE takes them, and And and Or need two values only.
+NOT is pushed down to the leaves, and every leaf has a form for being false that is true of the same rows. So a leaf
+that is NULL and one that is false may be taken for each other, as WHERE takes them, and And and Or need two values
+only.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Whether the operand as the type of `values` is one of them, which are distinct and not null, or (`negated`) is none of them."""
+    """Whether the operand as the type of `values` is one of them, which are distinct and not null, or (`negated`) is
+    none of them.
+    """
 
     operand: Operand
     values: pa.Array
@@ -86,7 +89,9 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Whether the whole text matches the regular expression (RE2), or (`negated`) does not; a match starts with `prefix`."""
+    """Whether the whole text matches the regular expression (RE2), or (`negated`) does not; a match starts with
+    `prefix`.
+    """
 
     operand: Operand
     expression: str

@@ -6,7 +6,8 @@ from hudi_core.errors import ConfigError
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """The characters of a pattern, each with whether it stands for itself. `escape` is one character, or empty for none.
+    """The characters of a pattern, each with whether it stands for itself. `escape` is one character, or empty for
+    none.
 
     Raises ConfigError when an escape character ends the pattern.
     """
@@ -16,7 +17,10 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
         if escape and character == escape:
             escaped = next(characters, None)
             if escaped is None:
-                raise ConfigError(f"the LIKE pattern {pattern!r} ends in its escape character", remedy="write the escape character twice")
+                raise ConfigError(
+                    f"the LIKE pattern {pattern!r} ends in its escape character",
+                    remedy="write the escape character twice",
+                )
             tokens.append((escaped, True))
         else:
             tokens.append((character, character not in "%_"))

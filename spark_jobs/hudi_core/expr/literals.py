@@ -1,7 +1,7 @@
 """Where a literal stands among the values of a column's type, so that the column itself need not be cast.
 
-`id < 2.5` becomes `id <= 2`, `day = TIMESTAMP '… 12:00'` is false of every day, and an integer beyond the type's range is above all of its
-values. What stays is what Spark casts to a common type itself: columns compared with doubles.
+`id < 2.5` becomes `id <= 2`, `day = TIMESTAMP '… 12:00'` is false of every day, and an integer beyond the type's range
+is above all of its values. What stays is what Spark casts to a common type itself: columns compared with doubles.
 """
 
 from __future__ import annotations
@@ -53,11 +53,15 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
                 return found
             break
     shown = literal.value if isinstance(literal.value, (int, float, decimal.Decimal)) else repr(str(literal.value))
-    raise ConfigError(f"column {where!r} is {kind} and cannot be compared with the {literal.kind} {shown}", remedy=_remedy(kind))
+    raise ConfigError(
+        f"column {where!r} is {kind} and cannot be compared with the {literal.kind} {shown}", remedy=_remedy(kind)
+    )
 
 
 def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
-    """`column operator literal` as a comparison with a value of the column's type, or what it is for every value that is not null."""
+    """`column operator literal` as a comparison with a value of the column's type, or what it is for every value that
+    is not null.
+    """
     if at.side:
         return operator == NE or operator in ((LT, LE) if at.side > 0 else (GT, GE))
     if at.exact:
@@ -175,7 +179,9 @@ def _date(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
         # Spark takes the day for its first moment in the zone.
         wall = _in_zone(literal.value, zone)
         day = wall.date()
-        return Place(kind, pa.scalar(day, kind), _instant(wall, zone) == _instant(dt.datetime.combine(day, dt.time()), zone))
+        return Place(
+            kind, pa.scalar(day, kind), _instant(wall, zone) == _instant(dt.datetime.combine(day, dt.time()), zone)
+        )
     return Place(kind, pa.scalar(literal.value, kind)) if isinstance(literal.value, dt.date) else None
 
 

@@ -1,7 +1,9 @@
-"""Which of many files, partitions or row groups may hold a row that matches, by the ranges of their values (RFC-27; DataSkippingUtils).
+"""Which of many files, partitions or row groups may hold a row that matches, by the ranges of their values (RFC-27;
+DataSkippingUtils).
 
-Vectorised: a range is one element of Arrow arrays, so one pass over the predicate decides for all of them. The answer errs one way only:
-whatever is not known may match. Bounds need not be tight, just bounds; counts of nulls must be exact, or be left out.
+Vectorised: a range is one element of Arrow arrays, so one pass over the predicate decides for all of them. The answer
+errs one way only: whatever is not known may match. Bounds need not be tight, just bounds; counts of nulls must be
+exact, or be left out.
 """
 
 from __future__ import annotations
@@ -24,15 +26,17 @@ from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
 
 Mask: TypeAlias = NDArray[np.bool_]
 _FEW_VALUES: Final = 16
-"""Up to so many members of a list are compared one by one, each with all ranges at once; more are searched for in order."""
+"""Up to so many members of a list are compared one by one, each with all ranges at once; more are searched for in
+order.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
     """Bounds of one operand's values in n files: arrays of length n, null where not known.
 
-    `minimum` and `maximum` have the operand's type (or one that casts to it in order); NaN counts as the greatest value. `null_count` and
-    `value_count` (rows, nulls included) are int64, or None when no count is known.
+    `minimum` and `maximum` have the operand's type (or one that casts to it in order); NaN counts as the greatest
+    value. `null_count` and `value_count` (rows, nulls included) are int64, or None when no count is known.
     """
 
     minimum: pa.Array
@@ -50,14 +54,16 @@ class ColumnRange:
         if self.null_count is None or self.value_count is None:
             return np.zeros(len(self.minimum), dtype=np.bool_)
         # A count of no values at all is what writers put down that do not count.
-        return _mask(pc.and_(pc.greater(self.value_count, 0), pc.greater_equal(self.null_count, self.value_count)), unknown=False)
+        return _mask(
+            pc.and_(pc.greater(self.value_count, 0), pc.greater_equal(self.null_count, self.value_count)), unknown=False
+        )
 
 
 def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
     """For each of `count` files, whether it may hold a row that the predicate is true for.
 
-    `ranges` are by the operands of the bound predicate (`Column` with the schema's spelling, or `Call`); an operand that is not there is
-    not known of any file.
+    `ranges` are by the operands of the bound predicate (`Column` with the schema's spelling, or `Call`); an operand
+    that is not there is not known of any file.
     """
     return _Ranges(ranges, count).mask(bound.node)
 
@@ -101,7 +107,9 @@ def _leaf(leaf: Comparison | Membership | NullCheck | Prefix | Pattern, known: C
     prefix = leaf.prefix
     if leaf.negated:
         # Only texts that all start with the prefix are ruled out, and of a pattern that says nothing.
-        return ~_all_start_with(known, prefix) if isinstance(leaf, Prefix) else np.ones(len(known.minimum), dtype=np.bool_)
+        return (
+            ~_all_start_with(known, prefix) if isinstance(leaf, Prefix) else np.ones(len(known.minimum), dtype=np.bool_)
+        )
     return _starts_with(known, prefix)
 
 
@@ -126,7 +134,9 @@ def _member(known: ColumnRange, values: pa.Array) -> Mask:
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         # NaN has no place in Python's order.
         numbers = pc.drop_null(values.filter(pc.invert(pc.is_nan(values))))
-        return _member(replace(known, minimum=low, maximum=high), numbers) | _comparison(low, EQ, pa.scalar(float("nan"), values.type), high)
+        return _member(replace(known, minimum=low, maximum=high), numbers) | _comparison(
+            low, EQ, pa.scalar(float("nan"), values.type), high
+        )
     ordered: list[Anything] = _sortable(values.sort()).to_pylist()
     result = np.ones(len(low), dtype=np.bool_)
     for index, (least, most) in enumerate(zip(_sortable(low).to_pylist(), _sortable(high).to_pylist(), strict=True)):
@@ -151,7 +161,9 @@ def _sortable(array: pa.Array) -> pa.Array:
 
 def _starts_with(known: ColumnRange, prefix: str) -> Mask:
     heads = pc.utf8_slice_codeunits(known.minimum, 0, len(prefix)) if prefix else known.minimum
-    return (_mask(pc.less_equal(heads, prefix)) if prefix else np.ones(len(heads), dtype=np.bool_)) & _mask(pc.greater_equal(known.maximum, prefix))
+    return (_mask(pc.less_equal(heads, prefix)) if prefix else np.ones(len(heads), dtype=np.bool_)) & _mask(
+        pc.greater_equal(known.maximum, prefix)
+    )
 
 
 def _all_start_with(known: ColumnRange, prefix: str) -> Mask:

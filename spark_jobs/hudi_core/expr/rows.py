@@ -1,6 +1,7 @@
 """Which rows of a batch a predicate holds for, with the semantics of Spark SQL.
 
-NaN equals NaN and is greater than every other number, -0.0 equals 0.0, texts and bytes compare byte by byte, false is less than true.
+NaN equals NaN and is greater than every other number, -0.0 equals 0.0, texts and bytes compare byte by byte, false is
+less than true.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ class _Rows:
             values = as_kind(array, leaf.values.type)
             found = pc.is_in(_one_zero(values), value_set=_one_zero(leaf.values))
             return pc.and_(pc.invert(found), pc.is_valid(array)) if leaf.negated else found
-        matched = pc.starts_with(array, leaf.prefix) if isinstance(leaf, Prefix) else pc.match_substring_regex(array, leaf.expression)
+        matched = (
+            pc.starts_with(array, leaf.prefix)
+            if isinstance(leaf, Prefix)
+            else pc.match_substring_regex(array, leaf.expression)
+        )
         return pc.invert(matched) if leaf.negated else matched
 
 
@@ -97,7 +102,14 @@ def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanA
     left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
     ordered = pc.invert(pc.or_(left_nan, right_nan))
     above, below, both = pc.and_not(left_nan, right_nan), pc.and_not(right_nan, left_nan), pc.and_(left_nan, right_nan)
-    of_nan = {EQ: both, NE: pc.or_(above, below), LT: below, LE: pc.or_(below, both), GT: above, GE: pc.or_(above, both)}[operator]
+    of_nan = {
+        EQ: both,
+        NE: pc.or_(above, below),
+        LT: below,
+        LE: pc.or_(below, both),
+        GT: above,
+        GE: pc.or_(above, both),
+    }[operator]
     return pc.or_(pc.and_(result, ordered), of_nan)
 
 

@@ -1,4 +1,6 @@
-"""Dates and timestamps from text, in the forms that Spark's casts take (SparkDateTimeUtils.stringToDate, stringToTimestamp)."""
+"""Dates and timestamps from text, in the forms that Spark's casts take (SparkDateTimeUtils.stringToDate,
+stringToTimestamp).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import Final
 from hudi_core.errors import ConfigError
 
 _DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
-_TIMESTAMP: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([A-Za-z+-][\w:/+-]*)?)?")
+_TIMESTAMP: Final = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([A-Za-z+-][\w:/+-]*)?)?"
+)
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 
@@ -26,7 +30,8 @@ def parse_date(text: str) -> dt.date:
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """`yyyy-M-d`, then perhaps a time down to nanoseconds, which are cut to microseconds, and perhaps a zone; naive without one.
+    """`yyyy-M-d`, then perhaps a time down to nanoseconds, which are cut to microseconds, and perhaps a zone; naive
+    without one.
 
     Raises ConfigError.
     """
@@ -42,7 +47,9 @@ def parse_timestamp(text: str) -> dt.datetime:
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """The zone of a name such as `UTC`, `Z`, `+02:00` or `Europe/Berlin`. Raises ConfigError for one that is not known."""
+    """The zone of a name such as `UTC`, `Z`, `+02:00` or `Europe/Berlin`. Raises ConfigError for one that is not
+    known.
+    """
     if name in ("Z", "UTC", "GMT"):
         return dt.timezone.utc
     offset = _OFFSET.fullmatch(name)
@@ -53,7 +60,9 @@ def zone_of(name: str) -> dt.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ConfigError(f"{name!r} is no time zone", remedy="use a region such as Europe/Berlin, or an offset such as +02:00") from error
+        raise ConfigError(
+            f"{name!r} is no time zone", remedy="use a region such as Europe/Berlin, or an offset such as +02:00"
+        ) from error
 
 
 def _no_date(text: str) -> ConfigError:
@@ -61,4 +70,7 @@ def _no_date(text: str) -> ConfigError:
 
 
 def _no_timestamp(text: str) -> ConfigError:
-    return ConfigError(f"{text!r} is no timestamp", remedy="write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters")
+    return ConfigError(
+        f"{text!r} is no timestamp",
+        remedy="write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters",
+    )

@@ -1,6 +1,8 @@
-"""The expression tree that every engine's predicate is turned into (RFC-27, HudiExpression): values only, no evaluation.
+"""The expression tree that every engine's predicate is turned into (RFC-27, HudiExpression): values only, no
+evaluation.
 
-A predicate is an `Expr`; what it compares are operands: columns, literals, and calls of the functions that `functions.py` knows.
+A predicate is an `Expr`; what it compares are operands: columns, literals, and calls of the functions that
+`functions.py` knows.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. `kind` is one of null, boolean, integer, decimal, double, text, bytes, timestamp, date, and tells 1 from 1.0 and from true.
+    """A constant. `kind` is one of null, boolean, integer, decimal, double, text, bytes, timestamp, date, and tells 1
+    from 1.0 and from true.
 
     A timestamp without a zone is wall time in the zone that the expression is bound with.
     """
@@ -71,7 +74,9 @@ class Literal:
         for kind, python_type in _KINDS:
             if isinstance(value, python_type):
                 return Literal(kind, value)
-        raise ConfigError(f"{value!r} is no literal of a predicate", remedy="use a boolean, number, text, bytes, date or timestamp")
+        raise ConfigError(
+            f"{value!r} is no literal of a predicate", remedy="use a boolean, number, text, bytes, date or timestamp"
+        )
 
 
 NULL: Final = Literal("null", None)
@@ -154,13 +159,17 @@ class Constant:
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
-    """All of the terms: the only one, an And of them, or true when there is none. Terms that are And themselves are merged in."""
+    """All of the terms: the only one, an And of them, or true when there is none. Terms that are And themselves are
+    merged in.
+    """
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, And) else (term,)))
     return flat[0] if len(flat) == 1 else And(flat) if flat else Constant(True)
 
 
 def disjunction(terms: tuple[Expr, ...]) -> Expr:
-    """One of the terms: the only one, an Or of them, or false when there is none. Terms that are Or themselves are merged in."""
+    """One of the terms: the only one, an Or of them, or false when there is none. Terms that are Or themselves are
+    merged in.
+    """
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, Or) else (term,)))
     return flat[0] if len(flat) == 1 else Or(flat) if flat else Constant(False)
 
@@ -203,4 +212,6 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def too_deep() -> ConfigError:
     """The error for a tree deeper than MAX_DEPTH."""
-    return ConfigError(f"the predicate nests deeper than {MAX_DEPTH} levels", remedy="write long alternatives as IN lists")
+    return ConfigError(
+        f"the predicate nests deeper than {MAX_DEPTH} levels", remedy="write long alternatives as IN lists"
+    )

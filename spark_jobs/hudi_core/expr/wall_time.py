@@ -1,7 +1,8 @@
 """Wall time of timestamps and dates, in any year.
 
-Arrow's calendar keeps years in 16 bits, and milliseconds taken for seconds, which expression indexes are built over too, lie beyond them. So
-times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days, weekdays and the rules of zones recur.
+Arrow's calendar keeps years in 16 bits, and milliseconds taken for seconds, which expression indexes are built over
+too, lie beyond them. So times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days,
+weekdays and the rules of zones recur.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """Whole seconds of wall time as `timestamp[s]`, and how many cycles of 400 years each was moved back; None when none was."""
+    """Whole seconds of wall time as `timestamp[s]`, and how many cycles of 400 years each was moved back; None when
+    none was.
+    """
 
     seconds: pa.Array
     cycles: pa.Array | None
@@ -63,7 +66,9 @@ class WallTime:
         if outside.any():
             moved = np.where(outside, (values - _BASE) // (_CYCLE_DAYS * _DAY), 0)
             cycles = pa.array(moved, pa.int64())
-            seconds = pc.if_else(seconds.is_valid(), pa.array(values - moved * (_CYCLE_DAYS * _DAY)), pa.scalar(None, pa.int64()))
+            seconds = pc.if_else(
+                seconds.is_valid(), pa.array(values - moved * (_CYCLE_DAYS * _DAY)), pa.scalar(None, pa.int64())
+            )
         if zone is None:
             return WallTime(seconds.cast(pa.timestamp("s")), cycles)
         return WallTime(pc.local_timestamp(seconds.cast(pa.timestamp("s", zone))), cycles)
@@ -79,7 +84,9 @@ class WallTime:
         return pc.cast(days, pa.int32(), safe=False).cast(pa.date32())
 
     def format(self, pattern: str) -> pa.Array:
-        """As text by a Java date pattern, of the letters yyyy MM dd HH mm ss and quoted text. Raises ConfigError for others."""
+        """As text by a Java date pattern, of the letters yyyy MM dd HH mm ss and quoted text. Raises ConfigError for
+        others.
+        """
         parts = strftime_parts(pattern)
         if self.cycles is None:
             return pc.strftime(self.seconds, format="".join(parts))
@@ -96,18 +103,23 @@ class WallTime:
         era = pa.array(np.where(years > 0, years, 1 - years))
         text = pc.utf8_lpad(era.cast(pa.string()), 4, "0")
         signed = pc.binary_join_element_wise("+", text, "")
-        return pc.if_else(self.seconds.is_valid(), pc.if_else(pc.greater(era, 9999), signed, text), pa.scalar(None, pa.string()))
+        return pc.if_else(
+            self.seconds.is_valid(), pc.if_else(pc.greater(era, 9999), signed, text), pa.scalar(None, pa.string())
+        )
 
 
 def strftime_parts(pattern: str) -> list[str]:
-    """A Java date pattern as pieces of Arrow's, the year on its own; raises ConfigError for letters that are not supported."""
+    """A Java date pattern as pieces of Arrow's, the year on its own; raises ConfigError for letters that are not
+    supported.
+    """
     parts: list[str] = []
     position = 0
     while position < len(pattern):
         found = _JAVA_FORMAT.match(pattern, position)
         if found is None:
             raise ConfigError(
-                f"the date pattern {pattern!r} is not supported from {pattern[position:]!r} on", remedy="supported are yyyy MM dd HH mm ss and 'text'"
+                f"the date pattern {pattern!r} is not supported from {pattern[position:]!r} on",
+                remedy="supported are yyyy MM dd HH mm ss and 'text'",
             )
         quoted = found[1]
         text = found[0] if quoted is None else quoted.replace("''", "'") or "'"

@@ -1,7 +1,7 @@
 """Ends a merge of small archive files that Hudi 0.15 began and did not finish (verifyLastMergeArchiveFilesIfNecessary).
 
-A merge writes the plan `mergeArchivePlan`, the merged file, deletes the files it was made of, and the plan last. While the plan is there, the
-merged file may be half written, or hold the only copy of instants whose own file is gone.
+A merge writes the plan `mergeArchivePlan`, the merged file, deletes the files it was made of, and the plan last. While
+the plan is there, the merged file may be half written, or hold the only copy of instants whose own file is gone.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.history.log_archive import MERGE_PLAN, archive_files, check_whole
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.containers import decode_datum
-from hudi_core.timeline.plan_fields import text, texts
+from hudi_core.timeline.actions.container import decode_datum
+from hudi_core.timeline.actions.plan_fields import text, texts
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +24,9 @@ _REMEDY: Final = "restore the files that the plan names from a copy; the instant
 def finish_merge(storage: Storage, folder: str) -> bool:
     """Takes an unfinished merge back, or to its end when a file is deleted already; False when there is none.
 
-    Called under the table lock. Killed anywhere, it can be called again. Raises CorruptFileError, with nothing deleted, when files are gone
-    and the merged file does not hold what was in them: it is missing, cut or damaged. Paths of the plan are not followed, their names count.
+    Called under the table lock. Killed anywhere, it can be called again. Raises CorruptFileError, with nothing deleted,
+    when files are gone and the merged file does not hold what was in them: it is missing, cut or damaged. Paths of the
+    plan are not followed, their names count.
     """
     path = f"{folder}/{MERGE_PLAN}"
     try:
@@ -50,7 +51,9 @@ def finish_merge(storage: Storage, folder: str) -> bool:
         found = there.get(merged)
         if found is None:
             raise CorruptFileError(
-                f"files of the merge are gone, and {merged}, which should hold what was in them, is not there", path=path, remedy=_REMEDY
+                f"files of the merge are gone, and {merged}, which should hold what was in them, is not there",
+                path=path,
+                remedy=_REMEDY,
             )
         check_whole(storage, found)
         log.info("the merge into %s is ended", merged)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 
 class ArchivedTimeline(Protocol):
     """The completed instants that were moved from the active timeline to its archive.
 
-    Times are requested times unless said otherwise; an instant carries the action under which it completed and, in layout 2, its completion
-    time. Nothing is read before the first question, and the content of instants only for the questions that need it. Every question may
-    raise StorageError, or FormatError naming the file that is damaged; only a missing folder or manifest is an empty archive.
+    Times are requested times unless said otherwise; an instant carries the action under which it completed and, in
+    layout 2, its completion time. Nothing is read before the first question, and the content of instants only for the
+    questions that need it. Every question may raise StorageError, or FormatError naming the file that is damaged; only
+    a missing folder or manifest is an empty archive.
     """
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
@@ -23,7 +24,9 @@ class ArchivedTimeline(Protocol):
         ...
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """The instants completed after `begin` (exclusive) and at or before `end`, by completion; in layout 1 by requested time."""
+        """The instants completed after `begin` (exclusive) and at or before `end`, by completion; in layout 1 by
+        requested time.
+        """
         ...
 
     def timeline(self) -> Timeline:
@@ -31,7 +34,9 @@ class ArchivedTimeline(Protocol):
         ...
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
-        """The metadata of the commit, deltacommit or replacecommit at `requested_time`; None when the archive holds none."""
+        """The metadata of the commit, deltacommit or replacecommit at `requested_time`; None when the archive holds
+        none.
+        """
         ...
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
@@ -39,13 +44,19 @@ class ArchivedTimeline(Protocol):
         ...
 
     def completion_time(self, requested_time: str) -> str | None:
-        """When the instant completed; in layout 1, which records no completion, its requested time; None when the archive holds none."""
+        """When the instant completed; in layout 1, which records no completion, its requested time; None when the
+        archive holds none.
+        """
         ...
 
     def content(self, instant: Instant) -> dict[str, Any]:
-        """The completed file as a plain dictionary, for people; `{}` when it was empty or the archive does not hold it."""
+        """The completed file as a plain dictionary, for people; `{}` when it was empty or the archive does not hold
+        it.
+        """
         ...
 
     def plan(self, instant: Instant) -> dict[str, Any]:
-        """The plan (requested file) as a plain dictionary, for people; `{}` when the archive keeps none of this instant."""
+        """The plan (requested file) as a plain dictionary, for people; `{}` when the archive keeps none of this
+        instant.
+        """
         ...

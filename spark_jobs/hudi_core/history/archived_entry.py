@@ -1,4 +1,6 @@
-"""A state file of an instant as a record of the archive of layout 1 (HoodieArchivedMetaEntry; MetadataConversionUtils of Hudi 0.15)."""
+"""A state file of an instant as a record of the archive of layout 1 (HoodieArchivedMetaEntry; MetadataConversionUtils
+of Hudi 0.15).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.archiving import StateFile
-from hudi_core.timeline.containers import decode_any
+from hudi_core.timeline.actions.container import decode_any
+from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.pretty_json import member
 
 _ROLLING_STAT: Final = "ROLLING_STAT"
 """Archived commits carry this key with an empty value in place of the rolling statistics of very old writers."""
@@ -39,14 +41,17 @@ _PENDING: Final = {
     (Action.LOG_COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
     (Action.REPLACE_COMMIT, State.REQUESTED): "hoodieRequestedReplaceMetadata",
 }
-"""Which member holds the content of a file that is an Avro container already, by action and state; others are not kept."""
+"""Which member holds the content of a file that is an Avro container already, by action and state; others are not
+kept.
+"""
 
 
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
-    """The record of one state file; members that have nothing to say are absent. Raises CorruptFileError naming the file.
+    """The record of one state file; members that have nothing to say are absent. Raises CorruptFileError naming the
+    file.
 
-    As in Hudi, an empty file (of a state that has no content, or left by a crash) is a record of its time, action and state alone; a
-    commit's requested and inflight files count as commits that wrote nothing.
+    As in Hudi, an empty file (of a state that has no content, or left by a crash) is a record of its time, action and
+    state alone; a commit's requested and inflight files count as commits that wrote nothing.
     """
     return {
         "commitTime": requested_time,
@@ -65,7 +70,12 @@ def _content(file: StateFile) -> dict[str, Any]:
     if not file.data:
         return {}
     if action == Action.REPLACE_COMMIT and completed:
-        return {"hoodieReplaceCommitMetadata": {**_commit(file, mark_compacted=False), "partitionToReplaceFileIds": _replaced(file)}}
+        return {
+            "hoodieReplaceCommitMetadata": {
+                **_commit(file, mark_compacted=False),
+                "partitionToReplaceFileIds": _replaced(file),
+            }
+        }
     if action == Action.REPLACE_COMMIT and state is State.INFLIGHT:
         return {"HoodieInflightReplaceMetadata": _commit(file)}
     name = _COMPLETED.get(action) if completed else _PENDING.get((action, state))
@@ -92,7 +102,10 @@ def _commit(file: StateFile, *, mark_compacted: bool = True) -> dict[str, Any]:
 def _stats(stats: Any, path: str) -> list[dict[str, Any]]:
     if not isinstance(stats, list) or not all(isinstance(stat, dict) for stat in stats):
         raise CorruptFileError("'partitionToWriteStats' holds something other than lists of objects", path=path)
-    return [{**{name: stat.get(name) for name in _TEXTS}, **{name: stat.get(name) or 0 for name in _NUMBERS}} for stat in stats]
+    return [
+        {**{name: stat.get(name) for name in _TEXTS}, **{name: stat.get(name) or 0 for name in _NUMBERS}}
+        for stat in stats
+    ]
 
 
 def _replaced(file: StateFile) -> dict[str, Any]:

@@ -14,7 +14,9 @@ InstantKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """One state of an instant: the action and content of its file, its path, and when it was modified, as an instant time of the table."""
+    """One state of an instant: the action and content of its file, its path, and when it was modified, as an instant
+    time of the table.
+    """
 
     action: str
     state: State
@@ -48,7 +50,8 @@ class ArchivedInstant:
 class ArchiveWriter(Protocol):
     """Adds instants to an archive. Called under the table lock, by one process at a time.
 
-    Every method may be repeated after a crash. What `write` returned for is in the archive for every reader, and stays there.
+    Every method may be repeated after a crash. What `write` returned for is in the archive for every reader, and stays
+    there.
     """
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:

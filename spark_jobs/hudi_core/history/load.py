@@ -10,7 +10,7 @@ from hudi_core.history.log_archive import LogArchive
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Instant
 
 
@@ -24,6 +24,8 @@ def load_history(storage: Storage, config: TableConfig, base: str = "") -> Archi
 
 
 def latest_commits(history: ArchivedTimeline) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """The archive's commits, latest first, each read when it is asked for: what timeline.table_schema.schema_of takes as `archived`."""
+    """The archive's commits, latest first, each read when it is asked for: what timeline.table_schema.schema_of takes
+    as `archived`.
+    """
     for instant in reversed(history.timeline().commits().instants):
         yield from history.commits([instant])

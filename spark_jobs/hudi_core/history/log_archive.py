@@ -1,7 +1,8 @@
 """The archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15; facts 2.6).
 
-A record (HoodieArchivedMetaEntry) holds one state file of an instant, so an instant has up to three. Files are numbered; small ones may be
-merged into one of a new number, and while that goes on the plan file `mergeArchivePlan` names the merged one.
+A record (HoodieArchivedMetaEntry) holds one state file of an instant, so an instant has up to three. Files are
+numbered; small ones may be merged into one of a new number, and while that goes on the plan file `mergeArchivePlan`
+names the merged one.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from hudi_core.codec.log.content import avro_block_records
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.timeline.commit_metadata import CommitMetadata, commit_of
-from hudi_core.timeline.containers import decode_datum
+from hudi_core.timeline.actions.commit import CommitMetadata, commit_of
+from hudi_core.timeline.actions.container import decode_datum
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
 from hudi_core.timeline.naming_v1 import is_time
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,9 @@ _Key = tuple[str, str]
 
 
 class _Place(NamedTuple):
-    """Where a record lies: file, offset and length of its block's content, the block's schema text, its ordinal in the block."""
+    """Where a record lies: file, offset and length of its block's content, the block's schema text, its ordinal in the
+    block.
+    """
 
     path: str
     offset: int
@@ -76,8 +79,8 @@ class _Entry(NamedTuple):
 class LogArchive:
     """The archive in `folder`, as its files at the first question show it; see history.archived.ArchivedTimeline.
 
-    Rows are Avro, so the first question reads every file once, one block at a time (blocks hold ten records), and keeps times, actions and
-    places: about 600 bytes an instant. Not thread-safe.
+    Rows are Avro, so the first question reads every file once, one block at a time (blocks hold ten records), and keeps
+    times, actions and places: about 600 bytes an instant. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:
@@ -88,7 +91,11 @@ class LogArchive:
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
         """See ArchivedTimeline."""
-        return [entry.instant for (time, _), entry in self._entries.items() if (after is None or time > after) and (up_to is None or time <= up_to)]
+        return [
+            entry.instant
+            for (time, _), entry in self._entries.items()
+            if (after is None or time > after) and (up_to is None or time <= up_to)
+        ]
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
         """See ArchivedTimeline: by requested time, as this layout records no other."""
@@ -115,7 +122,10 @@ class LogArchive:
         for instant in sorted(instants, key=lambda item: item.sort_key):
             entry = self._entries.get((instant.requested_time, instant.action))
             if entry is not None and instant.action in COMMIT_ACTIONS:
-                yield instant, commit_of(self._member(entry.completed, _MEMBERS[instant.action]), path=entry.completed.path)
+                yield (
+                    instant,
+                    commit_of(self._member(entry.completed, _MEMBERS[instant.action]), path=entry.completed.path),
+                )
 
     def content(self, instant: Instant) -> dict[str, Any]:
         """See ArchivedTimeline."""
@@ -158,12 +168,18 @@ class LogArchive:
                 if state is State.REQUESTED:
                     requested.setdefault(key, place)
         return {
-            key: _Entry(Instant(key[0], key[1], State.COMPLETED, None, planned.get(key, key[1])), completed[key], requested.get(key))
+            key: _Entry(
+                Instant(key[0], key[1], State.COMPLETED, None, planned.get(key, key[1])),
+                completed[key],
+                requested.get(key),
+            )
             for key in sorted(completed)
         }
 
     def _states(self, file: FileInfo) -> list[_State]:
-        """What the records of a file say; none of a merged file that its merger did not finish: the files that it merges are still there."""
+        """What the records of a file say; none of a merged file that its merger did not finish: the files that it
+        merges are still there.
+        """
         try:
             return [item for block in self._blocks(file) for item in self._block_states(block)]
         except CorruptFileError:
@@ -173,7 +189,9 @@ class LogArchive:
             return []
 
     def _unfinished_merge(self) -> str | None:
-        """The merged file that the merge plan names; None without a plan, or with one that was itself not written to its end."""
+        """The merged file that the merge plan names; None without a plan, or with one that was itself not written to
+        its end.
+        """
         path = f"{self._folder}/{MERGE_PLAN}"
         try:
             plan = decode_datum(self._storage.read(path), path=path)
@@ -183,12 +201,22 @@ class LogArchive:
         return name if isinstance(name, str) else None
 
     def _blocks(self, file: FileInfo) -> Iterator[LogBlock]:
-        """The data blocks of a file. A block that the file ends in is an append that was cut: what it archived is still active."""
-        for block in walk(lambda offset, length: self._storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path):
+        """The data blocks of a file. A block that the file ends in is an append that was cut: what it archived is still
+        active.
+        """
+        for block in walk(
+            lambda offset, length: self._storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path
+        ):
             if isinstance(block, CorruptBlock):
                 if block.offset + block.length < file.size:
-                    raise CorruptFileError(f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY)
-                log.warning("%s ends in a block that was not written to its end, at byte %d; it is passed over", file.path, block.offset)
+                    raise CorruptFileError(
+                        f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY
+                    )
+                log.warning(
+                    "%s ends in a block that was not written to its end, at byte %d; it is passed over",
+                    file.path,
+                    block.offset,
+                )
             elif block.type is BlockType.AVRO_DATA:
                 yield block
 
@@ -199,7 +227,10 @@ class LogArchive:
         # Every block repeats the schema of 15 kB: all places share one copy of the text.
         schema = self._schemas.setdefault(text, text)
         for ordinal, record in enumerate(self._decoded(block.path, block.content_offset, block.content_length, schema)):
-            yield _Place(block.path, block.content_offset, block.content_length, schema, ordinal), *_identity(record, block.path)
+            yield (
+                _Place(block.path, block.content_offset, block.content_length, schema, ordinal),
+                *_identity(record, block.path),
+            )
 
     def _decoded(self, path: str, offset: int, length: int, schema: str) -> list[dict[str, Any]]:
         codec = self._codecs.get(schema)
@@ -207,7 +238,9 @@ class LogArchive:
             codec = self._codecs[schema] = DatumCodec(parse_schema(schema, path=path), path=path)
         content = self._storage.read_range(path, ByteRange(offset, length))
         if len(content) < length:
-            raise CorruptFileError(f"read {len(content)} bytes at byte {offset} where {length} were listed", path=path, remedy=_REMEDY)
+            raise CorruptFileError(
+                f"read {len(content)} bytes at byte {offset} where {length} were listed", path=path, remedy=_REMEDY
+            )
         count, data = avro_block_records(content, path=path)
         records: list[dict[str, Any]] = []
         position = 0
@@ -215,7 +248,9 @@ class LogArchive:
             size = int.from_bytes(data[position : position + 4], "big", signed=True)
             position += 4
             if not 0 <= size <= len(data) - position:
-                raise CorruptFileError(f"a record of {size} bytes does not fit its block at byte {offset}", path=path, remedy=_REMEDY)
+                raise CorruptFileError(
+                    f"a record of {size} bytes does not fit its block at byte {offset}", path=path, remedy=_REMEDY
+                )
             record = codec.decode(data[position : position + size], path=path)
             if not isinstance(record, dict):
                 raise CorruptFileError(f"the block at byte {offset} holds no records", path=path, remedy=_REMEDY)
@@ -231,15 +266,24 @@ class LogArchive:
 
 def archive_files(storage: Storage, folder: str) -> list[tuple[int, FileInfo]]:
     """The files of the archive with their numbers, oldest first."""
-    numbered = [(int(match["number"]), info) for info in storage.list_files(folder) for match in [_FILE.match(info.name)] if match]
+    numbered = [
+        (int(match["number"]), info)
+        for info in storage.list_files(folder)
+        for match in [_FILE.match(info.name)]
+        if match
+    ]
     return sorted(numbered, key=lambda pair: (pair[0], pair[1].name))
 
 
 def check_whole(storage: Storage, file: FileInfo) -> None:
     """Raises CorruptFileError naming the first block of an archive file that is not whole, also at its end."""
-    for block in walk(lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path):
+    for block in walk(
+        lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path
+    ):
         if isinstance(block, CorruptBlock):
-            raise CorruptFileError(f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY)
+            raise CorruptFileError(
+                f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY
+            )
 
 
 def _identity(record: dict[str, Any], path: str) -> tuple[str, str, State]:
@@ -252,4 +296,6 @@ def _identity(record: dict[str, Any], path: str) -> tuple[str, str, State]:
     try:
         return time, action, State(str(state).lower())
     except ValueError as error:
-        raise CorruptFileError(f"the archived instant {time} is in an unknown state {state!r}", path=path, remedy=_REMEDY) from error
+        raise CorruptFileError(
+            f"the archived instant {time} is in an unknown state {state!r}", path=path, remedy=_REMEDY
+        ) from error

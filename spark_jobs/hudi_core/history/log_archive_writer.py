@@ -1,7 +1,7 @@
 """Writes the archive of layout 1: log files of Avro blocks (HoodieTimelineArchiver of Hudi 0.15; facts 2.6).
 
-Every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: the last file may be one that a
-crash has cut, and what follows a cut block is lost to readers.
+Every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: the last file
+may be one that a crash has cut, and what follows a cut block is lost to readers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hudi_core.history.archiving import ArchivedInstant, InstantKey
 from hudi_core.history.log_archive import LogArchive, archive_files
 from hudi_core.model.ids import ROLLBACK_TOKEN
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.containers import load_schema
+from hudi_core.timeline.actions.container import load_schema
 from hudi_core.timeline.instant import Instant
 
 log = logging.getLogger(__name__)
@@ -40,12 +40,16 @@ class LogArchiveWriter:
         self._batch = batch
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
-        """See ArchiveWriter. Only the newest file can hold instants of an interrupted run: the next run takes them off the timeline first."""
+        """See ArchiveWriter. Only the newest file can hold instants of an interrupted run: the next run takes them off
+        the timeline first.
+        """
         newest = LogArchive(self._storage, self._folder).newest()
         return frozenset((item.requested_time, item.action) for item in instants) & newest
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. Raises CorruptFileError naming a state file that is none, StorageExistsError while others keep adding files."""
+        """See ArchiveWriter. Raises CorruptFileError naming a state file that is none, StorageExistsError while others
+        keep adding files.
+        """
         data = encode_archive(instants, self._batch)
         for _ in range(_ATTEMPTS):
             number = max((number for number, _ in archive_files(self._storage, self._folder)), default=0) + 1
@@ -56,14 +60,20 @@ class LogArchiveWriter:
                 continue
             log.info("%s holds %d instants", path, len(instants))
             return
-        raise StorageExistsError("other archivers add files all the time", path=self._folder, remedy="give all writers one lock provider")
+        raise StorageExistsError(
+            "other archivers add files all the time", path=self._folder, remedy="give all writers one lock provider"
+        )
 
     def finish(self) -> None:
-        """See ArchiveWriter. Small files are not merged, as in Hudi 1.x; a merge that Hudi 0.15 began is ended by archive_merge."""
+        """See ArchiveWriter. Small files are not merged, as in Hudi 1.x; a merge that Hudi 0.15 began is ended by
+        archive_merge.
+        """
 
 
 def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
-    """The file of these instants: a record for each state file, `batch` records in a block, whose header has the schema alone."""
+    """The file of these instants: a record for each state file, `batch` records in a block, whose header has the schema
+    alone.
+    """
     schema = load_schema(SCHEMA)
     codec = codec_of(schema)
     headers = {HeaderKey.SCHEMA: json.dumps(schema, separators=(",", ":"))}

@@ -1,7 +1,9 @@
-"""The archived timeline of layout 2: Parquet files of instants, sorted by requested time (ArchivedTimelineV2, ArchivedTimelineLoaderV2).
+"""The archived timeline of layout 2: Parquet files of instants, sorted by requested time (ArchivedTimelineV2,
+ArchivedTimelineLoaderV2).
 
-A row holds requested and completion time, the action under which the instant completed, and the bytes of its completed file and of its
-plan. Lists of instants are made of the first three columns alone; the bytes are read for single instants, a few rows at a time.
+A row holds requested and completion time, the action under which the instant completed, and the bytes of its completed
+file and of its plan. Lists of instants are made of the first three columns alone; the bytes are read for single
+instants, a few rows at a time.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.history.manifest import HistoryFile, read_snapshot
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit
-from hudi_core.timeline.containers import decode_any
+from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
+from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 _TIME: Final = "instantTime"
 _COMPLETION: Final = "completionTime"
@@ -40,9 +42,11 @@ _ORDER: Final = attrgetter("requested_time", "action")
 
 
 class LsmHistory:
-    """The archive in `folder`, as its latest snapshot at the first question shows it; see history.archived.ArchivedTimeline.
+    """The archive in `folder`, as its latest snapshot at the first question shows it; see
+    history.archived.ArchivedTimeline.
 
-    Keeps the times and actions of every file it has looked at, about 300 bytes an instant; content is never kept. Not thread-safe.
+    Keeps the times and actions of every file it has looked at, about 300 bytes an instant; content is never kept. Not
+    thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:
@@ -69,7 +73,9 @@ class LsmHistory:
         return sorted(found.values(), key=_ORDER)
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """See ArchivedTimeline; an instant completes after it was requested, so files that begin after `end` are not opened."""
+        """See ArchivedTimeline; an instant completes after it was requested, so files that begin after `end` are not
+        opened.
+        """
         completed = [
             instant
             for instant in self.instants(up_to=end)
@@ -101,7 +107,9 @@ class LsmHistory:
         return None
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """See ArchivedTimeline; holds the content of 16 instants at once, and one column chunk of a file as it is stored."""
+        """See ArchivedTimeline; holds the content of 16 instants at once, and one column chunk of a file as it is
+        stored.
+        """
         wanted = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
         for instant, data, path in self._content(wanted, _METADATA):
             yield instant, decode_commit(data, path=path)
@@ -133,7 +141,9 @@ class LsmHistory:
         return {}
 
     def _content(self, instants: Sequence[Instant], column: str) -> Iterator[tuple[Instant, bytes, str]]:
-        """A column's bytes for each of `instants` that the archive holds, and the file they are from; every file is read at most once."""
+        """A column's bytes for each of `instants` that the archive holds, and the file they are from; every file is
+        read at most once.
+        """
         wanted = {(instant.requested_time, instant.action): instant for instant in instants}
         for file in self._files:
             inside = {key for key in wanted if file.begin <= key[0] <= file.end}
@@ -153,8 +163,15 @@ class LsmHistory:
         if loaded is None:
             loaded = []
             for batch in self._batches(file, (_TIME, _COMPLETION, _ACTION), None):
-                rows = zip(_texts(batch, _TIME, file), _texts(batch, _COMPLETION, file), _texts(batch, _ACTION, file), strict=True)
-                loaded += [Instant(time, action, State.COMPLETED, completion, action) for time, completion, action in rows]
+                rows = zip(
+                    _texts(batch, _TIME, file),
+                    _texts(batch, _COMPLETION, file),
+                    _texts(batch, _ACTION, file),
+                    strict=True,
+                )
+                loaded += [
+                    Instant(time, action, State.COMPLETED, completion, action) for time, completion, action in rows
+                ]
             self._loaded[file.path] = loaded
         return loaded
 
@@ -164,13 +181,17 @@ class LsmHistory:
         except StorageNotFoundError as error:
             # Not StorageNotFoundError: a file that the snapshot names is never just absent.
             remedy = "if an archiver compacted the history meanwhile, run again; else restore the file"
-            raise CorruptFileError("the archive's manifest names this file, which is not there", path=file.path, remedy=remedy) from error
+            raise CorruptFileError(
+                "the archive's manifest names this file, which is not there", path=file.path, remedy=remedy
+            ) from error
         with source, _restorable(), ParquetBaseFile(source, file.path) as parquet:
             for name in columns:
                 field = parquet.schema.field(name) if name in parquet.schema.names else None
                 kind = pa.binary() if name in (_METADATA, _PLAN) else pa.string()
                 if field is None or field.type != kind:
-                    raise CorruptFileError(f"the file has no {kind} column {name!r}, so it is no file of the archive", path=file.path)
+                    raise CorruptFileError(
+                        f"the file has no {kind} column {name!r}, so it is no file of the archive", path=file.path
+                    )
             yield from parquet.batches(columns) if rows is None else parquet.batches(columns, rows)
 
 
@@ -190,5 +211,7 @@ def _texts(batch: pa.RecordBatch, column: str, file: HistoryFile) -> list[str]:
     try:
         texts: list[str] = values.to_pylist()
     except UnicodeDecodeError as error:
-        raise CorruptFileError(f"the {column} of an archived instant is not UTF-8", path=file.path, remedy=_REMEDY) from error
+        raise CorruptFileError(
+            f"the {column} of an archived instant is not UTF-8", path=file.path, remedy=_REMEDY
+        ) from error
     return texts

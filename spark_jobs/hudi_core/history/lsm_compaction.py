@@ -1,4 +1,6 @@
-"""Merges the files of a level of the archive of layout 2 into one of the next, and removes what no snapshot needs (LSMTimelineWriter)."""
+"""Merges the files of a level of the archive of layout 2 into one of the next, and removes what no snapshot needs
+(LSMTimelineWriter).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.history.lsm_file import ACTION, SCHEMA, TIME, HistoryFileWriter
 from hudi_core.history.manifest import HistoryFile, history_files, read_manifest, read_snapshot
@@ -25,10 +27,12 @@ _TOP_LEVEL = 9
 
 
 def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, most_bytes: int) -> int:
-    """Merges the oldest `batch` files of level 0 when there are so many, and goes on with the next level while it does; how many merges.
+    """Merges the oldest `batch` files of level 0 when there are so many, and goes on with the next level while it does;
+    how many merges.
 
-    Called under the table lock. Killed anywhere, the archive holds what it held: the sources count until a snapshot names the merged file.
-    Memory: one row group of 16 MiB, its Parquet pages and the requested times of the merged instants, about 100 bytes each.
+    Called under the table lock. Killed anywhere, the archive holds what it held: the sources count until a snapshot
+    names the merged file. Memory: one row group of 16 MiB, its Parquet pages and the requested times of the merged
+    instants, about 100 bytes each.
     """
     level = 0
     while level < _TOP_LEVEL:
@@ -45,7 +49,8 @@ def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, m
 
 
 def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> list[HistoryFile]:
-    """The files of one level to merge: oldest first, `batch` at most, none behind the one that goes over `most_bytes` (getCandidateFiles).
+    """The files of one level to merge: oldest first, `batch` at most, none behind the one that goes over `most_bytes`
+    (getCandidateFiles).
 
     Empty for fewer than `batch` files. A first file that is too large alone is passed over.
     """
@@ -66,7 +71,8 @@ def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> lis
 
 
 def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
-    """Removes snapshots but the latest `keep`, then the files that none of those names; returns how many files of both kinds.
+    """Removes snapshots but the latest `keep`, then the files that none of those names; returns how many files of both
+    kinds.
 
     Nothing while there are no more than `keep` snapshots: a file without a snapshot does not harm.
     """
@@ -102,17 +108,25 @@ def _rows(storage: Storage, file: HistoryFile) -> Iterator[pa.RecordBatch]:
     try:
         source = storage.open_input(file.path)
     except StorageNotFoundError as error:
-        raise CorruptFileError("the archive's manifest names this file, which is not there", path=file.path, remedy=_REMEDY) from error
+        raise CorruptFileError(
+            "the archive's manifest names this file, which is not there", path=file.path, remedy=_REMEDY
+        ) from error
     with source, ParquetBaseFile(source, file.path) as parquet:
         try:
             for rows in parquet.batches(batch_rows=_BATCH_ROWS):
-                yield pa.RecordBatch.from_arrays([rows.column(field.name).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+                yield pa.RecordBatch.from_arrays(
+                    [rows.column(field.name).cast(field.type) for field in SCHEMA], schema=SCHEMA
+                )
         except (KeyError, pa.ArrowInvalid) as error:
-            raise FormatError(f"the file has not the columns of the archive: {error}", path=file.path, remedy=_REMEDY) from error
+            raise FormatError(
+                f"the file has not the columns of the archive: {error}", path=file.path, remedy=_REMEDY
+            ) from error
 
 
 def _unseen(rows: pa.RecordBatch, seen: set[tuple[str, str]], file: HistoryFile) -> pa.RecordBatch:
-    """The rows whose instants were not met yet: an archiver that died before it removed the active files has archived them twice."""
+    """The rows whose instants were not met yet: an archiver that died before it removed the active files has archived
+    them twice.
+    """
     if rows.column(TIME).null_count or rows.column(ACTION).null_count:
         raise CorruptFileError("an archived instant has no time or no action", path=file.path, remedy=_REMEDY)
     keys = list(zip(rows.column(TIME).to_pylist(), rows.column(ACTION).to_pylist(), strict=True))

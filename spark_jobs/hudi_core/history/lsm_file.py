@@ -1,4 +1,6 @@
-"""A Parquet file of the archive of layout 2: its columns, and how it is written (HoodieLSMTimelineInstant; facts 2.7)."""
+"""A Parquet file of the archive of layout 2: its columns, and how it is written (HoodieLSMTimelineInstant; facts
+2.7).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet import BaseFileWriter
+from hudi_core.codec.parquet.file import BaseFileWriter
 
 TIME: Final = "instantTime"
 COMPLETION: Final = "completionTime"
@@ -41,7 +43,9 @@ _AVRO: Final = {
     ],
 }
 _FOOTER: Final = {"parquet.avro.schema": json.dumps(_AVRO, separators=(",", ":")), "writer.model.name": "avro"}
-"""What the Avro writer of Parquet's Java library puts there; the files have no bloom filter, as they have no meta columns."""
+"""What the Avro writer of Parquet's Java library puts there; the files have no bloom filter, as they have no meta
+columns.
+"""
 _ROW_GROUP_BYTES: Final = 16 << 20
 
 

@@ -1,4 +1,6 @@
-"""Adds instants to the archive of layout 2: a Parquet file of level 0 and a snapshot that names it (LSMTimelineWriter of Hudi 1.x)."""
+"""Adds instants to the archive of layout 2: a Parquet file of level 0 and a snapshot that names it (LSMTimelineWriter
+of Hudi 1.x).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from hudi_core.history.lsm_file import ROW_VERSION, SCHEMA, HistoryFileWriter
 from hudi_core.history.manifest import HistoryFile, read_snapshot
 from hudi_core.history.snapshots import Guard, publish_snapshot
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.commit_metadata import decode_commit, encode_commit_avro
-from hudi_core.timeline.containers import CONTAINER_MAGIC
+from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
+from hudi_core.timeline.actions.container import CONTAINER_MAGIC
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 
 log = logging.getLogger(__name__)
@@ -26,10 +28,13 @@ log = logging.getLogger(__name__)
 class LsmWriter:
     """Adds to the archive in `folder`; see archiving.ArchiveWriter.
 
-    `batch` files of a level are merged, of `file_bytes` at most; `retained` snapshots are kept for readers that began before the latest.
+    `batch` files of a level are merged, of `file_bytes` at most; `retained` snapshots are kept for readers that began
+    before the latest.
     """
 
-    def __init__(self, storage: Storage, folder: str, guard: Guard, *, batch: int, file_bytes: int, retained: int) -> None:
+    def __init__(
+        self, storage: Storage, folder: str, guard: Guard, *, batch: int, file_bytes: int, retained: int
+    ) -> None:
         self._storage = storage
         self._folder = folder
         self._guard = guard
@@ -42,18 +47,27 @@ class LsmWriter:
         times = sorted(item.requested_time for item in instants)
         if not times:
             return frozenset()
-        # `after` is exclusive: a time without its last digit sorts before it, and behind everything that is older by more.
+        # `after` is exclusive: a time without its last digit sorts before it, and behind everything that is older by
+        # more.
         found = LsmHistory(self._storage, self._folder).instants(after=times[0][:-1], up_to=times[-1])
-        return frozenset((item.requested_time, item.action) for item in instants) & {(item.requested_time, item.action) for item in found}
+        return frozenset((item.requested_time, item.action) for item in instants) & {
+            (item.requested_time, item.action) for item in found
+        }
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. The file is created whole: one that a crash left without a snapshot is removed first, no reader knows of it."""
+        """See ArchiveWriter. The file is created whole: one that a crash left without a snapshot is removed first, no
+        reader knows of it.
+        """
         ordered = sorted(instants, key=lambda item: item.instant.sort_key)
         begin, end = ordered[0].instant.requested_time, ordered[-1].instant.requested_time
         path = f"{self._folder}/{begin}_{end}_0.parquet"
         if any(file.path == path for file in read_snapshot(self._storage, self._folder)):
             # Its first and last instant would be in the archive, and so not here.
-            raise CorruptFileError("the archive's file does not hold the instants in its name", path=path, remedy="restore the file from a copy")
+            raise CorruptFileError(
+                "the archive's file does not hold the instants in its name",
+                path=path,
+                remedy="restore the file from a copy",
+            )
         data = encode_history(ordered, path=path)
         self._guard()
         self._storage.delete(path)
@@ -63,17 +77,30 @@ class LsmWriter:
         log.info("%s holds %d instants", path, len(ordered))
 
     def finish(self) -> None:
-        """See ArchiveWriter: merges the files of levels that have too many, and removes old snapshots with the files that only they name."""
-        merged = compact_levels(self._storage, self._folder, self._guard, batch=self._batch, most_bytes=self._file_bytes)
+        """See ArchiveWriter: merges the files of levels that have too many, and removes old snapshots with the files
+        that only they name.
+        """
+        merged = compact_levels(
+            self._storage, self._folder, self._guard, batch=self._batch, most_bytes=self._file_bytes
+        )
         self._guard()
         remove_unused(self._storage, self._folder, keep=self._retained + merged)
 
 
 def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
-    """The Parquet file of these instants, which go by requested time. Raises CorruptFileError naming a commit file that is none."""
+    """The Parquet file of these instants, which go by requested time. Raises CorruptFileError naming a commit file that
+    is none.
+    """
     rows: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
     for item in instants:
-        values = (item.instant.requested_time, item.instant.completed_at, item.instant.action, _metadata(item), _plan(item), ROW_VERSION)
+        values = (
+            item.instant.requested_time,
+            item.instant.completed_at,
+            item.instant.action,
+            _metadata(item),
+            _plan(item),
+            ROW_VERSION,
+        )
         for name, value in zip(SCHEMA.names, values, strict=True):
             rows[name].append(value)
     out = io.BytesIO()
@@ -84,8 +111,8 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
 
 
 def _metadata(item: ArchivedInstant) -> bytes | None:
-    """The bytes of the completed file, none of an empty one. A commit that an upgrade left in JSON becomes Avro: nothing in the archive says
-    otherwise of a row.
+    """The bytes of the completed file, none of an empty one. A commit that an upgrade left in JSON becomes Avro:
+    nothing in the archive says otherwise of a row.
     """
     data = item.content(State.COMPLETED)
     if data and item.instant.action in COMMIT_ACTIONS and not data.startswith(CONTAINER_MAGIC):

@@ -15,13 +15,15 @@ from typing import Final
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.pretty_json import load_object
+from hudi_core.timeline.actions.pretty_json import load_object
 
 log = logging.getLogger(__name__)
 
 VERSION_FILE: Final = "_version_"
 MAX_MANIFEST_BYTES: Final = 16 << 20
-"""An entry has about 100 bytes and files are merged ten to one, so a manifest of millions of instants has some kilobytes."""
+"""An entry has about 100 bytes and files are merged ten to one, so a manifest of millions of instants has some
+kilobytes.
+"""
 
 _MANIFEST = re.compile(r"^manifest_(\d{1,9})\Z", re.ASCII)
 _FILE = re.compile(r"^(?P<begin>\d{1,40})_(?P<end>\d{1,40})_(?P<level>\d{1,2})\.parquet\Z", re.ASCII)
@@ -31,8 +33,8 @@ _REMEDY: Final = "restore the file from a copy; the instants that it lists are n
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the snapshot: `path` below the storage's root, the first and last requested time in it, both inclusive, its level, and its
-    bytes as the manifest says.
+    """A file of the snapshot: `path` below the storage's root, the first and last requested time in it, both inclusive,
+    its level, and its bytes as the manifest says.
     """
 
     path: str
@@ -54,8 +56,8 @@ class HistoryFile:
 def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
     """The files of the latest snapshot, oldest first; empty when nothing was ever archived.
 
-    Raises CorruptFileError when a manifest is missing that the version file names, is no manifest, or names a file that cannot be one of
-    the archive's; StorageError when the storage fails.
+    Raises CorruptFileError when a manifest is missing that the version file names, is no manifest, or names a file that
+    cannot be one of the archive's; StorageError when the storage fails.
     """
     version = latest_version(storage, folder)
     return [] if version is None else read_manifest(storage, folder, version)
@@ -67,14 +69,20 @@ def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFi
     try:
         data = storage.read_range(path, ByteRange(0, MAX_MANIFEST_BYTES + 1))
     except StorageNotFoundError as error:
-        raise CorruptFileError(f"{VERSION_FILE} names the snapshot {version}, whose manifest is missing", path=path, remedy=_REMEDY) from error
+        raise CorruptFileError(
+            f"{VERSION_FILE} names the snapshot {version}, whose manifest is missing", path=path, remedy=_REMEDY
+        ) from error
     if len(data) > MAX_MANIFEST_BYTES:
-        raise CorruptFileError(f"more than {MAX_MANIFEST_BYTES} bytes are too many for a manifest", path=path, remedy=_REMEDY)
+        raise CorruptFileError(
+            f"more than {MAX_MANIFEST_BYTES} bytes are too many for a manifest", path=path, remedy=_REMEDY
+        )
     return parse_manifest(data, folder, path=path)
 
 
 def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
-    """The files that a manifest's JSON names, as paths in `folder`, oldest first. Raises CorruptFileError naming `path`."""
+    """The files that a manifest's JSON names, as paths in `folder`, oldest first. Raises CorruptFileError naming
+    `path`.
+    """
     try:
         entries = load_object(data, path=path).get("files")
     except CorruptFileError as error:
@@ -88,7 +96,9 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
             raise CorruptFileError("the manifest has an entry without a file name", path=path, remedy=_REMEDY)
         match = _FILE.match(check_file_name(name, source=path))
         if match is None or match["begin"] > match["end"]:
-            raise CorruptFileError(f"the manifest names {name!r}, which is no file of the archive", path=path, remedy=_REMEDY)
+            raise CorruptFileError(
+                f"the manifest names {name!r}, which is no file of the archive", path=path, remedy=_REMEDY
+            )
         found[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), _size(entry))
     return sorted(found.values(), key=lambda file: (file.begin, file.end, file.level))
 
@@ -96,7 +106,8 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
 def latest_version(storage: Storage, folder: str) -> int | None:
     """What the version file says; else the largest manifest there is (LSMTimeline.latestSnapshotVersion).
 
-    An archiver that replaces the version file deletes it first, so that its absence is nothing to speak of; other content is, and is warned of.
+    An archiver that replaces the version file deletes it first, so that its absence is nothing to speak of; other
+    content is, and is warned of.
     """
     path = f"{folder}/{VERSION_FILE}"
     try:
@@ -107,13 +118,20 @@ def latest_version(storage: Storage, folder: str) -> int | None:
     if digits.isdigit() and len(digits) < 10:
         return int(digits)
     if digits:
-        log.warning("%s holds %r, which is no version; the largest manifest is read instead, as Hudi does", path, digits)
+        log.warning(
+            "%s holds %r, which is no version; the largest manifest is read instead, as Hudi does", path, digits
+        )
     return max(manifest_versions(storage, folder), default=None)
 
 
 def manifest_versions(storage: Storage, folder: str) -> list[int]:
     """The versions of all manifests there are, in no order."""
-    return [int(match[1]) for info in storage.list_files(folder) for match in [_MANIFEST.match(info.name)] if match is not None]
+    return [
+        int(match[1])
+        for info in storage.list_files(folder)
+        for match in [_MANIFEST.match(info.name)]
+        if match is not None
+    ]
 
 
 def history_files(storage: Storage, folder: str) -> list[str]:
@@ -122,6 +140,8 @@ def history_files(storage: Storage, folder: str) -> list[str]:
 
 
 def _size(entry: dict[str, object]) -> int:
-    """The length that the manifest gives; Hudi uses it to choose what to merge, and so nothing depends on its being right."""
+    """The length that the manifest gives; Hudi uses it to choose what to merge, and so nothing depends on its being
+    right.
+    """
     size = entry.get("fileLen")
     return size if isinstance(size, int) and size > 0 else 0

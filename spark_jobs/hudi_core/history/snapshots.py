@@ -1,7 +1,7 @@
 """Publishes and lists the snapshots of the archive of layout 2 (LSMTimelineWriter.createManifestFile; facts 2.7).
 
-A file counts once a manifest names it, and a manifest once `_version_` does. A manifest later than `_version_` is what a crash left: no
-reader looks at it, and it is removed before its number is used.
+A file counts once a manifest names it, and a manifest once `_version_` does. A manifest later than `_version_` is what
+a crash left: no reader looks at it, and it is removed before its number is used.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 
 from hudi_core.history.manifest import VERSION_FILE, HistoryFile, latest_version, manifest_versions, read_manifest
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.pretty_json import dump
+from hudi_core.timeline.actions.pretty_json import dump
 
 Guard = Callable[[], None]
 """Raises when the table lock is no longer ours; asked before everything that would harm another's work then."""
 
 
-def publish_snapshot(storage: Storage, folder: str, change: Callable[[Sequence[HistoryFile]], Sequence[HistoryFile]], guard: Guard) -> None:
+def publish_snapshot(
+    storage: Storage, folder: str, change: Callable[[Sequence[HistoryFile]], Sequence[HistoryFile]], guard: Guard
+) -> None:
     """Makes the archive what `change` makes of the files of the latest snapshot; they are written in the order given.
 
     Called under the table lock; killed anywhere, the archive is the old one or this one.

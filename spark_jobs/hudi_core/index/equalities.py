@@ -15,7 +15,8 @@ MAX_VALUES: Final = 100_000
 
 
 def equal_texts(node: Node, operand: Operand) -> frozenset[str] | None:
-    """The values, as Java prints them, one of which the operand has in every row that matches; None when that is not known.
+    """The values, as Java prints them, one of which the operand has in every row that matches; None when that is not
+    known.
 
     Only text and whole numbers: of other types the printed form depends on the writer.
     """
@@ -46,4 +47,6 @@ def _of_leaf(leaf: Comparison | Membership, operand: Operand) -> frozenset[str] 
 
 
 def _printable(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind in (pa.int16(), pa.int32(), pa.int64()))
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind in (pa.int16(), pa.int32(), pa.int64())
+    )

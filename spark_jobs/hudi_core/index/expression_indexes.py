@@ -1,4 +1,6 @@
-"""Expression indexes as operands of the expression tree: which of them a predicate can be asked with (ExpressionIndexSupport)."""
+"""Expression indexes as operands of the expression tree: which of them a predicate can be asked with
+(ExpressionIndexSupport).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _FORMATTED: Final = frozenset({"date_format", "from_unixtime"})
 
 
 def indexed_operand(definition: IndexDefinition) -> Operand | None:
-    """The expression that the index is built over; None for an index that is over none, or over one that predicates cannot name."""
+    """The expression that the index is built over; None for an index that is over none, or over one that predicates
+    cannot name.
+    """
     if len(definition.source_fields) != 1:
         return None
     column = Column(tuple(definition.source_fields[0].split(".")))
@@ -28,6 +32,12 @@ def indexed_operand(definition: IndexDefinition) -> Operand | None:
 
 
 def indexes_over(definitions: Mapping[str, IndexDefinition], kind: str) -> list[tuple[str, Operand]]:
-    """The names and operands of the expression indexes whose records are of `kind`: `column_stats` or `bloom_filters`."""
-    found = [(name, indexed_operand(definition)) for name, definition in sorted(definitions.items()) if definition.type == kind]
+    """The names and operands of the expression indexes whose records are of `kind`: `column_stats` or
+    `bloom_filters`.
+    """
+    found = [
+        (name, indexed_operand(definition))
+        for name, definition in sorted(definitions.items())
+        if definition.type == kind
+    ]
     return [(name, operand) for name, operand in found if operand is not None]

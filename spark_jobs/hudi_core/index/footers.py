@@ -1,4 +1,6 @@
-"""Files ruled out by the footers of their base files, for tables that have no index of it: opens each file, so it is on request only."""
+"""Files ruled out by the footers of their base files, for tables that have no index of it: opens each file, so it is on
+request only.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
-from hudi_core.codec.parquet import ParquetBaseFile
+from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.index.row_groups import RowGroups
 from hudi_core.view.file_group import DataFile
 
@@ -22,7 +24,8 @@ MAX_BLOOM_KEYS: Final = 1000
 
 
 def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
-    """Whether the base file may hold a row that matches, by row-group statistics, and of a key that is one of `keys` unless that is None.
+    """Whether the base file may hold a row that matches, by row-group statistics, and of a key that is one of `keys`
+    unless that is None.
 
     Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
     """
@@ -43,8 +46,14 @@ def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
 
 
 def _between(key: str, low: str, high: str) -> bool:
-    """In one of the orders in which Hudi's writers find the least and the greatest key: of Java's strings, and of Spark's."""
-    in_java = low.encode("utf-16-be", "surrogatepass") <= key.encode("utf-16-be", "surrogatepass") <= high.encode("utf-16-be", "surrogatepass")
+    """In one of the orders in which Hudi's writers find the least and the greatest key: of Java's strings, and of
+    Spark's.
+    """
+    in_java = (
+        low.encode("utf-16-be", "surrogatepass")
+        <= key.encode("utf-16-be", "surrogatepass")
+        <= high.encode("utf-16-be", "surrogatepass")
+    )
     return in_java or low <= key <= high
 
 

@@ -1,4 +1,6 @@
-"""The record keys that a predicate leaves possible (RecordLevelIndexSupport, SparkBaseIndexSupport.filterQueriesWithRecordKey)."""
+"""The record keys that a predicate leaves possible (RecordLevelIndexSupport,
+SparkBaseIndexSupport.filterQueriesWithRecordKey).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import Known
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.reading_rules import has_own_keys
+from hudi_core.filegroup.read.reading_rules import has_own_keys
 from hudi_core.index.equalities import MAX_VALUES, equal_texts
 from hudi_core.model.meta_fields import RECORD_KEY
 
@@ -23,9 +25,9 @@ _EMPTY: Final = "__empty__"
 def key_candidates(bound: Bound, config: TableConfig, hidden: Set[str]) -> frozenset[str] | None:
     """Keys among which is that of every row that matches; None when the predicate does not name them.
 
-    They come from `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text or whole numbers,
-    and none is one of `hidden`, whose values in the query are not those that keys were made of. Keys of a user's own key generator are
-    not told by columns at all.
+    They come from `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text
+    or whole numbers, and none is one of `hidden`, whose values in the query are not those that keys were made of. Keys
+    of a user's own key generator are not told by columns at all.
     """
     if bound.node == Known(False):
         return frozenset()
@@ -43,7 +45,8 @@ def _of_fields(bound: Bound, fields: tuple[str, ...]) -> frozenset[str] | None:
     if not values or len(values) < len(found):
         return None
     if len(fields) == 1:
-        # A complex key generator with one field wrote `field:value` up to 0.14 and from 1.1 on, and the bare value between.
+        # A complex key generator with one field wrote `field:value` up to 0.14 and from 1.1 on, and the bare value
+        # between.
         bare = frozenset(value for value in values[0] if value)
         return bare | frozenset(f"{fields[0]}:{value or _EMPTY}" for value in values[0])
     if math.prod(len(item) for item in values) > MAX_VALUES:

@@ -1,4 +1,6 @@
-"""File groups that can hold the rows of some keys, by the indexes of the metadata table that know where each row is now."""
+"""File groups that can hold the rows of some keys, by the indexes of the metadata table that know where each row is
+now.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.tree import Column
 from hudi_core.index.equalities import equal_texts
-from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.model.ids import FileGroupId
 
 if TYPE_CHECKING:
-    from hudi_core.metadata_table.reader import MetadataTable
+    from hudi_core.metadata_table.read.metadata_table import MetadataTable
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +26,9 @@ T = TypeVar("T")
 
 
 def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[FileGroupId] | None:
-    """The file groups in which the keys are, by the record index; None when there is none, or it went while it was asked."""
+    """The file groups in which the keys are, by the record index; None when there is none, or it went while it was
+    asked.
+    """
     if RECORD_INDEX not in metadata.kinds:
         return None
     found = _asked(metadata, RECORD_INDEX, lambda: metadata.record_locations([key for key in keys if key]))
@@ -34,30 +38,42 @@ def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[
 
 
 def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[str]) -> frozenset[FileGroupId] | None:
-    """The file groups with rows that have the values that the predicate leaves an indexed column; None when no secondary index is asked.
+    """The file groups with rows that have the values that the predicate leaves an indexed column; None when no
+    secondary index is asked.
 
-    A secondary index tells the record keys, the record index where they are. Of several indexes each narrows the answer.
-    `hidden` are columns whose values in the query are not those of the rows.
+    A secondary index tells the record keys, the record index where they are. Of several indexes each narrows the
+    answer. `hidden` are columns whose values in the query are not those of the rows.
     """
     if RECORD_INDEX not in metadata.kinds:
         return None
     result: frozenset[FileGroupId] | None = None
     for name, definition in sorted(metadata.index_definitions().items()):
-        if definition.type != SECONDARY or name not in metadata.kinds or len(definition.source_fields) != 1 or not metadata.covers_all_rows(name):
+        if (
+            definition.type != SECONDARY
+            or name not in metadata.kinds
+            or len(definition.source_fields) != 1
+            or not metadata.covers_all_rows(name)
+        ):
             continue
         column = Column(tuple(definition.source_fields[0].split(".")))
         values = None if column.path[0] in hidden else equal_texts(bound.node, column)
         if values is None:
             continue
         by_value = _asked(metadata, name, partial(metadata.secondary_keys, name, sorted(values)))
-        groups = None if by_value is None else groups_of_keys(metadata, {key for found in by_value.values() for key in found})
+        groups = (
+            None
+            if by_value is None
+            else groups_of_keys(metadata, {key for found in by_value.values() for key in found})
+        )
         if groups is not None:
             result = groups if result is None else result & groups
     return result
 
 
 def _asked(metadata: MetadataTable, index: str, question: Callable[[], T]) -> T | None:
-    """The index's answer; None where it is not what it was any more, so that rows may be missing in the answer (MetadataTable.stands)."""
+    """The index's answer; None where it is not what it was any more, so that rows may be missing in the answer
+    (MetadataTable.stands).
+    """
     try:
         answer = question()
     except (CorruptFileError, StorageNotFoundError):

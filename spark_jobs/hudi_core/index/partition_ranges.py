@@ -1,8 +1,9 @@
 """What a partition's path tells of the values in its rows (HoodieFileIndex.listMatchingPartitionPaths).
 
-A path that is read for the column's value tells it exactly. Where rows hold the value themselves, the path tells it as the writer put it:
-escaped or not, behind `column=` or not, and null and the empty text alike as `__HIVE_DEFAULT_PARTITION__`. All of them are taken for
-possible. What a timestamp key generator formats is no value of the column, and says nothing.
+A path that is read for the column's value tells it exactly. Where rows hold the value themselves, the path tells it as
+the writer put it: escaped or not, behind `column=` or not, and null and the empty text alike as
+`__HIVE_DEFAULT_PARTITION__`. All of them are taken for possible. What a timestamp key generator formats is no value of
+the column, and says nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.ranges import ColumnRange
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.filegroup.partition_values import DEFAULT_PARTITION, path_values, unescaped
-from hudi_core.filegroup.reading_rules import PartitionColumns, untold_by_path
+from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION, path_values, unescaped
+from hudi_core.filegroup.read.reading_rules import PartitionColumns, untold_by_path
 from hudi_core.model.meta_fields import PARTITION_PATH
 
 if TYPE_CHECKING:
@@ -28,8 +29,12 @@ _TOLD_TYPES: Final = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64()
 """Types whose text in a path is read back as the value, whoever wrote it."""
 
 
-def partition_ranges(partitions: Sequence[str], bound: Bound, config: TableConfig, rule: PartitionColumns) -> dict[Operand, ColumnRange]:
-    """The ranges of the partition columns and of `_hoodie_partition_path` in each of `partitions`, for those that the predicate names."""
+def partition_ranges(
+    partitions: Sequence[str], bound: Bound, config: TableConfig, rule: PartitionColumns
+) -> dict[Operand, ColumnRange]:
+    """The ranges of the partition columns and of `_hoodie_partition_path` in each of `partitions`, for those that the
+    predicate names.
+    """
     used = set(bound.columns)
     untold = untold_by_path(config)
     ranges: dict[Operand, ColumnRange] = {}
@@ -54,13 +59,19 @@ def _read_from_path(partitions: Sequence[str], name: str, kind: pa.DataType, con
             values.append(path_values(partition, config.partition_fields, [pa.field(name, kind)]).get(name))
         except UnsupportedError:
             values.append(None)  # reading the partition will say so
-    return _constants([None if value is None else value.as_py() for value in values], [value is not None for value in values], kind)
+    return _constants(
+        [None if value is None else value.as_py() for value in values], [value is not None for value in values], kind
+    )
 
 
 def _constants(values: list[Any], known: list[bool], kind: pa.DataType) -> ColumnRange:
     bounds = pa.array(values, kind)
-    nulls = pa.array([None if not sure else int(value is None) for value, sure in zip(values, known, strict=True)], pa.int64())
-    return ColumnRange(bounds, bounds, nulls, pc.if_else(pc.is_valid(nulls), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64())))
+    nulls = pa.array(
+        [None if not sure else int(value is None) for value, sure in zip(values, known, strict=True)], pa.int64()
+    )
+    return ColumnRange(
+        bounds, bounds, nulls, pc.if_else(pc.is_valid(nulls), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64()))
+    )
 
 
 def _told_by_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: TableConfig) -> ColumnRange:
@@ -79,7 +90,9 @@ def _told_by_path(partitions: Sequence[str], name: str, kind: pa.DataType, confi
 
 
 def _spellings(partition: str, name: str, config: TableConfig) -> set[str | None]:
-    """The texts that the column may have had when this path was made of it; None among them when the path has other levels."""
+    """The texts that the column may have had when this path was made of it; None among them when the path has other
+    levels.
+    """
     fields = config.partition_fields
     parts = [partition] if len(fields) == 1 else partition.split("/")
     if not partition or len(parts) != len(fields):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from hudi_core.model.engine import Json
+from hudi_core.engine.protocol import Json
 
 PARTITION_PATH: Final = "partition_path"
 PARTITION_STATS: Final = "partition_stats"
@@ -15,13 +15,23 @@ COLUMN_STATS: Final = "column_stats"
 EXPRESSION_INDEX: Final = "expr_index"
 BLOOM_FILTERS: Final = "bloom_filters"
 FOOTERS: Final = "footers"
-KINDS: Final = (PARTITION_PATH, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX, COLUMN_STATS, EXPRESSION_INDEX, BLOOM_FILTERS, FOOTERS)
+KINDS: Final = (
+    PARTITION_PATH,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    BLOOM_FILTERS,
+    FOOTERS,
+)
 """In the order in which they are asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """Counts of partitions, and of base and log files: considered, and ruled out. `by_kind` has the files by the index that ruled them out.
+    """Counts of partitions, and of base and log files: considered, and ruled out. `by_kind` has the files by the index
+    that ruled them out.
 
     Files of a partition that was ruled out before its files were listed are in no count.
     """

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.parquet_statistics import chunk_ranges, leaf_columns
+from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.expr.bind import Bound, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.filegroup.reading_rules import partition_columns
+from hudi_core.filegroup.read.reading_rules import partition_columns
 from hudi_core.index.value_order import in_order_of
 
 if TYPE_CHECKING:
@@ -25,14 +25,21 @@ RowGroups = Callable[[pq.FileMetaData], "list[int] | None"]
 def row_group_chooser(
     bound: Bound, config: TableConfig, *, merged: bool, incremental: bool = False, by_other_name: Collection[str] = ()
 ) -> RowGroups | None:
-    """What chooses the row groups of a base file that is read alone; None when the predicate names nothing that a footer tells of.
+    """What chooses the row groups of a base file that is read alone; None when the predicate names nothing that a
+    footer tells of.
 
-    Not for base files that log files are merged with: a row that does not match may be the one that decides what becomes of its key.
-    `merged` and `incremental` are as for reading_rules.partition_columns; columns that are read from the path are not asked of the file.
-    `by_other_name` are columns that older files may hold under another name, or not at all under theirs (schema-on-read).
+    Not for base files that log files are merged with: a row that does not match may be the one that decides what
+    becomes of its key. `merged` and `incremental` are as for reading_rules.partition_columns; columns that are read
+    from the path are not asked of the file. `by_other_name` are columns that older files may hold under another name,
+    or not at all under theirs (schema-on-read).
     """
-    hidden = {*partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental).from_path, *by_other_name}
-    columns = [operand for operand in operands_of(bound.node) if isinstance(operand, Column) and operand.path[0] not in hidden]
+    hidden = {
+        *partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental).from_path,
+        *by_other_name,
+    }
+    columns = [
+        operand for operand in operands_of(bound.node) if isinstance(operand, Column) and operand.path[0] not in hidden
+    ]
     kinds = {column: kind_of(column, bound) for column in sorted(columns, key=lambda column: column.path)}
     flat = {column: kind for column, kind in kinds.items() if not pa.types.is_nested(kind)}
     if not flat:
@@ -46,7 +53,9 @@ def row_group_chooser(
 
 
 def footer_ranges(metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType]) -> dict[Operand, ColumnRange]:
-    """The ranges of columns, of the types that a query sees, per row group; those that the footer does not tell are left out."""
+    """The ranges of columns, of the types that a query sees, per row group; those that the footer does not tell are
+    left out.
+    """
     leaves = leaf_columns(metadata)
     schema = metadata.schema.to_arrow_schema()
     ranges: dict[Operand, ColumnRange] = {}

@@ -1,8 +1,10 @@
-"""Data skipping: which partitions and file slices a predicate rules out before a file is opened (HoodieFileIndex.filterFileSlices; RFC-27).
+"""Data skipping: which partitions and file slices a predicate rules out before a file is opened
+(HoodieFileIndex.filterFileSlices; RFC-27).
 
-Every index is asked only where its answer holds. Statistics and bloom filters are of files, which do not change, so they serve every query.
-The record index, the secondary indexes and the statistics of whole partitions are of the table as it is now, so they serve a snapshot of it
-alone. What is not known stays, and rows are checked again when they are read.
+Every index is asked only where its answer holds. Statistics and bloom filters are of files, which do not change, so
+they serve every query. The record index, the secondary indexes and the statistics of whole partitions are of the table
+as it is now, so they serve a snapshot of it alone. What is not known stays, and rows are checked again when they are
+read.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from hudi_core.config.service_config import DATA_SKIPPING, FOOTER_SKIPPING, MERG
 from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Operand
-from hudi_core.filegroup.reading_rules import partition_columns
+from hudi_core.filegroup.read.reading_rules import partition_columns
 from hudi_core.index import report
 from hudi_core.index.equalities import equal_texts
 from hudi_core.index.expression_indexes import indexes_over
@@ -32,14 +34,14 @@ from hudi_core.index.report import PruneReport
 from hudi_core.index.row_groups import row_group_chooser
 from hudi_core.index.slice_ranges import files_of, slice_ranges
 from hudi_core.index.value_order import indexed_in_order_of
-from hudi_core.metadata_table.reader import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.meta_fields import FILE_NAME
 from hudi_core.view.file_group import FileSlice
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
-    from hudi_core.metadata_table.reader import MetadataTable
+    from hudi_core.metadata_table.read.metadata_table import MetadataTable
     from hudi_core.storage.base import Storage
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -67,10 +69,11 @@ class SkippingPlan:
     ) -> None:
         """`bound` is bound to all columns that the query's reader yields.
 
-        `merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the newest snapshot, not of
-        an earlier one or of a range of commits (`incremental`). `metadata` is asked for indexes, None asks none. `storage` is the data path,
-        for the footers of base files when the option asks for them. `by_other_name` are columns that older files may hold under another
-        name (schema-on-read), of which no statistics are used. Raises ConfigError for an option that is not valid.
+        `merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the
+        newest snapshot, not of an earlier one or of a range of commits (`incremental`). `metadata` is asked for
+        indexes, None asks none. `storage` is the data path, for the footers of base files when the option asks for
+        them. `by_other_name` are columns that older files may hold under another name (schema-on-read), of which no
+        statistics are used. Raises ConfigError for an option that is not valid.
         """
         chosen = options or {}
         self._bound = bound
@@ -88,7 +91,9 @@ class SkippingPlan:
         self._columns = {
             operand: kind
             for operand in sorted(operands_of(bound.node), key=repr)
-            if isinstance(operand, Column) and operand.path[0] not in self._hidden and not any("." in name for name in operand.path)
+            if isinstance(operand, Column)
+            and operand.path[0] not in self._hidden
+            and not any("." in name for name in operand.path)
             for kind in [kind_of(operand, bound)]
             if not pa.types.is_nested(kind)
         }
@@ -102,8 +107,8 @@ class SkippingPlan:
     def prune(self, slices: Slices) -> tuple[list[FileSlice], PruneReport]:
         """The slices that may hold a row that matches, in their order, and what ruled out the others.
 
-        The slices are as they will be read: without log files where those are not merged. Raises CorruptFileError for an index that is
-        damaged, StorageError when it cannot be read.
+        The slices are as they will be read: without log files where those are not merged. Raises CorruptFileError for
+        an index that is damaged, StorageError when it cannot be read.
         """
         self._judge([item.file_group.partition for item in slices])
         by_kind: Counter[str] = Counter()
@@ -134,10 +139,18 @@ class SkippingPlan:
         ranges = partition_ranges(new, self._bound, self._config, self._rule)
         by_path = may_match(self._bound, ranges, len(new))
         by_stats = by_path
-        if self._current and not self._free_merge and self._metadata is not None and PARTITION_STATS in self._metadata.kinds and by_path.any():
+        if (
+            self._current
+            and not self._free_merge
+            and self._metadata is not None
+            and PARTITION_STATS in self._metadata.kinds
+            and by_path.any()
+        ):
             by_stats = by_path & may_match(self._bound, {**ranges, **self._partition_statistics(new)}, len(new))
         for partition, path, stats in zip(new, by_path, by_stats, strict=True):
-            self._verdicts[partition] = report.PARTITION_PATH if not path else report.PARTITION_STATS if not stats else None
+            self._verdicts[partition] = (
+                report.PARTITION_PATH if not path else report.PARTITION_STATS if not stats else None
+            )
 
     def _stages(self) -> list[tuple[str, Callable[[Slices], Mask | None]]]:
         return [
@@ -180,8 +193,14 @@ class SkippingPlan:
     def _by_expression_indexes(self, slices: Slices) -> Mask | None:
         if self._metadata is None or self._free_merge:
             return None
-        definitions = {name: found for name, found in self._metadata.index_definitions().items() if name in self._metadata.kinds}
-        wanted = {operand for operand in operands_of(self._bound.node) if isinstance(operand, Call) and self._indexable(operand)}
+        definitions = {
+            name: found for name, found in self._metadata.index_definitions().items() if name in self._metadata.kinds
+        }
+        wanted = {
+            operand
+            for operand in operands_of(self._bound.node)
+            if isinstance(operand, Call) and self._indexable(operand)
+        }
         ranges: dict[Operand, ColumnRange] = {}
         for name, operand in indexes_over(definitions, COLUMN_STATS):
             if operand in wanted:
@@ -203,7 +222,9 @@ class SkippingPlan:
     def _by_footers(self, slices: Slices) -> Mask | None:
         if self._storage is None:
             return None
-        choose = row_group_chooser(self._bound, self._config, merged=self._merged, incremental=self._incremental, by_other_name=self._other)
+        choose = row_group_chooser(
+            self._bound, self._config, merged=self._merged, incremental=self._incremental, by_other_name=self._other
+        )
         mask = np.ones(len(slices), dtype=np.bool_)
         if choose is None and self._keys is None:
             return mask
@@ -218,7 +239,9 @@ class SkippingPlan:
         return mask | np.array([bool(item.log_files) for item in slices], dtype=np.bool_) if self._free_merge else mask
 
     def _indexable(self, operand: Call) -> bool:
-        """Whether an index of the expression answers as this query would: in the same zone, of the columns that it reads."""
+        """Whether an index of the expression answers as this query would: in the same zone, of the columns that it
+        reads.
+        """
         column = operand.arguments[0]
         return (
             isinstance(column, Column)
@@ -241,13 +264,18 @@ class SkippingPlan:
         for name, table in self._metadata.partition_stats(self._indexed(names)).items():
             rows = {partition: row for row, partition in enumerate(table.column("partition").to_pylist())}
             at = pa.array([rows.get(partition) for partition in partitions], pa.int64())
-            lower, upper = (indexed_in_order_of(table.column(end).combine_chunks(), self._columns[names[name]]) for end in ("min", "max"))
+            lower, upper = (
+                indexed_in_order_of(table.column(end).combine_chunks(), self._columns[names[name]])
+                for end in ("min", "max")
+            )
             if lower is not None and upper is not None:
                 ranges[names[name]] = ColumnRange(lower, upper).take(at)
         return ranges
 
     def _indexed(self, names: Iterable[str]) -> list[str]:
-        """Those of the columns that the statistics are defined to have: what is stored of others, as of a column that was dropped, may be old."""
+        """Those of the columns that the statistics are defined to have: what is stored of others, as of a column that
+        was dropped, may be old.
+        """
         definition = None if self._metadata is None else self._metadata.index_definitions().get(COLUMN_STATS)
         return [name for name in names if definition is None or name in definition.source_fields]
 
@@ -256,7 +284,10 @@ class SkippingPlan:
         distinct = sorted(set(partitions))
         number = {partition: at for at, partition in enumerate(distinct)}
         at = pa.array([number[partition] for partition in partitions], pa.int64())
-        return {operand: known.take(at) for operand, known in partition_ranges(distinct, self._bound, self._config, self._rule).items()}
+        return {
+            operand: known.take(at)
+            for operand, known in partition_ranges(distinct, self._bound, self._config, self._rule).items()
+        }
 
 
 def _of_groups(slices: Slices, groups: Collection[FileGroupId] | None) -> Mask | None:
@@ -264,7 +295,9 @@ def _of_groups(slices: Slices, groups: Collection[FileGroupId] | None) -> Mask |
 
 
 def _of_filters(slices: Slices, values: Collection[str], filters: Blooms) -> Mask:
-    """By filters over base files: where there are log files, those may hold the value, and a file without a filter may too."""
+    """By filters over base files: where there are log files, those may hold the value, and a file without a filter may
+    too.
+    """
     mask = np.ones(len(slices), dtype=np.bool_)
     by_partition: dict[str, dict[str, int]] = defaultdict(dict)
     for number, item in enumerate(slices):

@@ -1,8 +1,9 @@
 """Ranges of values per file slice, from statistics per file.
 
-A merged row takes each of its values from one of the slice's files, not all of them from the same one: an update may bring some columns
-only. So the range of a column in a slice is that of all its files together, and the predicate is asked of these ranges. That is never
-narrower than asking it of each file alone, as Hudi does, which loses rows that two files only make match together.
+A merged row takes each of its values from one of the slice's files, not all of them from the same one: an update may
+bring some columns only. So the range of a column in a slice is that of all its files together, and the predicate is
+asked of these ranges. That is never narrower than asking it of each file alone, as Hudi does, which loses rows that two
+files only make match together.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def files_of(file_slice: FileSlice) -> tuple[DataFile, ...]:
 def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.DataType) -> ColumnRange | None:
     """The ranges of an operand of type `kind` in each slice; None when its statistics do not order as its values do.
 
-    `statistics` has `partition`, `file`, `min`, `max`, `null_count` and `value_count` per file (metadata_table.reader). A slice with a file
-    that has no row there, or no bounds, has no bounds. Counts are of slices that are one base file: those of log files are not of its rows.
+    `statistics` has `partition`, `file`, `min`, `max`, `null_count` and `value_count` per file
+    (metadata_table.read.metadata_table). A slice with a file that has no row there, or no bounds, has no bounds. Counts
+    are of slices that are one base file: those of log files are not of its rows.
     """
     lower, upper = (indexed_in_order_of(_ordered(statistics.column(name)), _as_number(kind)) for name in ("min", "max"))
     if lower is None or upper is None:
@@ -36,7 +38,9 @@ def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.Dat
     files = [files_of(item) for item in slices]
     minimum, maximum = _folded(lower, files, rows, _least), _folded(upper, files, rows, _greatest)
     alone = [_only_base(item) for item in slices]
-    base_rows = pa.array([None if base is None else rows.get((base.partition, base.name)) for base in alone], pa.int64())
+    base_rows = pa.array(
+        [None if base is None else rows.get((base.partition, base.name)) for base in alone], pa.int64()
+    )
     nulls = statistics.column("null_count").combine_chunks().take(base_rows)
     values = statistics.column("value_count").combine_chunks().take(base_rows)
     counted = pc.and_(pc.greater(values, 0), pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, values)))
@@ -69,7 +73,9 @@ def _folded(
     rows: Mapping[tuple[str, str], int],
     fold: Callable[[pa.Array, pa.Array], pa.Array],
 ) -> pa.Array:
-    """The bound over all files of each slice, null when one is not known: the first files of all slices, then the second ones, and so on."""
+    """The bound over all files of each slice, null when one is not known: the first files of all slices, then the
+    second ones, and so on.
+    """
     if pa.types.is_timestamp(bounds.type):
         # Arrow takes the lesser of two timestamps only without a zone.
         return _folded(bounds.cast(pa.int64()), files, rows, fold).cast(bounds.type)

@@ -12,7 +12,8 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """The bounds as type `kind`; None when values of `kind` made from such values do not order as they do, or that is not known.
+    """The bounds as type `kind`; None when values of `kind` made from such values do not order as they do, or that is
+    not known.
 
     A column that was widened (int to long to double, decimals, finer timestamps) is; one that has become text is not.
     """
@@ -30,7 +31,8 @@ def in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
 def indexed_in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
     """As in_order_of, of bounds that the metadata table holds, of which writers took some by Java's order of values.
 
-    A text with a character beyond those that all orders agree on is no bound, and nor are bytes, which Java takes for signed.
+    A text with a character beyond those that all orders agree on is no bound, and nor are bytes, which Java takes for
+    signed.
     """
     if any(pa.types.is_binary(have) or pa.types.is_large_binary(have) for have in (bounds.type, kind)):
         return None

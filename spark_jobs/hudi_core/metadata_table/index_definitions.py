@@ -1,4 +1,6 @@
-"""Which indexes a table's metadata table has and what they index: `.hoodie/.index_defs/index.json` (HoodieIndexDefinition; facts 8.10)."""
+"""Which indexes a table's metadata table has and what they index: `.hoodie/.index_defs/index.json`
+(HoodieIndexDefinition; facts 8.10).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.pretty_json import dump
-from hudi_core.timeline.settled import read_settled
+from hudi_core.timeline.actions.pretty_json import dump
+from hudi_core.timeline.stable_read import read_settled
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _ROOT: Final = ".hoodie/"
@@ -24,10 +26,11 @@ _REMEDY: Final = "restore the file from a copy, or drop and create the indexes a
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """One index. `name` is the metadata partition's name, `type` what its records are: `column_stats`, `bloom_filters`, `secondary_index` …
+    """One index. `name` is the metadata partition's name, `type` what its records are: `column_stats`, `bloom_filters`,
+    `secondary_index` …
 
-    `function` is what is applied to the source field: `identity`, `lower`, `from_unixtime` … `version` is 1 or 2; a definition that names
-    none is of version 1.
+    `function` is what is applied to the source field: `identity`, `lower`, `from_unixtime` … `version` is 1 or 2; a
+    definition that names none is of version 1.
     """
 
     name: str
@@ -44,9 +47,11 @@ class IndexDefinition:
 
 
 def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
-    """The definitions by name; none when the table's properties name no file, or it is not there (nothing was indexed yet).
+    """The definitions by name; none when the table's properties name no file, or it is not there (nothing was indexed
+    yet).
 
-    Raises FormatError when the properties' path leaves `.hoodie`, CorruptFileError when the file is not what Hudi writes.
+    Raises FormatError when the properties' path leaves `.hoodie`, CorruptFileError when the file is not what Hudi
+    writes.
     """
     path = _path_of(config)
     if not path:
@@ -66,15 +71,20 @@ def _path_of(config: TableConfig) -> str:
     path = config.raw.get(PATH_KEY, "").strip()
     check_relative_path(path, source=config.path)
     if path and not path.startswith(_ROOT):
-        raise FormatError(f"{PATH_KEY} is {path!r}, which is not below {_ROOT}", path=config.path, remedy="correct the property")
+        raise FormatError(
+            f"{PATH_KEY} is {path!r}, which is not below {_ROOT}", path=config.path, remedy="correct the property"
+        )
     return path
 
 
-def put_index_definitions(storage: Storage, config: TableConfig, added: Collection[IndexDefinition], removed: Collection[str] = ()) -> TableConfig:
-    """Adds or replaces definitions and takes others away, by name; returns the properties, which name the file from then on.
+def put_index_definitions(
+    storage: Storage, config: TableConfig, added: Collection[IndexDefinition], removed: Collection[str] = ()
+) -> TableConfig:
+    """Adds or replaces definitions and takes others away, by name; returns the properties, which name the file from
+    then on.
 
-    The caller holds the table lock, and `config` was loaded under it. May be repeated. Nothing is written where nothing changes. Raises as
-    load_index_definitions.
+    The caller holds the table lock, and `config` was loaded under it. May be repeated. Nothing is written where nothing
+    changes. Raises as load_index_definitions.
     """
     old = load_index_definitions(storage, config)
     new = {name: item for name, item in (old | {item.name: item for item in added}).items() if name not in removed}
@@ -88,8 +98,8 @@ def put_index_definitions(storage: Storage, config: TableConfig, added: Collecti
 def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:
     """The file's content as Hudi 1.2 writes it.
 
-    Hudi 1.0 knows no versions of indexes and passes over them; 1.2 fails in table version 8, too, where an expression index names none
-    (SparkValueMetadataUtils.getValueMetadata).
+    Hudi 1.0 knows no versions of indexes and passes over them; 1.2 fails in table version 8, too, where an expression
+    index names none (SparkValueMetadataUtils.getValueMetadata).
     """
     return dump({"indexDefinitions": {name: _rendered(item) for name, item in definitions.items()}})
 
@@ -113,17 +123,25 @@ def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinit
         raise CorruptFileError(f"index definitions are not JSON: {error}", path=path, remedy=_REMEDY) from error
     entries = document.get("indexDefinitions", {}) if isinstance(document, dict) else None
     if not isinstance(entries, dict):
-        raise CorruptFileError("index definitions are not a JSON object with `indexDefinitions`", path=path, remedy=_REMEDY)
+        raise CorruptFileError(
+            "index definitions are not a JSON object with `indexDefinitions`", path=path, remedy=_REMEDY
+        )
     return {name: _definition(name, entry, path) for name, entry in entries.items()}
 
 
 def _definition(name: str, entry: Any, path: str) -> IndexDefinition:
     if not isinstance(entry, dict):
         raise CorruptFileError(f"the definition of index {name!r} is not a JSON object", path=path, remedy=_REMEDY)
-    fields, options, version = entry.get("sourceFields") or [], entry.get("indexOptions") or {}, entry.get("version") or "V1"
+    fields, options, version = (
+        entry.get("sourceFields") or [],
+        entry.get("indexOptions") or {},
+        entry.get("version") or "V1",
+    )
     texts = isinstance(fields, list) and all(isinstance(item, str) for item in fields)
     if not texts or not isinstance(options, dict) or version not in ("V1", "V2"):
-        raise CorruptFileError(f"the definition of index {name!r} has fields of another form than Hudi writes", path=path, remedy=_REMEDY)
+        raise CorruptFileError(
+            f"the definition of index {name!r} has fields of another form than Hudi writes", path=path, remedy=_REMEDY
+        )
     return IndexDefinition(
         str(entry.get("indexName") or name),
         str(entry.get("indexType") or ""),

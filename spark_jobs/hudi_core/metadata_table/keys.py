@@ -1,6 +1,8 @@
-"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils; facts 8.5).
+"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils; facts
+8.5).
 
-Columns and partitions are named in keys by 12 characters of base64 over an xxHash64, files by 24 characters over an MD5.
+Columns and partitions are named in keys by 12 characters of base64 over an xxHash64, files by 24 characters over an
+MD5.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def bloom_filter_key(partition: str, name: str) -> str:
 
 
 def secondary_prefix(value: str | None) -> str:
-    """How the keys of a secondary index begin that belong to `value`; a separator ends it, so no other value's keys begin so."""
+    """How the keys of a secondary index begin that belong to `value`; a separator ends it, so no other value's keys
+    begin so.
+    """
     return (_NULL if value is None else _escaped(value)) + _SEPARATOR
 
 
@@ -65,12 +69,16 @@ def secondary_key(value: str | None, record_key: str) -> str:
 
 
 def secondary_hashed_part(key: str) -> str:
-    """What indexes of version 2 hash of a key: the value's part, its separator included. Raises CorruptFileError for a key without one."""
+    """What indexes of version 2 hash of a key: the value's part, its separator included. Raises CorruptFileError for a
+    key without one.
+    """
     return key[: _separator(key) + 1]
 
 
 def parse_secondary_key(key: str) -> tuple[str | None, str]:
-    """The value and the record key in a secondary index's key; raises CorruptFileError for a key without a separator."""
+    """The value and the record key in a secondary index's key; raises CorruptFileError for a key without a
+    separator.
+    """
     at = _separator(key)
     value = key[:at]
     return None if value == _NULL else _unescaped(value), _unescaped(key[at + 1 :])

@@ -1,6 +1,8 @@
-"""The metadata table's records in Avro, and those of its `files` partition (HoodieMetadataRecord, HoodieMetadataPayload).
+"""The metadata table's records in Avro, and those of its `files` partition (HoodieMetadataRecord,
+HoodieMetadataPayload).
 
-A record is an HFile cell: the row is the key, the value an Avro datum whose own `key` field is blank and whose `_hoodie_*` fields are null.
+A record is an HFile cell: the row is the key, the value an Avro datum whose own `key` field is blank and whose
+`_hoodie_*` fields are null.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ ALL_PARTITIONS = "__all_partitions__"
 
 
 class RecordKind(IntEnum):
-    """The `type` of a record (MetadataPartitionType). Expression indexes hold records of COLUMN_STATS, PARTITION_STATS or BLOOM_FILTER."""
+    """The `type` of a record (MetadataPartitionType). Expression indexes hold records of COLUMN_STATS, PARTITION_STATS
+    or BLOOM_FILTER.
+    """
 
     PARTITIONS = 1
     FILES = 2
@@ -36,7 +40,8 @@ class RecordKind(IntEnum):
 
 
 class FileEntry(NamedTuple):
-    """A file's size in bytes, or the mark that it was deleted (size 0); of a partition in the partitions record the size is 0.
+    """A file's size in bytes, or the mark that it was deleted (size 0); of a partition in the partitions record the
+    size is 0.
 
     Records hold thousands of them, and a tuple is made in a third of a dataclass's time.
     """
@@ -65,7 +70,9 @@ class MetadataCodec:
         try:
             self._codec = _codec_of(schema_text)
         except (json.JSONDecodeError, FormatError, RecursionError) as error:
-            raise CorruptFileError(f"the schema of the metadata records is not an Avro schema ({error})", path=path) from error
+            raise CorruptFileError(
+                f"the schema of the metadata records is not an Avro schema ({error})", path=path
+            ) from error
         self._path = path
 
     def decode(self, key: bytes, value: bytes) -> tuple[str, dict[str, Any]]:
@@ -78,7 +85,9 @@ class MetadataCodec:
 
 
 def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecord:
-    """The record of the `files` partition that a datum is; raises CorruptFileError naming `path` when it is of another kind."""
+    """The record of the `files` partition that a datum is; raises CorruptFileError naming `path` when it is of another
+    kind.
+    """
     number, files = datum.get("type"), datum.get("filesystemMetadata")
     if number not in (RecordKind.PARTITIONS, RecordKind.FILES) or not (files is None or isinstance(files, dict)):
         raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not a list of files", path=path)
@@ -132,7 +141,9 @@ def files_datum(record: FilesRecord) -> dict[str, Any]:
 
 
 def encode_items(records: Iterable[FilesRecord]) -> list[tuple[bytes, bytes]]:
-    """The cells of an HFile block, sorted by key bytes, values by `schema_text()`. Raises ValueError when two records share a key."""
+    """The cells of an HFile block, sorted by key bytes, values by `schema_text()`. Raises ValueError when two records
+    share a key.
+    """
     return RecordEncoder(schema_text()).cells((record.key, files_datum(record)) for record in records)
 
 
@@ -140,7 +151,8 @@ def encode_items(records: Iterable[FilesRecord]) -> list[tuple[bytes, bytes]]:
 class FileDatum:
     """A datum that says the same of many files: `template` is one, with FILE_NAME in the place of the file's `name`.
 
-    A million of them differ in the name alone, and fastavro takes 33 µs for each, most of it to choose branches of unions.
+    A million of them differ in the name alone, and fastavro takes 33 µs for each, most of it to choose branches of
+    unions.
     """
 
     template: Mapping[str, Any]
@@ -152,7 +164,9 @@ Datum = Mapping[str, Any] | FileDatum
 
 
 class RecordEncoder:
-    """Encodes records by the schema that a log block is to name: the writer's own, so that other writers' readers know it."""
+    """Encodes records by the schema that a log block is to name: the writer's own, so that other writers' readers know
+    it.
+    """
 
     def __init__(self, text: str) -> None:
         """Raises FormatError when `text` is no Avro schema."""
@@ -163,7 +177,9 @@ class RecordEncoder:
             raise FormatError(f"the schema of the metadata records is not an Avro schema ({error})") from error
 
     def cells(self, records: Iterable[tuple[str, Datum]]) -> list[tuple[bytes, bytes]]:
-        """The cells of an HFile block, sorted by key bytes, of keys and data. Raises ValueError when two records share a key."""
+        """The cells of an HFile block, sorted by key bytes, of keys and data. Raises ValueError when two records share
+        a key.
+        """
         items: dict[bytes, bytes] = {}
         known: dict[int, tuple[Mapping[str, Any], bytes, bytes]] = {}
         for name, datum in records:
@@ -195,9 +211,11 @@ def _avro_text(text: str) -> bytes:
 
 
 def block_schema(commit_schema: str) -> str:
-    """The schema of log blocks, of the schema that commits of the metadata table carry: the `_hoodie_*` columns come first in it.
+    """The schema of log blocks, of the schema that commits of the metadata table carry: the `_hoodie_*` columns come
+    first in it.
 
-    Real Hudi adds them to every table's schema (HoodieAvroUtils.addMetadataFields). Raises FormatError when the text is no record's schema.
+    Real Hudi adds them to every table's schema (HoodieAvroUtils.addMetadataFields). Raises FormatError when the text is
+    no record's schema.
     """
     try:
         schema = json.loads(commit_schema)
@@ -205,4 +223,6 @@ def block_schema(commit_schema: str) -> str:
         columns = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
         return json.dumps({**schema, "fields": [*columns, *fields]}, separators=(",", ":"), ensure_ascii=False)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FormatError(f"the schema of the metadata table's commits is not that of records ({type(error).__name__}: {error})") from error
+        raise FormatError(
+            f"the schema of the metadata table's commits is not that of records ({type(error).__name__}: {error})"
+        ) from error

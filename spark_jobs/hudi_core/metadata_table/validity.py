@@ -1,7 +1,8 @@
-"""Which blocks of the metadata table's log files count (HoodieTableMetadataUtil.getValidInstantTimestamps of Hudi 0.15 and 1.x; facts 8.8).
+"""Which blocks of the metadata table's log files count (HoodieTableMetadataUtil.getValidInstantTimestamps of Hudi 0.15
+and 1.x; facts 8.8).
 
-The metadata table completes an instant before the data table does, so its own timeline is not enough: a block counts when its instant is
-completed on the data timeline too, or is one that only the metadata table has.
+The metadata table completes an instant before the data table does, so its own timeline is not enough: a block counts
+when its instant is completed on the data timeline too, or is one that only the metadata table has.
 """
 
 from __future__ import annotations
@@ -12,37 +13,45 @@ from typing import Any, Final
 from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 SOLO_COMMIT: Final = "00000000000000"
 """How the instants of a metadata table start that was made before the data table's first commit."""
 
 _INSTANT_LENGTH: Final = 17
 _SUFFIXES: Final = frozenset({"001", "002", "003", "004", "005", "006"})
-"""What the metadata table appends to an instant for its own compaction, clean, restore, indexer, log compaction and rollback."""
+"""What the metadata table appends to an instant for its own compaction, clean, restore, indexer, log compaction and
+rollback.
+"""
 _FIRST_INIT_SUFFIX: Final = "010"
 
 RolledBack = Callable[[Instant], list[str]]
 """The instants that a completed rollback or restore of the data table took back."""
 
 
-def valid_instants(data: Timeline, metadata: Timeline, rolled_back: RolledBack, *, suffixes: bool = True) -> frozenset[str]:
+def valid_instants(
+    data: Timeline, metadata: Timeline, rolled_back: RolledBack, *, suffixes: bool = True
+) -> frozenset[str]:
     """The instants whose blocks count, of the data table's and the metadata table's timelines.
 
-    `suffixes` says how the metadata table's own instants are told (TableVersion.metadata_suffixes): by their suffix; else they are all
-    completed deltacommits that are not pending on the data timeline.
+    `suffixes` says how the metadata table's own instants are told (TableVersion.metadata_suffixes): by their suffix;
+    else they are all completed deltacommits that are not pending on the data timeline.
 
-    Instants that were rolled back count as well: rollback commands in the log take their blocks away, and without them nothing would. A
-    data instant older than the timeline is not among them, since archiving waits until the metadata table has compacted it.
+    Instants that were rolled back count as well: rollback commands in the log take their blocks away, and without them
+    nothing would. A data instant older than the timeline is not among them, since archiving waits until the metadata
+    table has compacted it.
     """
     valid = {instant.requested_time for instant in data.completed()}
     pending = data.pending().requested_times
     for instant in metadata.completed():
         time = instant.requested_time
-        own = instant.action == Action.DELTA_COMMIT and (is_own(time) if suffixes else time not in pending or time.startswith(SOLO_COMMIT))
+        own = instant.action == Action.DELTA_COMMIT and (
+            is_own(time) if suffixes else time not in pending or time.startswith(SOLO_COMMIT)
+        )
         if own or instant.action in (Action.ROLLBACK, Action.RESTORE):
             valid.add(time)
-    # Real Hudi reads only the rollbacks that are newer than the earliest valid instant; an older one names instants whose blocks are gone.
+    # Real Hudi reads only the rollbacks that are newer than the earliest valid instant; an older one names instants
+    # whose blocks are gone.
     earliest = min(valid, default=SOLO_COMMIT)
     for instant in data.completed().of_actions(Action.ROLLBACK, Action.RESTORE):
         if instant.requested_time > earliest:
@@ -51,7 +60,9 @@ def valid_instants(data: Timeline, metadata: Timeline, rolled_back: RolledBack, 
 
 
 def is_own(instant_time: str) -> bool:
-    """Whether only the metadata table has this deltacommit: it started a partition, or carries a suffix of the table's own services."""
+    """Whether only the metadata table has this deltacommit: it started a partition, or carries a suffix of the table's
+    own services.
+    """
     if instant_time.startswith(SOLO_COMMIT):
         return True
     suffix = instant_time[_INSTANT_LENGTH:]
@@ -59,9 +70,11 @@ def is_own(instant_time: str) -> bool:
 
 
 def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
-    """The instants that a completed rollback or restore of the data table took back; raises CorruptFileError when its file does not say.
+    """The instants that a completed rollback or restore of the data table took back; raises CorruptFileError when its
+    file does not say.
 
-    The completed file of a rollback is empty after a crash; its plan then says which instant it was (getRollbackedCommits).
+    The completed file of a rollback is empty after a crash; its plan then says which instant it was
+    (getRollbackedCommits).
     """
     path = timeline.path_of(instant)
     details = timeline.read_of(instant)

@@ -20,7 +20,9 @@ class FileGroupId:
 
 @dataclass(frozen=True, slots=True, order=True)
 class WriteToken:
-    """`<taskPartitionId>-<stageId>-<taskAttemptId>`: makes the file name of every attempt its own (FSUtils.makeWriteToken)."""
+    """`<taskPartitionId>-<stageId>-<taskAttemptId>`: makes the file name of every attempt its own
+    (FSUtils.makeWriteToken).
+    """
 
     partition_id: int
     stage_id: int

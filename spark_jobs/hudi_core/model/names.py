@@ -1,4 +1,5 @@
-"""Names of base files and log files (facts: `<fileId>_<writeToken>_<instant>.<ext>`, `.<fileId>_<instant>.log.<N>_<token>`).
+"""Names of base files and log files (facts: `<fileId>_<writeToken>_<instant>.<ext>`,
+`.<fileId>_<instant>.log.<N>_<token>`).
 
 A name from a table is untrusted: it must parse, and hold no path separator, before it is used as part of a path.
 """
@@ -15,7 +16,10 @@ BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile"})
 
 _TOKEN = r"(?P<token>\d{1,18}-\d{1,18}-\d{1,18})"
 _BASE = re.compile(rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>[a-z]+)\Z", re.ASCII)
-_LOG = re.compile(rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z", re.ASCII)
+_LOG = re.compile(
+    rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,9 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """The parts of a log file's name. `instant` is the slice's base instant in layout 1, the deltacommit's own in layout 2."""
+    """The parts of a log file's name. `instant` is the slice's base instant in layout 1, the deltacommit's own in
+    layout 2.
+    """
 
     file_id: str
     instant: str
@@ -47,7 +53,9 @@ class LogFileName:
 
     @property
     def scan_order(self) -> tuple[str, int, str, bool]:
-        """Sort key of a scan: instant, version, write token as text (absent first), suffix (HoodieLogFile.LogFileComparator)."""
+        """Sort key of a scan: instant, version, write token as text (absent first), suffix
+        (HoodieLogFile.LogFileComparator).
+        """
         return self.instant, self.version, "" if self.token is None else str(self.token), self.cdc
 
 
@@ -65,7 +73,13 @@ def parse_log_file(name: str) -> LogFileName:
     if match is None or match["ext"] != "log":
         raise FormatError(f"not a log file name: {name!r}")
     token = match["token"]
-    return LogFileName(match["file_id"], match["instant"], int(match["version"]), None if token is None else _token(token), match["cdc"] is not None)
+    return LogFileName(
+        match["file_id"],
+        match["instant"],
+        int(match["version"]),
+        None if token is None else _token(token),
+        match["cdc"] is not None,
+    )
 
 
 def _token(checked: str) -> WriteToken:
@@ -73,7 +87,9 @@ def _token(checked: str) -> WriteToken:
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
-    """The parts of a base or log file name, or None for any other name (partition metadata, side files, foreign files)."""
+    """The parts of a base or log file name, or None for any other name (partition metadata, side files, foreign
+    files).
+    """
     try:
         return parse_log_file(name) if name.startswith(".") else parse_base_file(name)
     except FormatError:

@@ -11,7 +11,9 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 NON_PARTITIONED = "."
 """The metadata table's name of the one partition of a table without partitions."""
 
-_REMEDY = "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
+_REMEDY = (
+    "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
+)
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 _UNSAFE = re.compile(r"[\x00-\x1f\\\x7f]")
 _UNSAFE_BYTES = bytes([*range(0x20), 0x5C, 0x7F])
@@ -37,7 +39,9 @@ def check_partition(partition: str, *, source: str) -> str:
     """As check_relative_path, and not below `.hoodie`."""
     check_relative_path(partition, source=source)
     if partition.split("/", 1)[0] == ".hoodie":
-        raise FormatError(f"partition {partition!r} lies in the table's own .hoodie folder", path=source, remedy=_REMEDY)
+        raise FormatError(
+            f"partition {partition!r} lies in the table's own .hoodie folder", path=source, remedy=_REMEDY
+        )
     return partition
 
 

@@ -7,11 +7,11 @@ from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
-from hudi_core.model.engine import Json
 from hudi_core.model.names import parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
-from hudi_core.query.split import slice_from_json, slice_to_json
+from hudi_core.query.context import slice_from_json, slice_to_json
 from hudi_core.view.file_group import DataFile, FileSlice
 
 CDC_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
@@ -21,7 +21,8 @@ _SOURCE = "split of a change-data read"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it, None the query's own.
+    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it, None the
+    query's own.
 
     Where not `inclusive`, the blocks of `up_to` itself do not.
     """
@@ -44,9 +45,9 @@ class Image:
 class Change:
     """One commit's change of one file group.
 
-    With `logs`, change-data logs say what happened, and the images hold what the logs leave out. Without, the changes are the difference
-    of the images: rows of `after` alone were inserted when there is no `before`, rows of `before` alone were deleted when there is no
-    `after`.
+    With `logs`, change-data logs say what happened, and the images hold what the logs leave out. Without, the changes
+    are the difference of the images: rows of `after` alone were inserted when there is no `before`, rows of `before`
+    alone were deleted when there is no `after`.
     """
 
     instant: str
@@ -60,7 +61,10 @@ class Change:
         found = list(self.logs)
         for image in (self.before, self.after):
             if image is not None:
-                found += [*([] if image.file_slice.base_file is None else [image.file_slice.base_file]), *image.file_slice.log_files]
+                found += [
+                    *([] if image.file_slice.base_file is None else [image.file_slice.base_file]),
+                    *image.file_slice.log_files,
+                ]
         return found
 
     def to_json(self) -> Json:
@@ -76,12 +80,19 @@ class Change:
 
     @staticmethod
     def from_json(raw: Json) -> Change:
-        """The inverse of to_json; raises ConfigError or FormatError for anything else, names that leave the table among it."""
+        """The inverse of to_json; raises ConfigError or FormatError for anything else, names that leave the table among
+        it.
+        """
         try:
             partition = check_partition(raw["partition"], source=_SOURCE)
-            logs = tuple(DataFile(partition, check_file_name(item["name"], source=_SOURCE), int(item["size"])) for item in raw["logs"])
+            logs = tuple(
+                DataFile(partition, check_file_name(item["name"], source=_SOURCE), int(item["size"]))
+                for item in raw["logs"]
+            )
             for file in logs:
                 parse_log_file(file.name)
-            return Change(str(raw["instant"]), partition, logs, Image.from_json(raw["before"]), Image.from_json(raw["after"]))
+            return Change(
+                str(raw["instant"]), partition, logs, Image.from_json(raw["before"]), Image.from_json(raw["after"])
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{_SOURCE} is not what this version writes: {error!r}") from error

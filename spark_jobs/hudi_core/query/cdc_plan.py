@@ -1,8 +1,9 @@
-"""Change-data queries, planned: for each commit of the range and each file group it touched, where its changes can be read
-(HoodieCDCExtractor).
+"""Change-data queries, planned: for each commit of the range and each file group it touched, where its changes can be
+read (HoodieCDCExtractor).
 
-Change-data logs are used where the commit wrote them; else the slices before and after it are compared, so that tables without change-data
-logs, and commits that wrote none, are answered too. Hudi asks for `hoodie.table.cdc.enabled`; this does not.
+Change-data logs are used where the commit wrote them; else the slices before and after it are compared, so that tables
+without change-data logs, and commits that wrote none, are answered too. Hudi asks for `hoodie.table.cdc.enabled`; this
+does not.
 """
 
 from __future__ import annotations
@@ -21,14 +22,13 @@ from hudi_core.model.stats import WriteStat
 from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
 from hudi_core.query.commit_range import commits_in_range
 from hudi_core.query.context import ReadContext
-from hudi_core.query.predicate import Predicate
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.replaced_slices import slice_before_replacement
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import chosen_columns, reader_spec, table_schema
-from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
+from hudi_core.query.slices_plan import Predicate, chosen_columns, reader_spec, table_schema
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileSlice
 from hudi_core.view.fs_view import FileSystemView
 
@@ -43,8 +43,8 @@ _NEW_GROUP: Final = "null"
 def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     """The plan of a change-data query: one split for each commit and file group.
 
-    Raises StorageNotFoundError naming a file that was cleaned since, and UnsupportedError where changes must be computed and rows carry no
-    record key; otherwise see plan.plan_read.
+    Raises StorageNotFoundError naming a file that was cleaned since, and UnsupportedError where changes must be
+    computed and rows carry no record key; otherwise see plan.plan_read.
     """
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)
@@ -61,7 +61,9 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
         "reader": reader_spec(context, table_schema(context, timeline), timeline, merge_logs=True).to_text(),
         "changes": {"columns": output.names, "predicate": None if predicate is None else predicate.json},
     }
-    return ReadPlan(output, common, tuple(change.to_json() for change in changes), sum(len(change.files()) for change in changes))
+    return ReadPlan(
+        output, common, tuple(change.to_json() for change in changes), sum(len(change.files()) for change in changes)
+    )
 
 
 @dataclass(frozen=True)
@@ -91,19 +93,27 @@ class _ChangeFinder:
             yield Change(instant.requested_time, group.partition, before=Image(item))
 
     def check(self, changes: list[Change]) -> None:
-        """Raises StorageNotFoundError for a file that the table no longer has, UnsupportedError for changes that cannot be computed."""
+        """Raises StorageNotFoundError for a file that the table no longer has, UnsupportedError for changes that cannot
+        be computed.
+        """
         for change in changes:
             for file in change.files():
                 if file.name not in self._present(file.partition):
                     raise self._gone(file.path)
-            if not self.context.config.populate_meta_fields and not (change.logs and change.before is None and change.after is None):
+            if not self.context.config.populate_meta_fields and not (
+                change.logs and change.before is None and change.after is None
+            ):
                 raise UnsupportedError(
-                    f"the changes of commit {change.instant} in {change.partition or 'the table'} must be computed, and rows lack _hoodie_ columns",
+                    f"the changes of commit {change.instant} in {change.partition or 'the table'} must be "
+                    "computed, "
+                    "and rows lack _hoodie_ columns",
                     path=self.context.config.path,
                     remedy=f"write the table with {MODE_KEY}={_WHOLE_IMAGES}",
                 )
 
-    def _of_base_file(self, instant: Instant, commit: CommitMetadata, partition: str, stat: WriteStat, name: BaseFileName) -> Change:
+    def _of_base_file(
+        self, instant: Instant, commit: CommitMetadata, partition: str, stat: WriteStat, name: BaseFileName
+    ) -> Change:
         after = self._image(partition, DataFile(partition, str(name), stat.file_size_in_bytes))
         requested = instant.requested_time
         if stat.cdc_stats:
@@ -111,7 +121,9 @@ class _ChangeFinder:
             mode = self.context.config.raw.get(MODE_KEY, _WHOLE_IMAGES).upper()
             if mode == _WHOLE_IMAGES:
                 return Change(requested, partition, logs)
-            return Change(requested, partition, logs, self._previous(partition, stat) if mode == _KEYS_ONLY else None, after)
+            return Change(
+                requested, partition, logs, self._previous(partition, stat) if mode == _KEYS_ONLY else None, after
+            )
         if stat.prev_commit == _NEW_GROUP or (stat.num_update_writes == 0 and stat.num_writes == stat.num_inserts):
             return Change(requested, partition, after=after)
         if stat.num_writes == 0 and stat.num_deletes:
@@ -143,7 +155,9 @@ class _ChangeFinder:
         item = self._slice_with(group, names)
         if self.context.config.features.log_name_has_own_instant:
             # In scan order, in which the logs of commits that ran side by side may be interleaved.
-            older = tuple(log for log in item.log_files if log.name not in names and self._completed_before(log, instant))
+            older = tuple(
+                log for log in item.log_files if log.name not in names and self._completed_before(log, instant)
+            )
             both = tuple(log for log in item.log_files if log.name in names or log in older)
             before, after = Image(_with_logs(item, older)), Image(_with_logs(item, both))
         else:
@@ -151,7 +165,9 @@ class _ChangeFinder:
             logs = item.log_files[: max(place for place, log in enumerate(item.log_files) if log.name in names) + 1]
             kept = _with_logs(item, logs)
             before, after = Image(kept, instant.requested_time, inclusive=False), Image(kept, instant.requested_time)
-        return Change(instant.requested_time, group.partition, before=None if before.file_slice.is_empty else before, after=after)
+        return Change(
+            instant.requested_time, group.partition, before=None if before.file_slice.is_empty else before, after=after
+        )
 
     def _slice_with(self, group: FileGroupId, names: frozenset[str]) -> FileSlice:
         """The slice that the logs are in, with the one before it while its own base file is being compacted."""
@@ -178,13 +194,18 @@ class _ChangeFinder:
         return self._names[partition]
 
     def _bases_of(self, partition: str) -> Mapping[tuple[str, str], DataFile]:
-        """The base files of a partition by file id and instant. Of several, which only a retried task leaves, the longest is the whole one."""
+        """The base files of a partition by file id and instant. Of several, which only a retried task leaves, the
+        longest is the whole one.
+        """
         if partition not in self._bases:
             files = sorted(
-                (DataFile(partition, name, size) for name, size in self._present(partition).items()), key=lambda file: (file.size, file.name)
+                (DataFile(partition, name, size) for name, size in self._present(partition).items()),
+                key=lambda file: (file.size, file.name),
             )
             named = ((parse_data_file(file.name), file) for file in files)
-            self._bases[partition] = {(name.file_id, name.instant): file for name, file in named if isinstance(name, BaseFileName)}
+            self._bases[partition] = {
+                (name.file_id, name.instant): file for name, file in named if isinstance(name, BaseFileName)
+            }
         return self._bases[partition]
 
     @cached_property
@@ -197,7 +218,9 @@ class _ChangeFinder:
 
     def _gone(self, path: str) -> StorageNotFoundError:
         return StorageNotFoundError(
-            "a file that tells what changed is gone: it was cleaned since", path=path, remedy="begin later, or read a snapshot instead"
+            "a file that tells what changed is gone: it was cleaned since",
+            path=path,
+            remedy="begin later, or read a snapshot instead",
         )
 
 

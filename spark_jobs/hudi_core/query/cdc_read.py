@@ -1,7 +1,7 @@
 """Change-data queries, read: one commit's changes of one file group as rows (CDCFileGroupIterator).
 
-Memory: entries of the change-data logs where these keep keys only; else, of a comparison, the rows that the commit wrote and the keys of
-the slice. Rows of images that are all new or all gone are streamed.
+Memory: entries of the change-data logs where these keep keys only; else, of a comparison, the rows that the commit
+wrote and the keys of the slice. Rows of images that are all new or all gone are streamed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.filegroup.cdc_records import cdc_batches
-from hudi_core.filegroup.reader import SliceReader
-from hudi_core.filegroup.row_filter import of_commit_times
-from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.filegroup.read.cdc_records import cdc_batches
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.row_filter import of_commit_times
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.meta_fields import RECORD_KEY
 from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
 from hudi_core.query.json_text import AVRO, COMPACT, json_rows
@@ -33,13 +33,17 @@ _NULL_RECORD = "null"
 
 @dataclass(frozen=True)
 class ChangeReader:
-    """Reads changes. `spec` is the table's reader with all columns and without conditions; batches have op, ts_ms, before and after."""
+    """Reads changes. `spec` is the table's reader with all columns and without conditions; batches have op, ts_ms,
+    before and after.
+    """
 
     storage: Storage
     spec: ReaderSpec
 
     def read(self, change: Change) -> Iterator[pa.RecordBatch]:
-        """The change's rows. Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its slices."""
+        """The change's rows. Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its
+        slices.
+        """
         if change.logs:
             yield from self._logged(change)
         elif change.after is None and change.before is not None:
@@ -54,8 +58,8 @@ class ChangeReader:
     def _reader(self, image: Image) -> SliceReader:
         if image.up_to is None:
             return SliceReader(self.storage, self.spec)
-        # Not by the spec's latest instant: Hudi 0.15 ends a scan at the first newer block, and the command block of a rollback may be newer
-        # than the commit whose blocks follow it.
+        # Not by the spec's latest instant: Hudi 0.15 ends a scan at the first newer block, and the command block of a
+        # rollback may be newer than the commit whose blocks follow it.
         committed = self.spec.committed.up_to(image.up_to, inclusive=image.inclusive)
         return SliceReader(self.storage, self.spec, committed=committed)
 
@@ -68,7 +72,9 @@ class ChangeReader:
                 names = batch.schema.names
                 ops = batch.column("op")
                 if "after" in names:
-                    images = [json_rows(batch.column(name), AVRO).fill_null(_NULL_RECORD) for name in ("before", "after")]
+                    images = [
+                        json_rows(batch.column(name), AVRO).fill_null(_NULL_RECORD) for name in ("before", "after")
+                    ]
                     yield _changes(ops, change, *images)
                     continue
                 keys = batch.column("record_key").cast(pa.string())
@@ -79,7 +85,9 @@ class ChangeReader:
                     before = self._looked_up(change.before, keys, pc.not_equal(ops, INSERT), file.path)
                 yield _changes(ops, change, before, after)
 
-    def _looked_up(self, image: Image | None, keys: pa.StringArray, wanted: pa.BooleanArray, path: str) -> pa.StringArray:
+    def _looked_up(
+        self, image: Image | None, keys: pa.StringArray, wanted: pa.BooleanArray, path: str
+    ) -> pa.StringArray:
         """The rows of `keys` in an image as JSON, null where not `wanted`."""
         places = np.full(len(keys), -1, dtype=np.int64)
         texts: list[pa.StringArray] = []
@@ -94,7 +102,10 @@ class ChangeReader:
                 count += found.num_rows
         needed = wanted.to_numpy(zero_copy_only=False)
         if (places[needed] < 0).any():
-            raise CorruptFileError(f"{int((places[needed] < 0).sum())} keys of the change-data log are not in the file group's rows", path=path)
+            raise CorruptFileError(
+                f"{int((places[needed] < 0).sum())} keys of the change-data log are not in the file group's rows",
+                path=path,
+            )
         found_texts = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
         return found_texts.take(pa.array(places, mask=~needed))
 
@@ -129,8 +140,12 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def _changes(op: str | pa.StringArray, change: Change, before: pa.StringArray | None = None, after: pa.StringArray | None = None) -> pa.RecordBatch:
+def _changes(
+    op: str | pa.StringArray, change: Change, before: pa.StringArray | None = None, after: pa.StringArray | None = None
+) -> pa.RecordBatch:
     count = next(len(item) for item in (before, after) if item is not None)
     ops = pa.array([op] * count, pa.string()) if isinstance(op, str) else op.cast(pa.string())
     images = [pa.nulls(count, pa.string()) if item is None else item for item in (before, after)]
-    return pa.RecordBatch.from_arrays([ops, pa.array([change.instant] * count, pa.string()), *images], schema=CDC_SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [ops, pa.array([change.instant] * count, pa.string()), *images], schema=CDC_SCHEMA
+    )

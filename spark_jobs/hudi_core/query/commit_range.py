@@ -1,6 +1,8 @@
-"""The commits of a range of time: what incremental and change-data queries read (IncrementalQueryAnalyzer of 1.x, findInstantsInRange of 0.15).
+"""The commits of a range of time: what incremental and change-data queries read (IncrementalQueryAnalyzer of 1.x,
+findInstantsInRange of 0.15).
 
-Instants are chosen by `Instant.completed_at`: completion times where the layout records them, requested times where it does not.
+Instants are chosen by `Instant.completed_at`: completion times where the layout records them, requested times where it
+does not.
 """
 
 from __future__ import annotations
@@ -15,20 +17,36 @@ from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.history.completion import begin_of_writes
 from hudi_core.model.partition import check_partition
 from hudi_core.query.context import ReadContext
-from hudi_core.query.incomplete import first_incomplete_write
 from hudi_core.query.request import START, ReadRequest
-from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import format_instant, parse_instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.timeline.timeline import Timeline
+
+
+def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:
+    """The earliest pending commit, deltacommit or replacecommit that is no clustering
+    (TimelineUtils.validateTimestampAsOf).
+
+    Compactions and clusterings change no row, so they may stay pending. Raises FormatError for a plan that cannot be
+    read.
+    """
+    writes = timeline.pending().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    return next((instant for instant in writes if not is_clustering(active, instant)), None)
+
 
 _LONGEST_WRITE: Final = timedelta(days=1)
-"""No write is taken to last longer (CompletionTimeQueryViewV2): how far before the begin of a range instants are looked for."""
+"""No write is taken to last longer (CompletionTimeQueryViewV2): how far before the begin of a range instants are looked
+for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """The completed commits after `begin` and up to `end`, in timeline order, with their metadata, whose paths are checked.
+    """The completed commits after `begin` and up to `end`, in timeline order, with their metadata, whose paths are
+    checked.
 
     `archived` are those of `metadata` that the archive holds. `end` None is the latest.
     """
@@ -61,32 +79,48 @@ class CommitRange:
 def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequest) -> CommitRange:
     """The commits of the request's range. The archive is read only when the range may reach into it.
 
-    Raises ConfigError for a range that ends before it begins and, in layout 1, for one with a commit behind an incomplete one, whose rows
-    would be passed over for good; FormatError and StorageError as commit files are read.
+    Raises ConfigError for a range that ends before it begins and, in layout 1, for one with a commit behind an
+    incomplete one, whose rows would be passed over for good; FormatError and StorageError as commit files are read.
     """
     begin, end = request.begin or START, request.end
     if end is not None and end < begin:
-        raise ConfigError(f"the range ends at {end}, before it begins at {begin}", remedy="begin is exclusive, end inclusive")
-    chosen = [item for item in _commits(context, timeline) if begin < item.completed_at and (end is None or item.completed_at <= end)]
+        raise ConfigError(
+            f"the range ends at {end}, before it begins at {begin}", remedy="begin is exclusive, end inclusive"
+        )
+    chosen = [
+        item
+        for item in _commits(context, timeline)
+        if begin < item.completed_at and (end is None or item.completed_at <= end)
+    ]
     metadata = {instant: context.active.read_commit(instant) for instant in chosen}
     archived: dict[Instant, CommitMetadata] = {}
     active_from = begin_of_writes(timeline)
     if active_from is None or _earliest_requested(begin, context) < active_from:
         history = context.history()
         # Archival copies instants before it removes them, so one may be in both.
-        archived = dict(history.commits(item for item in history.completed_in(begin, end) if not timeline.find(item.requested_time, item.action)))
-    kept = {instant: commit for instant, commit in {**archived, **metadata}.items() if _wanted(context, instant, commit)}
+        archived = dict(
+            history.commits(
+                item for item in history.completed_in(begin, end) if not timeline.find(item.requested_time, item.action)
+            )
+        )
+    kept = {
+        instant: commit for instant, commit in {**archived, **metadata}.items() if _wanted(context, instant, commit)
+    }
     for instant, commit in kept.items():
         source = context.active.path_of(instant)
         commit.check_paths(source=source)
         for partition in commit.replaced_file_ids or {}:
             check_partition(partition, source=source)
     ordered = sorted(kept, key=lambda instant: instant.sort_key)
-    return CommitRange(begin, end, {instant: kept[instant] for instant in ordered}, frozenset(archived) & frozenset(kept))
+    return CommitRange(
+        begin, end, {instant: kept[instant] for instant in ordered}, frozenset(archived) & frozenset(kept)
+    )
 
 
 def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
-    """The completed commits, in layout 1 only as far as the option on incomplete ones lets a query go (handleHollowCommitIfNeeded)."""
+    """The completed commits, in layout 1 only as far as the option on incomplete ones lets a query go
+    (handleHollowCommitIfNeeded).
+    """
     commits = list(timeline.commits())
     if context.config.features.completion_time_in_name:
         return commits
@@ -97,7 +131,9 @@ def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
     if policy == "BLOCK":
         return [item for item in commits if item.requested_time < hollow.requested_time]
     raise ConfigError(
-        f"the {hollow.action} {hollow.requested_time} is not complete, and later ones are: an incremental query would pass over its rows",
+        f"the {hollow.action} {hollow.requested_time} is not complete, and later ones are: an incremental "
+        "query would "
+        "pass over its rows",
         path=context.active.folder,
         remedy=f"complete it or roll it back, or set {HOLLOW_COMMITS.name}=BLOCK to read only what is older",
     )

@@ -7,25 +7,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.table_config import TableConfig
-from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.errors import MetadataUnavailableError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.load import load_history
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import FileListing, StorageListing
+from hudi_core.view.slice_json import slice_from_json as slice_from_json
+from hudi_core.view.slice_json import slice_to_json as slice_to_json
+
+
+def files_of(item: FileSlice) -> int:
+    """How many files a reader of the slice opens."""
+    return len(item.log_files) + (item.base_file is not None)
+
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """An opened table as a query sees it. `storage` is the control side; tasks open the data path anew from `uri` and `storage_options`."""
+    """An opened table as a query sees it. `storage` is the control side; tasks open the data path anew from `uri` and
+    `storage_options`.
+    """
 
     uri: str
     storage: Storage
@@ -39,8 +49,11 @@ class ReadContext:
         """The zone of the timeline's instants, for timeline.instant_time."""
         return timeline_zone(self.config, self.options)
 
-    def metadata_table(self, mode: MetadataMode, timeline: Timeline, schema: AvroSchema | None = None) -> MetadataTable | None:
-        """The metadata table at `timeline`, None where it is not to be used. `auto` goes without one, with a warning, that cannot be read.
+    def metadata_table(
+        self, mode: MetadataMode, timeline: Timeline, schema: AvroSchema | None = None
+    ) -> MetadataTable | None:
+        """The metadata table at `timeline`, None where it is not to be used. `auto` goes without one, with a warning,
+        that cannot be read.
 
         `schema` is the query's, by which statistics are typed; the timeline's when None.
         Raises MetadataUnavailableError for `on` when there is no metadata table to read.

@@ -12,30 +12,32 @@ import pyarrow as pa
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import bind
 from hudi_core.expr.json_form import from_json
-from hudi_core.filegroup.reader import SliceReader
-from hudi_core.filegroup.row_filter import of_predicate
-from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.row_filter import of_predicate
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.row_groups import RowGroups, row_group_chooser
 from hudi_core.query.cdc_change import CDC_SCHEMA, Change
 from hudi_core.query.cdc_read import ChangeReader
-from hudi_core.query.replaced_report import REPLACED_BY, flagged
-from hudi_core.query.split import slice_from_json
+from hudi_core.query.context import slice_from_json
+from hudi_core.query.replaced_rows import REPLACED_BY, flagged
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.timeline.schema_history import renamed_columns
 
 if TYPE_CHECKING:
-    from hudi_core.model.engine import Json
+    from hudi_core.engine.protocol import Json
     from hudi_core.storage.base import Storage
 
 _QUERIES: Final = 8
-"""How many queries a process keeps ready, each some hundred kilobytes. Getting ready takes 0.7 ms, for a table of 300 columns 14 ms."""
+"""How many queries a process keeps ready, each some hundred kilobytes. Getting ready takes 0.7 ms, for a table of 300
+columns 14 ms.
+"""
 
 
 def read_split(common: Json, split: Json, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
 
-    Raises ConfigError for JSON that this version did not write, StorageNotFoundError for a file that is gone, FormatError for one that is
-    broken or not supported.
+    Raises ConfigError for JSON that this version did not write, StorageNotFoundError for a file that is gone,
+    FormatError for one that is broken or not supported.
     """
     try:
         uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])
@@ -75,7 +77,9 @@ class _Prepared:
             return None
         incremental, renamed = spec.commit_times is not None, renamed_columns(spec.history)
         bound = bind(from_json(spec.predicate), spec.output.all, zone=spec.zone)
-        return row_group_chooser(bound, spec.config, merged=spec.merge_logs, incremental=incremental, by_other_name=renamed)
+        return row_group_chooser(
+            bound, spec.config, merged=spec.merge_logs, incremental=incremental, by_other_name=renamed
+        )
 
 
 @lru_cache(maxsize=_QUERIES)

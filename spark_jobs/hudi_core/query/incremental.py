@@ -1,35 +1,42 @@
-"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each (IncrementalRelation and
-MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x).
+"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each (IncrementalRelation
+and MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x).
 
-Read are the file groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range. In table versions 6
-and 9 a slice is made of the files that the commits name; in version 8, and where their log blocks hold parts of rows, which mean nothing
-without the rows below, of all its files.
-File groups that a commit of the range replaced are left out. Where a file is gone, the option of Hudi decides between an error and a scan
-of the latest snapshot, which shows each row only if nothing wrote it again after the range.
+Read are the file groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range.
+In table versions 6 and 9 a slice is made of the files that the commits name; in version 8, and where their log blocks
+hold parts of rows, which mean nothing without the rows below, of all its files. File groups that a commit of the range
+replaced are left out. Where a file is gone, the option of Hudi decides between an error and a scan of the latest
+snapshot, which shows each row only if nothing wrote it again after the range.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
+from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.config.read_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
 from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.ids import FileGroupId
+from hudi_core.model.meta_fields import IS_DELETED
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.commit_range import CommitRange, commits_in_range
 from hudi_core.query.context import ReadContext
-from hudi_core.query.partial_slices import partial_groups
 from hudi_core.query.read_plan import ReadPlan
-from hudi_core.query.replaced_plan import combined, with_flag_column
+from hudi_core.query.replaced_rows import REPLACED_BY
 from hudi_core.query.replaced_slices import replaced_groups, slice_before_replacement
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner, reader_spec, table_schema
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import State
-from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.replaced import replaced_file_groups
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.listing import FileListing
@@ -37,9 +44,60 @@ from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import slicing_for
 
 
+def with_flag_column(request: ReadRequest, schema: pa.Schema) -> ReadRequest:
+    """The request, also for the table's own flag of deleted rows, if it has one; `schema` is that of all columns."""
+    if request.columns is None:
+        return request
+    columns = tuple(name for name in request.columns if name != IS_DELETED)
+    return replace(request, columns=(*columns, IS_DELETED) if IS_DELETED in schema.names else columns)
+
+
+def combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroupId, str]) -> ReadPlan:
+    """One plan of the two: the rows that were written and those that were replaced, by the group's instant."""
+    fields = [field for field in written.schema if field.name != IS_DELETED]
+    splits = [{**split, REPLACED_BY: None} for split in written.splits]
+    splits += [
+        {**split, REPLACED_BY: instants[FileGroupId(split["partition"], split["file_id"])]} for split in replaced.splits
+    ]
+    return ReadPlan(
+        pa.schema([*fields, pa.field(IS_DELETED, pa.bool_())]),
+        {**written.common, REPLACED_BY: True},
+        tuple(splits),
+        written.files_read + replaced.files_read,
+        written.files_pruned + replaced.files_pruned,
+        written.report,
+    )
+
+
+if TYPE_CHECKING:
+    from hudi_core.model.ids import FileGroupId
+    from hudi_core.storage.base import Storage
+    from hudi_core.view.file_group import FileSlice
+
+_READERS: Final = 8
+"""Slices looked at at once: the work is waiting for storage. Each holds two windows of a log file, 128 KiB."""
+
+
+def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
+    """The file groups of those of `slices` with a partial-update block; one or two ranged reads for every log block up
+    to the first of them.
+
+    Raises StorageNotFoundError for a file that is gone, CorruptFileError or UnsupportedError for one that is no log
+    file of a known format.
+    """
+    logged = [item for item in slices if item.log_files]
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="headers") as pool:
+        found = pool.map(lambda item: _is_partial(storage, item), logged)
+        return frozenset(item.file_group for item, partial in zip(logged, found, strict=True) if partial)
+
+
+def _is_partial(storage: Storage, item: FileSlice) -> bool:
+    return any(isinstance(block, LogBlock) and block.is_partial for block in log_blocks(storage, item.log_files))
+
+
 class CommitListing:
-    """The files that commits say they wrote, as a view.listing.FileListing. Sizes are those of the table's listing; of a file that is gone,
-    the commit's. Modification times are 0.
+    """The files that commits say they wrote, as a view.listing.FileListing. Sizes are those of the table's listing; of
+    a file that is gone, the commit's. Modification times are 0.
     """
 
     def __init__(self, commits: CommitRange, listing: FileListing) -> None:
@@ -68,7 +126,9 @@ def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
     """The plan of an incremental query. See plan.plan_read for errors."""
     if not context.config.populate_meta_fields:
         raise ConfigError(
-            "an incremental query needs the _hoodie_ columns, which this table's rows lack", path=context.config.path, remedy="read a snapshot"
+            "an incremental query needs the _hoodie_ columns, which this table's rows lack",
+            path=context.config.path,
+            remedy="read a snapshot",
         )
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)
@@ -93,7 +153,9 @@ def _of_partitions(planner: SlicesPlanner, slices: list[FileSlice]) -> ReadPlan:
     return planner.plan([item for item in slices if item.file_group.partition in wanted])
 
 
-def _replaced(context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
+def _replaced(
+    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
+) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
     """The slices that commits of the range replaced, and by which instant."""
     view = context.view(listing, timeline)
     slices, instants = [], {}
@@ -110,7 +172,9 @@ def _replaced(context: ReadContext, timeline: Timeline, commits: CommitRange, li
     return slices, instants
 
 
-def _slices(context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing) -> tuple[Timeline, list[FileSlice]]:
+def _slices(
+    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
+) -> tuple[Timeline, list[FileSlice]]:
     """The slices to read and the timeline by which their log blocks count."""
     of_range = Timeline([*commits.instants, *timeline.pending_compactions()])
     if commits.last is None:
@@ -139,7 +203,8 @@ def _slices(context: ReadContext, timeline: Timeline, commits: CommitRange, list
 def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[FileGroupId]:
     """The file groups of `written` that are read with the files below those of the range.
 
-    Hudi 1.2.0, by whom version 9 goes, does so with none, and fails (ClassCastException) on parts of rows that lie on no whole ones.
+    Hudi 1.2.0, by whom version 9 goes, does so with none, and fails (ClassCastException) on parts of rows that lie on
+    no whole ones.
     """
     features = context.config.features
     if features.incremental_whole_groups:
@@ -149,7 +214,9 @@ def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[F
     return frozenset()
 
 
-def _written_slices(context: ReadContext, of_range: Timeline, commits: CommitRange, listing: FileListing) -> list[FileSlice]:
+def _written_slices(
+    context: ReadContext, of_range: Timeline, commits: CommitRange, listing: FileListing
+) -> list[FileSlice]:
     """The newest slices of the file groups that the commits wrote, made of the files that they wrote alone."""
     replaced = replaced_file_groups(of_range, lambda instant: commits.metadata[instant])
     completions = {instant.requested_time: instant.completed_at for instant in commits.instants}
@@ -167,14 +234,20 @@ def _whole_slices(
     then = as_of_completion(timeline, end)
     view = context.view(listing, then)
     partitions = sorted({group.partition for group in groups})
-    slices = [item for partition in partitions for item in view.latest_merged_slices(partition) if item.file_group in groups]
+    slices = [
+        item for partition in partitions for item in view.latest_merged_slices(partition) if item.file_group in groups
+    ]
     return then, slices
 
 
 def as_of_completion(timeline: Timeline, end: str) -> Timeline:
-    """The timeline when `end` was the last completion. What completed later was pending then, and not older than the timeline and archived."""
+    """The timeline when `end` was the last completion. What completed later was pending then, and not older than the
+    timeline and archived.
+    """
     return Timeline(
-        instant if not instant.is_completed or instant.completed_at <= end else replace(instant, state=State.INFLIGHT, completion_time=None)
+        instant
+        if not instant.is_completed or instant.completed_at <= end
+        else replace(instant, state=State.INFLIGHT, completion_time=None)
         for instant in timeline
     )
 

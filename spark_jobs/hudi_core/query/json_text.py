@@ -1,9 +1,10 @@
-"""Rows as JSON text, the way Hudi's change-data query writes row images. Vectorised: a column at a time, whatever its nesting.
+"""Rows as JSON text, the way Hudi's change-data query writes row images. Vectorised: a column at a time, whatever its
+nesting.
 
-Two writers make the images and differ in blanks and nulls: what a change-data log holds is printed by Avro (GenericData.toString), what is
-computed from slices by Jackson (InternalRowToJsonStringConverter). Numbers are Java's (`100.0`, `1.0E7`); dates are days and timestamps their
-unit's count since 1970, as both writers see them. Where the two print what no reader could use (decimals and bytes as Java objects), decimals
-are numbers here and bytes base64 text.
+Two writers make the images and differ in blanks and nulls: what a change-data log holds is printed by Avro
+(GenericData.toString), what is computed from slices by Jackson (InternalRowToJsonStringConverter). Numbers are Java's
+(`100.0`, `1.0E7`); dates are days and timestamps their unit's count since 1970, as both writers see them. Where the two
+print what no reader could use (decimals and bytes as Java objects), decimals are numbers here and bytes base64 text.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from hudi_core.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How a writer prints: what stands between members and after names, whether null members are printed, and which characters it escapes
-    beyond quotes, backslashes and control characters below U+0020.
+    """How a writer prints: what stands between members and after names, whether null members are printed, and which
+    characters it escapes beyond quotes, backslashes and control characters below U+0020.
     """
 
     comma: str
@@ -47,7 +48,9 @@ _LEAST_POWER: Final = 1e7
 def json_rows(rows: pa.RecordBatch | pa.StructArray, style: JsonStyle) -> pa.StringArray:
     """One JSON object for each row; a null row is null. Raises UnsupportedError naming a type that has no form."""
     if isinstance(rows, pa.StructArray):
-        texts = _object([(field.name, column) for field, column in zip(rows.type, rows.flatten(), strict=True)], len(rows), style)
+        texts = _object(
+            [(field.name, column) for field, column in zip(rows.type, rows.flatten(), strict=True)], len(rows), style
+        )
         return pc.if_else(rows.is_valid(), texts, pa.scalar(None, pa.string())) if rows.null_count else texts
     return _object(list(zip(rows.schema.names, rows.columns, strict=True)), rows.num_rows, style)
 
@@ -64,7 +67,9 @@ def _object(members: list[tuple[str, pa.Array]], count: int, style: JsonStyle) -
         else:
             parts.append(pc.binary_join_element_wise(pa.scalar(lead), text, "").fill_null(""))
     joined = pc.binary_join_element_wise(*parts, "")
-    return pc.binary_join_element_wise(pa.scalar("{"), pc.utf8_slice_codeunits(joined, len(style.comma)), pa.scalar("}"), "")
+    return pc.binary_join_element_wise(
+        pa.scalar("{"), pc.utf8_slice_codeunits(joined, len(style.comma)), pa.scalar("}"), ""
+    )
 
 
 def _texts(column: pa.Array, style: JsonStyle) -> pa.StringArray:
@@ -90,7 +95,10 @@ def _texts(column: pa.Array, style: JsonStyle) -> pa.StringArray:
         return _list(column, style)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         # Arrow has no base64; the codec is C and a value costs 0.2 µs.
-        return pa.array([None if value is None else f'"{base64.b64encode(value).decode()}"' for value in column.to_pylist()], pa.string())
+        return pa.array(
+            [None if value is None else f'"{base64.b64encode(value).decode()}"' for value in column.to_pylist()],
+            pa.string(),
+        )
     raise UnsupportedError(f"values of type {kind} have no JSON form")
 
 
@@ -108,7 +116,9 @@ def _map(column: pa.Array, style: JsonStyle) -> pa.StringArray:
     return _bracketed(column, pc.list_value_length(entries), values, "{", "}", style)
 
 
-def _bracketed(column: pa.Array, lengths: pa.Array, values: pa.StringArray, begin: str, end: str, style: JsonStyle) -> pa.StringArray:
+def _bracketed(
+    column: pa.Array, lengths: pa.Array, values: pa.StringArray, begin: str, end: str, style: JsonStyle
+) -> pa.StringArray:
     counts = lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)

@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import parse_base_file
 from hudi_core.query.cdc_plan import plan_cdc
 from hudi_core.query.context import ReadContext
 from hudi_core.query.incremental import plan_incremental
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.snapshot import plan_snapshot
+from hudi_core.query.slices_plan import SlicesPlanner, reader_spec, table_schema
+from hudi_core.query.time_travel import as_of_instant
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.fs_view import FileSystemView
+
+
+def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
+    """The plan of a query that reads the latest slice of every file group, now or as of the request's time."""
+    timeline = context.active.load()
+    as_of = None if request.as_of is None else as_of_instant(context, timeline, request.as_of)
+    schema = table_schema(context, timeline, as_of)
+    metadata = context.metadata_table(request.metadata, timeline, schema)
+    merged = request.query == "snapshot"
+    spec = reader_spec(context, schema, timeline, merge_logs=merged, up_to=as_of)
+    planner = SlicesPlanner(context, request, spec, metadata, current=as_of is None)
+    view = context.view(context.listing(metadata), timeline)
+    partitions = planner.partitions(view.partitions())
+    return planner.plan(
+        [item for partition in partitions for item in query_slices(view, partition, as_of, merged=merged)]
+    )
+
+
+def query_slices(view: FileSystemView, partition: str, as_of: str | None, *, merged: bool) -> list[FileSlice]:
+    """The slices of a partition that a snapshot query merges, or the newest base files alone."""
+    if merged:
+        return view.latest_merged_slices(partition, as_of)
+    return [
+        FileSlice(FileGroupId(partition, name.file_id), name.instant, base)
+        for base in view.latest_base_files(partition, as_of)
+        for name in [parse_base_file(base.name)]
+    ]
 
 
 def plan_read(context: ReadContext, request: ReadRequest) -> ReadPlan:
     """Plans `request` over the table as it is now.
 
-    Raises ConfigError for an unknown column, a predicate that cannot be read, or a time that the table no longer holds; FormatError and
-    StorageError as the table is read.
+    Raises ConfigError for an unknown column, a predicate that cannot be read, or a time that the table no longer holds;
+    FormatError and StorageError as the table is read.
     """
     if request.query == "incremental":
         return plan_incremental(context, request)

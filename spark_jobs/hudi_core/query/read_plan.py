@@ -11,16 +11,17 @@ import pyarrow as pa
 from hudi_core.query.execute import read_split
 
 if TYPE_CHECKING:
-    from hudi_core.model.engine import Json
+    from hudi_core.engine.protocol import Json
     from hudi_core.storage.base import Storage
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A query ready to run: `read_split(common, split)` gives the rows of one split in `schema`; the result is all splits' rows.
+    """A query ready to run: `read_split(common, split)` gives the rows of one split in `schema`; the result is all
+    splits' rows.
 
-    `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts base and log files,
-    `files_pruned` those that the predicate ruled out; `report` says by what.
+    `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts base and
+    log files, `files_pruned` those that the predicate ruled out; `report` says by what.
     """
 
     schema: pa.Schema
@@ -31,6 +32,8 @@ class ReadPlan:
     report: Json = field(default_factory=dict)
 
     def batches(self, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, split by split, read in this process; `storage` is the table's data path when it is open already."""
+        """All rows, split by split, read in this process; `storage` is the table's data path when it is open
+        already.
+        """
         for split in self.splits:
             yield from read_split(self.common, split, storage)

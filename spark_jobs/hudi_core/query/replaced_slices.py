@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_core.model.ids import FileGroupId
 from hudi_core.query.commit_range import CommitRange
-from hudi_core.timeline.commit_metadata import Operation
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView
@@ -23,7 +23,9 @@ def slice_before_replacement(view: FileSystemView, group: FileGroupId, instant: 
 
 
 def replaced_groups(commits: CommitRange) -> list[tuple[FileGroupId, Instant]]:
-    """The file groups whose rows commits of the range took away: by overwrites and dropped partitions, not by clusterings."""
+    """The file groups whose rows commits of the range took away: by overwrites and dropped partitions, not by
+    clusterings.
+    """
     return [
         (group, instant)
         for instant, commit in commits.metadata.items()

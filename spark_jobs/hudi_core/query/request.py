@@ -20,8 +20,8 @@ START: Final = "000"
 class ReadRequest:
     """One query. `columns` None is all columns; `where` is a predicate in SQL text of `dialect`.
 
-    `as_of`: an instant or a date, for snapshot and read_optimized. `begin` (exclusive) and `end` (inclusive, None is the latest): instants in
-    table version 6, completion times from 8 on; for incremental and cdc.
+    `as_of`: an instant or a date, for snapshot and read_optimized. `begin` (exclusive) and `end` (inclusive, None is
+    the latest): instants in table version 6, completion times from 8 on; for incremental and cdc.
     """
 
     query: Query = "snapshot"
@@ -45,16 +45,22 @@ class ReadRequest:
         where: str | None = None,
         dialect: str = "spark",
     ) -> ReadRequest:
-        """A checked request; raises ConfigError for a word that is not known and for times that the query has no use for."""
+        """A checked request; raises ConfigError for a word that is not known and for times that the query has no use
+        for.
+        """
         if query not in get_args(Query):
             raise ConfigError(f"unknown query {query!r}", remedy=f"one of {', '.join(get_args(Query))}")
         if metadata not in get_args(MetadataMode):
-            raise ConfigError(f"unknown metadata mode {metadata!r}", remedy=f"one of {', '.join(get_args(MetadataMode))}")
+            raise ConfigError(
+                f"unknown metadata mode {metadata!r}", remedy=f"one of {', '.join(get_args(MetadataMode))}"
+            )
         if columns is not None and len(set(columns)) != len(columns):
             raise ConfigError("a column is asked for twice", remedy="name each column once")
         ranged = query in ("incremental", "cdc")
         if ranged and begin is None:
-            raise ConfigError(f"a query {query} needs the time after which it begins", remedy=f"give begin; {START} is from the start")
+            raise ConfigError(
+                f"a query {query} needs the time after which it begins", remedy=f"give begin; {START} is from the start"
+            )
         for name, value, wanted in (("as_of", as_of, not ranged), ("begin", begin, ranged), ("end", end, ranged)):
             if value is None:
                 continue
@@ -63,6 +69,9 @@ class ReadRequest:
             if not value.strip():
                 raise ConfigError(f"{name} is empty", remedy="give an instant or a date")
             if ranged and not (value.isascii() and value.isdigit()):
-                raise ConfigError(f"{name} is {value!r}, which is no time of a timeline", remedy="the times of a range are runs of digits")
+                raise ConfigError(
+                    f"{name} is {value!r}, which is no time of a timeline",
+                    remedy="the times of a range are runs of digits",
+                )
         chosen = None if columns is None else tuple(columns)
         return ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect)  # type: ignore[arg-type]

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownInstant:
-    """An instant with its decoded files: `plan` is the requested one, `metadata` the completed one; None where there is no content.
+    """An instant with its decoded files: `plan` is the requested one, `metadata` the completed one; None where there is
+    no content.
 
     `savepoint` is what the completed savepoint of the same instant says, None where there is none.
     """
@@ -27,10 +28,11 @@ class ShownInstant:
 
 
 def show_instant(context: ReadContext, instant: str, action: str | None = None) -> ShownInstant:
-    """The instant requested at `instant`; of several, that of `action`, else the commit, which a savepoint shares its instant with.
+    """The instant requested at `instant`; of several, that of `action`, else the commit, which a savepoint shares its
+    instant with.
 
-    Actions compete as on the timeline: `compaction` also means its completed `commit`. Raises ConfigError for an action that does not
-    exist, and when neither the timeline nor its archive holds such an instant.
+    Actions compete as on the timeline: `compaction` also means its completed `commit`. Raises ConfigError for an action
+    that does not exist, and when neither the timeline nor its archive holds such an instant.
     """
     if action is not None and action not in KNOWN_ACTIONS:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(KNOWN_ACTIONS))}")
@@ -40,7 +42,9 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
         # The archival may take a commit and leave its savepoint (hoodie.archive.beyond.savepoint).
         history = context.history()
         found += [(item, history) for item in history.instants(None, instant) if item.requested_time == instant]
-    fitting = [place for place in found if action is None or completed_action(place[0].action) == completed_action(action)]
+    fitting = [
+        place for place in found if action is None or completed_action(place[0].action) == completed_action(action)
+    ]
     if not fitting:
         there = ", ".join(item.action for item, _ in found)
         raise ConfigError(

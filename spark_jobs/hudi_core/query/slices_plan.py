@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import READ_ZONE
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
-from hudi_core.filegroup.reader import SliceReader
-from hudi_core.filegroup.spec import ReaderSpec
-from hudi_core.filegroup.stored_schema import stored_schema
+from hudi_core.expr.bind import Bound, bind
+from hudi_core.expr.json_form import to_json
+from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.filegroup.read.stored_schema import stored_schema
 from hudi_core.history.load import latest_commits
 from hudi_core.index.report import PruneReport
 from hudi_core.index.skipping import SkippingPlan
-from hudi_core.metadata_table.reader import MetadataTable
-from hudi_core.model.engine import Json
-from hudi_core.query.context import ReadContext
-from hudi_core.query.predicate import Predicate
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.query.context import ReadContext, files_of, slice_to_json
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.split import files_of, slice_to_json
-from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.schema_history import internal_schema_history, renamed_columns
 from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
+
+@dataclass(frozen=True)
+class Predicate:
+    """A predicate bound to the columns of the query, and its JSON form, which tasks bind again."""
+
+    bound: Bound
+    json: Json
+
+    @staticmethod
+    def of(request: ReadRequest, schema: pa.Schema, zone: str | None = None) -> Predicate | None:
+        """The request's predicate over all columns of the query, None when it has none; `zone` is that of wall time,
+        UTC when None.
+
+        Raises ConfigError naming the fragment, column or literal that cannot be read or compared.
+        """
+        if request.where is None:
+            return None
+        expr = parse_predicate(request.where, request.dialect)
+        return Predicate(bind(expr, schema, zone=zone), to_json(expr))
+
+
 COUNTED_PARTITIONS: Final = 1000
-"""Of a table with more partitions, those that the predicate rules out by their paths are not listed, and their files not counted."""
+"""Of a table with more partitions, those that the predicate rules out by their paths are not listed, and their files
+not counted.
+"""
 
 
 def table_schema(context: ReadContext, timeline: Timeline, up_to: str | None = None) -> AvroSchema:
@@ -66,7 +90,8 @@ def reader_spec(
 ) -> ReaderSpec:
     """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
 
-    `schemas` is the timeline that `schema` is of, where that is another one: a column's name in older files is known from it.
+    `schemas` is the timeline that `schema` is of, where that is another one: a column's name in older files is known
+    from it.
     """
     history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
     spec = ReaderSpec.for_query(
@@ -86,17 +111,28 @@ def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
     """The columns of `schema` that were asked for, in that order; raises ConfigError for one that it lacks."""
     missing = [name for name in columns or () if name not in schema.names]
     if missing:
-        raise ConfigError(f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(schema.names)}")
+        raise ConfigError(
+            f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(schema.names)}"
+        )
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
 class SlicesPlanner:
     """Plans one query over slices that its caller chooses.
 
-    `spec` is the query's reader without predicate. `current`: the slices are the latest of the table, which alone some indexes describe.
+    `spec` is the query's reader without predicate. `current`: the slices are the latest of the table, which alone some
+    indexes describe.
     """
 
-    def __init__(self, context: ReadContext, request: ReadRequest, spec: ReaderSpec, metadata: MetadataTable | None, *, current: bool) -> None:
+    def __init__(
+        self,
+        context: ReadContext,
+        request: ReadRequest,
+        spec: ReaderSpec,
+        metadata: MetadataTable | None,
+        *,
+        current: bool,
+    ) -> None:
         """Raises ConfigError for a column or a predicate that the table has no use for."""
         reader = SliceReader(context.storage, spec)
         self._context = context
@@ -128,7 +164,9 @@ class SlicesPlanner:
         """The plan that reads `slices`, without those that the predicate rules out."""
         kept, report = (list(slices), PruneReport()) if self._skipping is None else self._skipping.prune(slices)
         splits = tuple(map(slice_to_json, kept))
-        return ReadPlan(self.schema, self.common(), splits, sum(map(files_of, kept)), report.files_pruned, report.to_json())
+        return ReadPlan(
+            self.schema, self.common(), splits, sum(map(files_of, kept)), report.files_pruned, report.to_json()
+        )
 
     def common(self) -> Json:
         """What all splits share."""

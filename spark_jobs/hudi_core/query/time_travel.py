@@ -1,28 +1,31 @@
-"""Which instant a query as of a time reads, and whether the table still holds it (TimelineUtils.validateTimestampAsOf)."""
+"""Which instant a query as of a time reads, and whether the table still holds it
+(TimelineUtils.validateTimestampAsOf).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hudi_core.errors import ConfigError
+from hudi_core.query.commit_range import first_incomplete_write
 from hudi_core.query.context import ReadContext
-from hudi_core.query.incomplete import first_incomplete_write
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import resolve_as_of
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 
 def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
     """The requested time up to which commits are read, for an instant or a date in the table's zone.
 
-    Raises ConfigError for text that is neither, for a time at or after the first write that is not complete, and for one that the cleaner
-    or the archival has passed.
+    Raises ConfigError for text that is neither, for a time at or after the first write that is not complete, and for
+    one that the cleaner or the archival has passed.
     """
     instant = resolve_as_of(text, context.zone)
     pending = first_incomplete_write(context.active, timeline)
     if pending is not None and instant >= pending.requested_time:
         raise ConfigError(
-            f"the table as of {instant} may still change: the {pending.action} {pending.requested_time} is not complete",
+            f"the table as of {instant} may still change: the {pending.action} {pending.requested_time} is not "
+            "complete",
             path=context.active.folder,
             remedy=f"read as of a time before {pending.requested_time}, or the table as it is now",
         )
@@ -39,7 +42,8 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
     if isinstance(retained, str) and retained:
         if instant < retained:
             raise ConfigError(
-                f"the clean {clean.requested_time} may have removed what the table held as of {instant}: it keeps {retained} and later",
+                f"the clean {clean.requested_time} may have removed what the table held as of {instant}: it keeps "
+                f"{retained} and later",
                 path=context.active.path_of(clean),
                 remedy=f"read as of {retained} or later; {_way_back(timeline, instant)}",
             )
@@ -47,15 +51,21 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
     first = timeline.commits().first()
     if first is not None and instant < first.requested_time:
         raise ConfigError(
-            f"the table as of {instant} is older than its timeline, which begins at {first.requested_time}, and the table is cleaned",
+            f"the table as of {instant} is older than its timeline, which begins at "
+            f"{first.requested_time}, and the "
+            "table is cleaned",
             path=context.active.folder,
             remedy=f"read as of {first.requested_time} or later",
         )
 
 
 def _way_back(timeline: Timeline, instant: str) -> str:
-    """What helps beside reading later. A savepoint keeps the files, but Hudi and we ask for what cleans retain alone."""
-    read = max((commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None)
+    """What helps beside reading later. A savepoint keeps the files, but Hudi and we ask for what cleans retain
+    alone.
+    """
+    read = max(
+        (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None
+    )
     if read is not None and read in timeline.completed().of_actions(Action.SAVEPOINT).requested_times:
         return f"commit {read} is savepointed: `hudictl restore TABLE --instant {read}` takes the table back to it"
     return "a longer retention of the cleaner keeps more from now on"

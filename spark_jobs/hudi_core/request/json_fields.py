@@ -21,10 +21,14 @@ def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
 
 
 def refuse_unknown(value: Mapping[str, Any], known: frozenset[str], *, what: str) -> None:
-    """Raises ConfigError for fields that are not known: they come from a newer release and would be ignored silently."""
+    """Raises ConfigError for fields that are not known: they come from a newer release and would be ignored
+    silently.
+    """
     unknown = sorted(set(value) - known)
     if unknown:
-        raise ConfigError(f"{what} has unknown fields: {', '.join(unknown)}", remedy="use the same release on both sides")
+        raise ConfigError(
+            f"{what} has unknown fields: {', '.join(unknown)}", remedy="use the same release on both sides"
+        )
 
 
 def string(value: Mapping[str, Any], name: str, *, what: str) -> str:

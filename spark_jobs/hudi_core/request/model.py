@@ -72,11 +72,12 @@ _RESULT = "run result"
 class RunRequest:
     """One call of a table service, or of another verb on a table or, with `probe_store`, on any folder of a storage.
 
-    `verb` is what hudictl calls it. With `run`, `instant` runs that instant, `all_pending` every pending one; without both the oldest pending
-    one is run. With the others `instant` is what is rolled back, restored to, kept, given up or taken over; a dry run
-    of `restore` without one lists what can be restored. `owner` says who asks, for those who find the instant claimed. `options` are Hudi's
-    names, `storage_options` those of the storage; secrets are refused in both and come from the environment or the JSON file
-    `storage_options_file` on the driver. `metadata` says whether the metadata table is read: auto, on or off.
+    `verb` is what hudictl calls it. With `run`, `instant` runs that instant, `all_pending` every pending one; without
+    both the oldest pending one is run. With the others `instant` is what is rolled back, restored to, kept, given up or
+    taken over; a dry run of `restore` without one lists what can be restored. `owner` says who asks, for those who find
+    the instant claimed. `options` are Hudi's names, `storage_options` those of the storage; secrets are refused in both
+    and come from the environment or the JSON file `storage_options_file` on the driver. `metadata` says whether the
+    metadata table is read: auto, on or off.
     """
 
     table: str
@@ -103,7 +104,9 @@ class RunRequest:
     run_id: str = ""
     """The run that asks (Airflow's run id), kept in what it completes; a random one when empty."""
     result_name: str = ""
-    """A Spark job also writes its result to `results_folder`/<name>.json when this is not empty: nobody sees what a driver in a cluster prints."""
+    """A Spark job also writes its result to `results_folder`/<name>.json when this is not empty: nobody sees what a
+    driver in a cluster prints.
+    """
     timeline_only: bool = False
     """With `doctor`: the data files are not listed."""
     writers: int = _WRITERS
@@ -111,32 +114,46 @@ class RunRequest:
     rounds: int = _ROUNDS
     """With `probe_store`: races of each kind."""
     partitions: tuple[str, ...] = ()
-    """With `metadata_create`, `metadata_update` and `metadata_drop`: partitions of the metadata table, such as `column_stats`."""
+    """With `metadata_create`, `metadata_update` and `metadata_drop`: partitions of the metadata table, such as
+    `column_stats`.
+    """
     columns: tuple[str, ...] = ()
-    """With `metadata_create` and `metadata_drop`: columns whose statistics are added to `column_stats`, or taken out of it, by dotted name."""
+    """With `metadata_create` and `metadata_drop`: columns whose statistics are added to `column_stats`, or taken out of
+    it, by dotted name.
+    """
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a combination that means nothing."""
         if not self.table.strip():
             raise ConfigError(f"{_WHAT}: table is empty")
         if self.verb not in VERBS:
-            raise ConfigError(f"{_WHAT}: unknown verb {self.verb!r}", remedy=f"this release knows: {', '.join(sorted(VERBS))}")
+            raise ConfigError(
+                f"{_WHAT}: unknown verb {self.verb!r}", remedy=f"this release knows: {', '.join(sorted(VERBS))}"
+            )
         if self.instant is None and self.verb in _NEED_INSTANT and not (self.verb == "restore" and self.dry_run):
             raise ConfigError(f"{_WHAT}: {self.verb} needs an instant")
         if self.dry_run and self.verb in _NEVER_DRY:
             raise ConfigError(f"{_WHAT}: {self.verb} cannot be a dry run", remedy=_NEVER_DRY[self.verb])
         if self.service not in SERVICES:
-            raise ConfigError(f"{_WHAT}: unknown service {self.service!r}", remedy=f"this release runs: {', '.join(sorted(SERVICES))}")
+            raise ConfigError(
+                f"{_WHAT}: unknown service {self.service!r}", remedy=f"this release runs: {', '.join(sorted(SERVICES))}"
+            )
         if self.metadata not in METADATA_MODES:
             raise ConfigError(f"{_WHAT}: metadata is {self.metadata!r}, not auto, on or off")
         if self.instant is not None and self.all_pending:
             raise ConfigError(f"{_WHAT}: instant and all_pending exclude each other")
         if self.instant is not None and self.schedule:
             raise ConfigError(f"{_WHAT}: instant and schedule exclude each other")
-        if self.instant is not None and not (self.instant.isascii() and self.instant.isdigit() and len(self.instant) <= 32):
-            raise ConfigError(f"{self.instant!r} is not an instant time", remedy="give the digits of the instant's file name")
+        if self.instant is not None and not (
+            self.instant.isascii() and self.instant.isdigit() and len(self.instant) <= 32
+        ):
+            raise ConfigError(
+                f"{self.instant!r} is not an instant time", remedy="give the digits of the instant's file name"
+            )
         if _RESULT_NAME.fullmatch(self.result_name) is None:
-            raise ConfigError(f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _")
+            raise ConfigError(
+                f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _"
+            )
         _check_partitions(self.verb, self.partitions)
         _check_columns(self.verb, self.partitions, self.columns)
         if self.max_minutes is not None and self.max_minutes < 1:
@@ -147,7 +164,9 @@ class RunRequest:
     @property
     def needs_executors(self) -> bool:
         """Whether an engine gets any of the work; all else is done where the request is read."""
-        return self.verb in ("metadata_create", "metadata_update") or (self.verb == "run" and self.service not in _ON_DRIVER)
+        return self.verb in ("metadata_create", "metadata_update") or (
+            self.verb == "run" and self.service not in _ON_DRIVER
+        )
 
     @property
     def needs_table(self) -> bool:
@@ -198,7 +217,9 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class InstantResult:
-    """What came of one instant: its state afterwards, what this run wrote for it and deleted, and the error when it failed."""
+    """What came of one instant: its state afterwards, what this run wrote for it and deleted, and the error when it
+    failed.
+    """
 
     instant: str
     action: str
@@ -286,15 +307,22 @@ class RunResult:
         found = value.get("instants")
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
             raise ConfigError(f"{_RESULT}: instants must be a list of objects")
-        return RunResult(tuple(InstantResult.from_dict(item) for item in found), optional_string(value, "reason", what=_RESULT))
+        return RunResult(
+            tuple(InstantResult.from_dict(item) for item in found), optional_string(value, "reason", what=_RESULT)
+        )
 
 
 def _check_partitions(verb: str, names: tuple[str, ...]) -> None:
     if names and verb not in _OF_PARTITIONS:
-        raise ConfigError(f"{_WHAT}: {verb} takes no partitions", remedy=f"they are for {', '.join(sorted(_OF_PARTITIONS))}")
+        raise ConfigError(
+            f"{_WHAT}: {verb} takes no partitions", remedy=f"they are for {', '.join(sorted(_OF_PARTITIONS))}"
+        )
     wrong = next((name for name in names if _PARTITION.fullmatch(name) is None), None)
     if wrong is not None:
-        raise ConfigError(f"{wrong!r} is no partition of a metadata table", remedy="name one such as files, column_stats or record_index")
+        raise ConfigError(
+            f"{wrong!r} is no partition of a metadata table",
+            remedy="name one such as files, column_stats or record_index",
+        )
 
 
 def _check_columns(verb: str, partitions: tuple[str, ...], names: tuple[str, ...]) -> None:
@@ -305,10 +333,16 @@ def _check_columns(verb: str, partitions: tuple[str, ...], names: tuple[str, ...
     if any(not name.strip() for name in names):
         raise ConfigError(f"{_WHAT}: a column has no name", remedy="name columns of the table, nested ones with dots")
     if verb == "metadata_drop" and set(partitions) - {_COLUMN_STATS}:
-        raise ConfigError(f"{_WHAT}: columns are dropped from {_COLUMN_STATS}, not with {', '.join(partitions)}", remedy="drop one after the other")
+        raise ConfigError(
+            f"{_WHAT}: columns are dropped from {_COLUMN_STATS}, not with {', '.join(partitions)}",
+            remedy="drop one after the other",
+        )
 
 
 def _check_version(value: Mapping[str, Any], what: str) -> None:
     version = number(value, "version", what=what)
     if version != REQUEST_VERSION:
-        raise ConfigError(f"{what} has version {version}, this release reads {REQUEST_VERSION}", remedy="use the same release on both sides")
+        raise ConfigError(
+            f"{what} has version {version}, this release reads {REQUEST_VERSION}",
+            remedy="use the same release on both sides",
+        )

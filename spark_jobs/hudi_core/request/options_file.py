@@ -24,7 +24,9 @@ def _read(file: Path) -> dict[str, str]:
     try:
         value = parse_object(file.read_bytes(), what="the storage options file")
     except OSError as error:
-        raise ConfigError(f"the storage options file cannot be read: {error.strerror}", path=str(file), remedy=remedy) from error
+        raise ConfigError(
+            f"the storage options file cannot be read: {error.strerror}", path=str(file), remedy=remedy
+        ) from error
     except ConfigError as error:
         raise ConfigError(error.message, path=str(file), remedy=remedy) from error
     if not all(isinstance(item, str) for item in value.values()):

@@ -23,7 +23,9 @@ def is_secret_key(name: str) -> bool:
 
 
 def refuse_secrets(options: Mapping[str, str], *, where: str) -> None:
-    """Raises ConfigError when an option looks like a secret; its value is not shown. `where` names the place, for the message."""
+    """Raises ConfigError when an option looks like a secret; its value is not shown. `where` names the place, for the
+    message.
+    """
     found = sorted(name for name in options if is_secret_key(name))
     if found:
         raise ConfigError(

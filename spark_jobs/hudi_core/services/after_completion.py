@@ -1,4 +1,6 @@
-"""What a run leaves that dies right after it completed its instant: its claims, the table lock, and what its service removes behind a commit."""
+"""What a run leaves that dies right after it completed its instant: its claims, the table lock, and what its service
+removes behind a commit.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,14 @@ from hudi_core.transaction.owner import Owner
 log = logging.getLogger(__name__)
 
 
-def clean_up_completed(context: TableContext, instant: str, owner: Owner, clean_up: Callable[[], None], *, more: bool = False) -> None:
-    """Removes what the run of a completed `instant` left; nothing when it left nothing, or when it is alive and does so itself.
+def clean_up_completed(
+    context: TableContext, instant: str, owner: Owner, clean_up: Callable[[], None], *, more: bool = False
+) -> None:
+    """Removes what the run of a completed `instant` left; nothing when it left nothing, or when it is alive and does so
+    itself.
 
-    `clean_up` removes what is the service's own, under the claim and the table lock; `more` says that some of it is there, claims or not.
-    Taking the lock also breaks the one that the dead run may have left.
+    `clean_up` removes what is the service's own, under the claim and the table lock; `more` says that some of it is
+    there, claims or not. Taking the lock also breaks the one that the dead run may have left.
     """
     if not more and not context.storage.list_files(f"{CLAIMS}/{instant}"):
         return

@@ -1,4 +1,6 @@
-"""How a service gets along with what happens beside it: the checks and locks of transaction, as the options of the run ask for them."""
+"""How a service gets along with what happens beside it: the checks and locks of transaction, as the options of the run
+ask for them.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,24 @@ from hudi_core.config.transaction_config import (
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition
 from hudi_core.transaction.conflict import Began, ConcurrentOperation, is_compared
-from hudi_core.transaction.conflict_facts import ConflictCheck
+from hudi_core.transaction.conflict_candidates import ConflictCheck
 from hudi_core.transaction.early_detection import check_markers
 from hudi_core.transaction.file_group_locks import FileGroupLocks
-from hudi_core.transaction.heartbeats import live_heartbeats
+from hudi_core.transaction.writer_heartbeats import live_heartbeats
 
 
 def conflict_checks(
     context: TableContext, instant: str, action: str, kind: str, groups: Collection[FileGroupId], began: Began
 ) -> tuple[Precondition, ...]:
-    """What Completer.complete must check for `action` (the pending name; `clustering` in either layout), which changes `groups`.
+    """What Completer.complete must check for `action` (the pending name; `clustering` in either layout), which changes
+    `groups`.
 
-    Empty where Hudi compares such a commit with nothing. `began` is conflict_facts.began_at of the timeline when the work began.
+    Empty where Hudi compares such a commit with nothing. `began` is conflict_facts.began_at of the timeline when the
+    work began.
     """
     strategy = CONFLICT_STRATEGY.read(context.options)
     compared = is_compared(action, kind, CONCURRENCY_MODE.read(context.options), strategy)
@@ -53,11 +57,23 @@ def conflict_checks(
 
 
 def check_early(context: TableContext, timeline: Timeline, instant: str, groups: Collection[FileGroupId]) -> None:
-    """Raises ConflictError when a live writer has announced a file in one of `groups`; nothing unless the option asks for it."""
+    """Raises ConflictError when a live writer has announced a file in one of `groups`; nothing unless the option asks
+    for it.
+    """
     if EARLY_DETECTION.read(context.options):
-        check_markers(context.storage, timeline, instant, groups, live_heartbeats(context.storage, HeartbeatConfig.of(context.options)))
+        check_markers(
+            context.storage,
+            timeline,
+            instant,
+            groups,
+            live_heartbeats(context.storage, HeartbeatConfig.of(context.options)),
+        )
 
 
-def file_group_locks(context: TableContext, claim: Claim, groups: Collection[FileGroupId]) -> AbstractContextManager[object]:
-    """Holds the locks of `groups` for the owner of `claim`; nothing unless the option asks for it. Raises LockError when one is taken."""
+def file_group_locks(
+    context: TableContext, claim: Claim, groups: Collection[FileGroupId]
+) -> AbstractContextManager[object]:
+    """Holds the locks of `groups` for the owner of `claim`; nothing unless the option asks for it. Raises LockError
+    when one is taken.
+    """
     return FileGroupLocks(context.storage, claim, groups) if FILE_GROUP_LOCKS.read(context.options) else nullcontext()

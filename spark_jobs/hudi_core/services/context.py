@@ -6,22 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.config.table_config import TableConfig
-from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.load import load_history
-from hudi_core.metadata_table.file_group import FILES_PARTITION
-from hudi_core.metadata_table.publish import MetadataPublisher
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.ids import WriteToken
 from hudi_core.query.context import ReadContext
 from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.commit import Completer
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner
@@ -61,7 +60,9 @@ class TableContext:
         return Completer(self.active, claim, lambda: self.lock(owner), self.clock())
 
     def metadata_publisher(self, epoch: int = 0) -> MetadataPublisher | None:
-        """The metadata table's side of a service; None where the table has none. `epoch` makes its log files' names this attempt's own."""
+        """The metadata table's side of a service; None where the table has none. `epoch` makes its log files' names
+        this attempt's own.
+        """
         if not self.has_metadata_table:
             return None
         return MetadataPublisher(self.storage, self.config, WriteToken(0, epoch, 0), self.clock(), self.options)

@@ -11,5 +11,7 @@ VERSION_KEY = "airflow_hudi.version"
 
 
 def provenance(owner: Owner) -> dict[str, str]:
-    """The owner's name and process, the run's id and this release, for the extra metadata of a commit, clean or plan. No secrets are in it."""
+    """The owner's name and process, the run's id and this release, for the extra metadata of a commit, clean or plan.
+    No secrets are in it.
+    """
     return {OWNER_KEY: owner.describe(), RUN_KEY: owner.run_id, VERSION_KEY: VERSION}

@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
-from hudi_core.model.engine import Engine
 from hudi_core.request.model import InstantResult, RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.registry import nothing_pending, service_of
@@ -31,11 +31,12 @@ class ServiceRunner:
         self._progress = progress
 
     def run(self, request: RunRequest) -> RunResult:
-        """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an empty result says why.
+        """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an
+        empty result says why.
 
-        With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are planned and run until nothing
-        more is planned. With `all_pending` an instant's HudiError is kept in its result and the next instant is run; otherwise it is raised.
-        `max_minutes` keeps further instants from being started.
+        With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are
+        planned and run until nothing more is planned. With `all_pending` an instant's HudiError is kept in its result
+        and the next instant is run; otherwise it is raised. `max_minutes` keeps further instants from being started.
         """
         service = service_of(request.service)
         if isinstance(service, ImmediateService):
@@ -82,7 +83,9 @@ class ServiceRunner:
     def _run_all(self, service: Service, pending: Sequence[str], deadline: float | None) -> Iterator[InstantResult]:
         for number, instant in enumerate(pending):
             if _is_over(deadline):
-                log.info("the minutes of this run are over; %d pending instants were not started", len(pending) - number)
+                log.info(
+                    "the minutes of this run are over; %d pending instants were not started", len(pending) - number
+                )
                 return
             yield self._run_or_report(service, instant)
 
@@ -98,7 +101,14 @@ class ServiceRunner:
         except HudiError as error:
             log.warning("%s %s failed: %s", service.name, instant, error)
             seconds = round(time.monotonic() - started, 3)
-            return InstantResult(instant, service.name, self._state(instant), seconds=seconds, error=str(error), exit_code=error.exit_code)
+            return InstantResult(
+                instant,
+                service.name,
+                self._state(instant),
+                seconds=seconds,
+                error=str(error),
+                exit_code=error.exit_code,
+            )
 
     def _state(self, instant: str) -> str:
         states = [found.state for found in self._context.active.load() if found.requested_time == instant]
@@ -108,7 +118,10 @@ class ServiceRunner:
 def planner_of(service: Service) -> SchedulingService:
     """The service as one that plans. Raises UnsupportedError when this release only runs what writers planned."""
     if not isinstance(service, SchedulingService):
-        raise UnsupportedError(f"this release runs {service.name} plans but makes none", remedy="let the writer plan it, or leave out --schedule")
+        raise UnsupportedError(
+            f"this release runs {service.name} plans but makes none",
+            remedy="let the writer plan it, or leave out --schedule",
+        )
     return service
 
 

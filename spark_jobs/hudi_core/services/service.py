@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from hudi_core.model.engine import Engine, Json
+from hudi_core.engine.protocol import Engine, Json
 from hudi_core.request.model import InstantResult, RunResult
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 
 UnitProgress = Callable[[int, int], None]
@@ -20,8 +20,8 @@ UnitProgress = Callable[[int, int], None]
 class Scheduled:
     """What scheduling came to: the instant that was requested, and its plan for people.
 
-    `instant` is None when nothing was requested: a dry run, which has a plan, or nothing to plan, for which `reason` says why and which
-    option would change it.
+    `instant` is None when nothing was requested: a dry run, which has a plan, or nothing to plan, for which `reason`
+    says why and which option would change it.
     """
 
     instant: str | None
@@ -42,11 +42,13 @@ class Service(Protocol):
         """The requested times of the instants that `run` can run now, oldest first."""
         ...
 
-    def run(self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None) -> InstantResult:
+    def run(
+        self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
+    ) -> InstantResult:
         """Runs one instant to its completion, or returns the completed state of one that is done.
 
-        Raises bad input before anything is written, ConflictError while somebody else runs the instant; after any other failure, and after
-        a kill, the instant can be run again.
+        Raises bad input before anything is written, ConflictError while somebody else runs the instant; after any other
+        failure, and after a kill, the instant can be run again.
         """
         ...
 
@@ -56,7 +58,9 @@ class SchedulingService(Service, Protocol):
     """A service whose instants this engine plans itself."""
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone, and nothing is written."""
+        """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone, and nothing is
+        written.
+        """
         ...
 
 

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from hudi_core.model.engine import Engine
+from hudi_core.engine.protocol import Engine
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.executors import ask_executors
 from hudi_core.services.metadata.verbs import perform_metadata
 from hudi_core.services.registry import service_of
+from hudi_core.services.repair.takeover import takeover
+from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.job import restore
 from hudi_core.services.restore.result import RestoreResult
-from hudi_core.services.restore.run import restore
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import Progress, ServiceRunner, planner_of
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.services.service import ImmediateService, Scheduled
-from hudi_core.services.stuck.takeover import takeover
-from hudi_core.services.stuck.unschedule import unschedule
 from hudi_core.storage.base import Storage
 from hudi_core.storage.probe import probe
 from hudi_core.transaction.owner import Owner
 
 
-def perform(context: TableContext, request: RunRequest, engine: Engine, owner: Owner, progress: Progress | None = None) -> RunResult:
+def perform(
+    context: TableContext, request: RunRequest, engine: Engine, owner: Owner, progress: Progress | None = None
+) -> RunResult:
     """Does what `request.verb` says. Errors are those of the function that does it."""
     instant = request.instant
     match request.verb:
@@ -33,12 +35,16 @@ def perform(context: TableContext, request: RunRequest, engine: Engine, owner: O
         case "schedule":
             return RunResult(document=schedule(context, request.service, owner, dry_run=request.dry_run).to_dict())
         case "rollback":
-            rolled_back = rollback(context, instant, owner, dry_run=request.dry_run, unless_completed=request.unless_completed)
+            rolled_back = rollback(
+                context, instant, owner, dry_run=request.dry_run, unless_completed=request.unless_completed
+            )
             return RunResult(document=rolled_back.to_dict())
         case "restore" if instant is not None:
             return RunResult(document=restore(context, instant, owner, dry_run=request.dry_run).to_dict())
         case "restore" if request.dry_run:
-            return RunResult(document=RestoreResult(None, None, restorable=tuple(restorable_instants(context))).to_dict())
+            return RunResult(
+                document=RestoreResult(None, None, restorable=tuple(restorable_instants(context))).to_dict()
+            )
         case "savepoint_create":
             return RunResult(document=savepoint_create(context, instant, owner, comment=request.comment).to_dict())
         case "savepoint_delete" if instant is not None:
@@ -55,7 +61,9 @@ def _of_whole_table(context: TableContext, request: RunRequest, engine: Engine, 
     """The verbs that are about no instant of the data table."""
     match request.verb:
         case "doctor":
-            return RunResult(document=examine(context, files=not request.timeline_only, executors=ask_executors(engine)).to_dict())
+            return RunResult(
+                document=examine(context, files=not request.timeline_only, executors=ask_executors(engine)).to_dict()
+            )
         case "metadata_create" | "metadata_update" | "metadata_drop" | "metadata_validate":
             return RunResult(document=perform_metadata(context, request, engine, owner))
         case "probe_store":
@@ -64,18 +72,23 @@ def _of_whole_table(context: TableContext, request: RunRequest, engine: Engine, 
 
 
 def probe_store(storage: Storage, request: RunRequest) -> RunResult:
-    """Races writers on a storage, be there a table or not; the verdict is in the document. Errors as of storage.probe."""
+    """Races writers on a storage, be there a table or not; the verdict is in the document. Errors as of
+    storage.probe.
+    """
     return RunResult(document=probe(storage, request.writers, request.rounds).to_json())
 
 
 def pending(context: TableContext, name: str) -> list[str]:
-    """The instants of the service called `name` that a run would find, oldest first; none of a service without instants."""
+    """The instants of the service called `name` that a run would find, oldest first; none of a service without
+    instants.
+    """
     service = service_of(name)
     return [] if isinstance(service, ImmediateService) else service.pending(context, context.active.load())
 
 
 def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
-    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do now.
+    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do
+    now.
 
     Raises UnsupportedError for a service whose instants this release does not plan.
     """

@@ -1,7 +1,8 @@
-"""Writes that were pending at some moment: each is waited for while its writer may be alive (AbstractIndexingCatchupTask.awaitInstantCaughtUp).
+"""Writes that were pending at some moment: each is waited for while its writer may be alive
+(AbstractIndexingCatchupTask.awaitInstantCaughtUp).
 
-Such a write may have looked at the table's properties, or at the definitions of its indexes, before these were changed. One that completes is seen
-then, and one whose writer is dead does not complete.
+Such a write may have looked at the table's properties, or at the definitions of its indexes, before these were changed.
+One that completes is seen then, and one whose writer is dead does not complete.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from hudi_core.config.indexing_config import CATCHUP_MINUTES
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.clustering_plan import is_clustering
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import current_claim, is_live
-from hudi_core.transaction.heartbeats import Heartbeats, may_be_alive, read_heartbeats, silent_seconds
+from hudi_core.transaction.writer_heartbeats import Heartbeats, may_be_alive, read_heartbeats, silent_seconds
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,9 @@ def pending_writers(timeline: Timeline) -> frozenset[str]:
 
 
 def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """By its claim or its heartbeat; a write that has neither also when it changed lately. A plan that nobody runs is nobody's work."""
+    """By its claim or its heartbeat; a write that has neither also when it changed lately. A plan that nobody runs is
+    nobody's work.
+    """
     claimed = current_claim(context.storage, item.requested_time)
     if claimed is not None:
         return is_live(context.storage, item.requested_time, claimed.epoch, now=lambda: heartbeats.now)
@@ -46,7 +49,9 @@ def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> 
 
 
 def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """As is_at_work, and any action that has begun, has no heartbeat and changed lately: compactions and clusterings of Hudi before 1.2 make none."""
+    """As is_at_work, and any action that has begun, has no heartbeat and changed lately: compactions and clusterings of
+    Hudi before 1.2 make none.
+    """
     if is_at_work(context, item, heartbeats):
         return True
     return item.state is State.INFLIGHT and may_be_alive(item, context.active, context.active.modified(), heartbeats)
@@ -68,11 +73,12 @@ def wait_for_writers(
     rule: Rule = is_at_work,
     deadline: float | None = None,
 ) -> frozenset[str]:
-    """Waits until none of the `awaited` instants is pending with a writer that may be alive; the dead writes among them, which stay pending.
+    """Waits until none of the `awaited` instants is pending with a writer that may be alive; the dead writes among
+    them, which stay pending.
 
-    Plans that nobody runs are not waited for: whoever runs one looks at the properties then. `check` raises when this run lost its claim.
-    `deadline` (time.monotonic) is by default `airflow_hudi.indexing.catchup_minutes` away; raises ConflictError when a writer is still at work
-    then, naming it: what waited can be run again.
+    Plans that nobody runs are not waited for: whoever runs one looks at the properties then. `check` raises when this
+    run lost its claim. `deadline` (time.monotonic) is by default `airflow_hudi.indexing.catchup_minutes` away; raises
+    ConflictError when a writer is still at work then, naming it: what waited can be run again.
     """
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context) if deadline is None else deadline
@@ -87,14 +93,20 @@ def wait_for_writers(
         for item in pending:
             if item not in alive and item.requested_time not in told:
                 told.add(item.requested_time)
-                log.warning("%s %s is not waited for: %s", item.pending_action, item.requested_time, _why(context, item, heartbeats))
+                log.warning(
+                    "%s %s is not waited for: %s",
+                    item.pending_action,
+                    item.requested_time,
+                    _why(context, item, heartbeats),
+                )
         if not alive:
             return frozenset(item.requested_time for item in pending if _is_write(context, item))
         if time.monotonic() >= limit:
             first = alive[0]
             raise ConflictError(
-                f"{first.pending_action} {first.requested_time}, which began before, is still at work after {minutes} minutes"
-                + (f", with {len(alive) - 1} others" if len(alive) > 1 else ""),
+                f"{first.pending_action} {first.requested_time}, which began before, is still at work "
+                f"after {minutes} "
+                "minutes" + (f", with {len(alive) - 1} others" if len(alive) > 1 else ""),
                 path=context.active.path_of(first),
                 remedy=f"run this again when it has ended, or let it wait longer by {CATCHUP_MINUTES.name}",
             )
@@ -109,11 +121,17 @@ def deadline_of(context: TableContext) -> float:
 def _pending(context: TableContext, awaited: Collection[str]) -> list[Instant]:
     if not awaited:
         return []
-    return [item for item in context.active.load().pending() if item.requested_time in awaited and item.action not in _TELL_NOTHING]
+    return [
+        item
+        for item in context.active.load().pending()
+        if item.requested_time in awaited and item.action not in _TELL_NOTHING
+    ]
 
 
 def _heartbeats(context: TableContext) -> Heartbeats:
-    return read_heartbeats(context.storage, HeartbeatConfig.of(context.options), silent_seconds=silent_seconds(context.options))
+    return read_heartbeats(
+        context.storage, HeartbeatConfig.of(context.options), silent_seconds=silent_seconds(context.options)
+    )
 
 
 def _is_write(context: TableContext, item: Instant) -> bool:

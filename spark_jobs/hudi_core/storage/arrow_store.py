@@ -28,7 +28,10 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
         raise ConfigError(
             f"storage options are not taken for {scheme}:// on the data path: {', '.join(sorted(options))}",
             path=uri,
-            remedy="give them by the environment or in the query part of the address, as pyarrow.fs.FileSystem.from_uri reads it",
+            remedy=(
+                "give them by the environment or in the query part of the address, as "
+                "pyarrow.fs.FileSystem.from_uri reads it"
+            ),
         )
     try:
         filesystem, root = arrow_fs.FileSystem.from_uri(uri)
@@ -74,7 +77,9 @@ class ArrowStorage:
         return [info.name for info in self.list_files(folder)]
 
     def list_folders(self, folder: str) -> list[str]:
-        return sorted(self._relative(info.path) for info in self._children(folder) if info.type == arrow_fs.FileType.Directory)
+        return sorted(
+            self._relative(info.path) for info in self._children(folder) if info.type == arrow_fs.FileType.Directory
+        )
 
     def read(self, path: str) -> bytes:
         with self._open(path) as file, translated(path, self.uri, _FAILURES):
@@ -88,26 +93,40 @@ class ArrowStorage:
             return bytes(file.read_at(length, start)) if length else b""
 
     def write(self, path: str, data: bytes) -> None:
-        """Whole to readers on object stores, where the object appears at close; refused on file systems, where it does not."""
+        """Whole to readers on object stores, where the object appears at close; refused on file systems, where it does
+        not.
+        """
         target = self._file(path)
         if self._has_folders:
-            raise UnsupportedError("Arrow cannot replace a file of a file system as a whole", path=path, remedy="write through the control side")
+            raise UnsupportedError(
+                "Arrow cannot replace a file of a file system as a whole",
+                path=path,
+                remedy="write through the control side",
+            )
         with translated(path, self.uri, _FAILURES), self._fs.open_output_stream(target) as file:
             file.write(data)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         check_file_path(path, self.uri)
         raise UnsupportedError(
-            "Arrow's file systems cannot create a file exclusively", path=path, remedy="open the table with open_storage for timeline and locks"
+            "Arrow's file systems cannot create a file exclusively",
+            path=path,
+            remedy="open the table with open_storage for timeline and locks",
         )
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         check_file_path(path, self.uri)
-        raise UnsupportedError("Arrow's file systems tell no versions", path=path, remedy="open the table with open_storage for locks")
+        raise UnsupportedError(
+            "Arrow's file systems tell no versions", path=path, remedy="open the table with open_storage for locks"
+        )
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
         check_file_path(path, self.uri)
-        raise UnsupportedError("Arrow's file systems cannot write conditionally", path=path, remedy="open the table with open_storage for locks")
+        raise UnsupportedError(
+            "Arrow's file systems cannot write conditionally",
+            path=path,
+            remedy="open the table with open_storage for locks",
+        )
 
     def delete(self, path: str) -> bool:
         target = self._file(path)
@@ -186,5 +205,9 @@ class ArrowStorage:
         except OSError:
             absent = False  # it may not be ours to look at, but it is there
         if absent:
-            raise StorageError(f"the bucket of {self.uri} does not exist", path=path, remedy="check the address of the table and the endpoint")
+            raise StorageError(
+                f"the bucket of {self.uri} does not exist",
+                path=path,
+                remedy="check the address of the table and the endpoint",
+            )
         self._bucket_seen = True

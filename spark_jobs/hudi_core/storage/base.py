@@ -1,7 +1,7 @@
 """The storage port: what the engine needs of a file system or an object store, and what each verb promises.
 
-Every path is relative to the storage's root (the table's base path), `/`-separated, without a leading slash; `""` is the root. An
-implementation refuses paths that leave the root (model.partition.check_relative_path).
+Every path is relative to the storage's root (the table's base path), `/`-separated, without a leading slash; `""` is
+the root. An implementation refuses paths that leave the root (model.partition.check_relative_path).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file: path relative to the root, size in bytes, modification time in seconds since the epoch by the storage's clock."""
+    """A file: path relative to the root, size in bytes, modification time in seconds since the epoch by the storage's
+    clock.
+    """
 
     path: str
     size: int
@@ -36,13 +38,13 @@ class Storage(Protocol):
     """One table's storage.
 
     Guarantees on every implementation that may carry a timeline (`supports_exclusive_create`):
-    - `create_exclusive` is atomic: of any number of racing calls for a path exactly one returns, the others raise StorageExistsError,
-      and nobody ever reads a part of the content.
+    - `create_exclusive` is atomic: of any number of racing calls for a path exactly one returns, the others raise
+      StorageExistsError, and nobody ever reads a part of the content.
     - `write` is atomic to readers and replaces the whole object.
-    - `write_if`, where `supports_conditional_write`, is atomic in the same way: of any number of racing calls that name one version, at
-      most one returns. A path that is written conditionally is written in no other way.
-    - listings are consistent: they show every object whose creation returned before the listing began, and no cache is used.
-    Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError.
+    - `write_if`, where `supports_conditional_write`, is atomic in the same way: of any number of racing calls that name
+      one version, at most one returns. A path that is written conditionally is written in no other way.
+    - listings are consistent: they show every object whose creation returned before the listing began, and no cache is
+      used. Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError.
     """
 
     uri: str
@@ -63,7 +65,9 @@ class Storage(Protocol):
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files directly in `folder`, in no order: list_files without sizes and times, which a local disk tells one by one."""
+        """The names of the files directly in `folder`, in no order: list_files without sizes and times, which a local
+        disk tells one by one.
+        """
         ...
 
     def list_folders(self, folder: str) -> list[str]:
@@ -79,7 +83,9 @@ class Storage(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Replaces or creates the object as a whole, and removes a stale Hadoop `.crc` side file on local file systems."""
+        """Replaces or creates the object as a whole, and removes a stale Hadoop `.crc` side file on local file
+        systems.
+        """
         ...
 
     def create_exclusive(self, path: str, data: bytes) -> None:
@@ -89,16 +95,16 @@ class Storage(Protocol):
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         """The whole content and its version (an ETag), for `write_if`; raises StorageNotFoundError.
 
-        A version names content, so two objects of the same bytes may have the same version: whoever relies on it writes bytes that
-        were never written before.
+        A version names content, so two objects of the same bytes may have the same version: whoever relies on it writes
+        bytes that were never written before.
         """
         ...
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
         """Writes the object only if it still has `version`, or with None only if it is absent; returns the new version.
 
-        Raises StorageExistsError (None) or StorageConflictError (a version) when the condition does not hold: nothing was written.
-        After any other StorageError the outcome is unknown, and the write may still happen: read again.
+        Raises StorageExistsError (None) or StorageConflictError (a version) when the condition does not hold: nothing
+        was written. After any other StorageError the outcome is unknown, and the write may still happen: read again.
         """
         ...
 
@@ -115,5 +121,7 @@ class Storage(Protocol):
         ...
 
     def open_output(self, path: str) -> BinaryIO:
-        """A writer of a new file, for the data path; the file is complete when close() returned. The caller never reuses a name."""
+        """A writer of a new file, for the data path; the file is complete when close() returned. The caller never
+        reuses a name.
+        """
         ...

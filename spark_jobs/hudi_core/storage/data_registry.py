@@ -13,7 +13,9 @@ from hudi_core.storage.registry import open_fsspec
 
 
 def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """Base and log files: local files directly, other schemes through Arrow where its wheel has them, else fsspec; errors as open_storage."""
+    """Base and log files: local files directly, other schemes through Arrow where its wheel has them, else fsspec;
+    errors as open_storage.
+    """
     scheme = scheme_of(uri)
     if scheme == "file":
         return LocalStorage(uri)
@@ -25,11 +27,14 @@ def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Sto
 def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """For tasks that only delete: an object store by fsspec where its library is installed, else as open_data_storage.
 
-    Arrow puts an empty object in the place of the folder, each time that it deletes a file of one (S3FileSystem::DeleteFile).
+    Arrow puts an empty object in the place of the folder, each time that it deletes a file of one
+    (S3FileSystem::DeleteFile).
     """
     if scheme_of(uri) == "file":
         return LocalStorage(uri)
     try:
         return open_fsspec(uri, scheme_of(uri), options or {})
     except ConfigError:
-        return open_data_storage(uri, options)  # no such library on this executor; options that are wrong are wrong for Arrow, too
+        return open_data_storage(
+            uri, options
+        )  # no such library on this executor; options that are wrong are wrong for Arrow, too

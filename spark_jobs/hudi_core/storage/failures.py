@@ -13,7 +13,9 @@ _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def check_file_path(path: str, uri: str) -> str:
-    """Returns `path` when it is a plain path of a file below the root `uri`; raises FormatError, or StorageError for the root itself."""
+    """Returns `path` when it is a plain path of a file below the root `uri`; raises FormatError, or StorageError for
+    the root itself.
+    """
     check_relative_path(path, source=uri)
     if not path:
         raise StorageError("the root of the storage is not a file", path=uri)
@@ -21,7 +23,9 @@ def check_file_path(path: str, uri: str) -> str:
 
 
 def missing_bucket(error: BaseException | None) -> bool:
-    """Whether an error (or what caused it) says that the bucket itself is not there, which must not be read as "this file is absent"."""
+    """Whether an error (or what caused it) says that the bucket itself is not there, which must not be read as "this
+    file is absent".
+    """
     while error is not None:
         response = getattr(error, "response", None)
         if isinstance(response, dict) and response.get("Error", {}).get("Code") == "NoSuchBucket":
@@ -35,13 +39,17 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
     if isinstance(error, HudiError):
         return error
     if missing_bucket(error):
-        return StorageError(f"the bucket of {uri} does not exist", path=path, remedy="check the address of the table and the endpoint")
+        return StorageError(
+            f"the bucket of {uri} does not exist", path=path, remedy="check the address of the table and the endpoint"
+        )
     if isinstance(error, _ABSENT):
         return StorageNotFoundError(f"no such file in {uri}", path=path)
     if isinstance(error, FileExistsError):
         return StorageExistsError(f"the file exists already in {uri}", path=path)
     if isinstance(error, PermissionError):
-        return StorageError(f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process")
+        return StorageError(
+            f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process"
+        )
     return StorageError(f"{type(error).__name__} in {uri}: {error}", path=path)
 
 

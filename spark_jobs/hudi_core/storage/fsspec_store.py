@@ -1,4 +1,6 @@
-"""A table on any storage that fsspec reaches; carries a timeline on S3, where conditional writes make the exclusive create."""
+"""A table on any storage that fsspec reaches; carries a timeline on S3, where conditional writes make the exclusive
+create.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from hudi_core.storage.s3_conditional import S3Conditional, service_code
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
-"""Where an exclusive create is proven (tests/contract/test_storage.py). fsspec's own `x` mode elsewhere shows partial content or races."""
+"""Where an exclusive create is proven (tests/contract/test_storage.py). fsspec's own `x` mode elsewhere shows partial
+content or races.
+"""
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders exist by themselves and are left behind by their files."""
 
@@ -26,7 +30,9 @@ _DELETE_THREADS = 8
 
 
 class FsspecStorage:
-    """Storage over an fsspec file system `fs` (made with `use_listings_cache=False`) below `root`, fsspec's own name of the folder."""
+    """Storage over an fsspec file system `fs` (made with `use_listings_cache=False`) below `root`, fsspec's own name of
+    the folder.
+    """
 
     def __init__(self, fs: Any, root: str, uri: str) -> None:
         self.uri = uri
@@ -54,7 +60,11 @@ class FsspecStorage:
         return True
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        found = [FileInfo(path, int(info["size"]), _modified(info)) for path, info in self._children(folder) if info["type"] == "file"]
+        found = [
+            FileInfo(path, int(info["size"]), _modified(info))
+            for path, info in self._children(folder)
+            if info["type"] == "file"
+        ]
         return sorted(found, key=lambda info: info.path)
 
     def list_names(self, folder: str) -> list[str]:
@@ -158,12 +168,18 @@ class FsspecStorage:
             file.closed = True  # else its finaliser stumbles over the discarded buffer
 
         can_discard = isinstance(file, AbstractBufferedFile)
-        guarded = GuardedOutput(cast(BinaryIO, file), lambda _: translated(path, self.uri), discard=discard if can_discard else None)
+        guarded = GuardedOutput(
+            cast(BinaryIO, file), lambda _: translated(path, self.uri), discard=discard if can_discard else None
+        )
         return cast(BinaryIO, guarded)
 
     def _target(self, path: str) -> str:
         if _VERSION_SUFFIX in path and self.supports_exclusive_create:
-            raise UnsupportedError(f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version", path=path, remedy="rename the partition value")
+            raise UnsupportedError(
+                f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version",
+                path=path,
+                remedy="rename the partition value",
+            )
         return f"{self._root}/{path}" if path else self._root
 
     def _file(self, path: str) -> str:
@@ -190,7 +206,8 @@ class FsspecStorage:
             return []
         prefix = target + "/"
         below = [(str(info["name"]).rstrip("/"), info) for info in listed]
-        # An object store may list the folder's own marker object, or the file of that name, besides what is in the folder.
+        # An object store may list the folder's own marker object, or the file of that name, besides what is in the
+        # folder.
         return [(name[len(self._root) + 1 :], info) for name, info in below if name.startswith(prefix)]
 
     def _require_conditions(self, path: str) -> None:

@@ -15,7 +15,14 @@ from contextlib import contextmanager
 from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
-from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import (
+    ConfigError,
+    FormatError,
+    StorageConflictError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+)
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo
 from hudi_core.storage.failures import check_file_path, translated
@@ -33,16 +40,18 @@ def local_path(uri: str) -> str:
         return os.path.abspath(uri)
     parts = urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
-        raise ConfigError(f"{uri!r} names the host {parts.netloc!r}", path=uri, remedy="write file:///path for a path of this machine")
+        raise ConfigError(
+            f"{uri!r} names the host {parts.netloc!r}", path=uri, remedy="write file:///path for a path of this machine"
+        )
     return os.path.abspath(unquote(parts.path))
 
 
 class LocalStorage:
     """Storage below a folder.
 
-    Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file that does not match it, so every change of a
-    file removes its side file first; listings hide side files as Hadoop's do (ChecksumFileSystem). Symbolic links that lead out of the
-    root are refused: the content of a table is untrusted.
+    Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file that does not match it, so
+    every change of a file removes its side file first; listings hide side files as Hadoop's do (ChecksumFileSystem).
+    Symbolic links that lead out of the root are refused: the content of a table is untrusted.
     """
 
     supports_exclusive_create = True
@@ -82,7 +91,11 @@ class LocalStorage:
         return sorted(found, key=lambda info: info.path)
 
     def list_names(self, folder: str) -> list[str]:
-        return [entry.name for entry in self._entries(folder) if entry.is_file() and not (entry.name[0] == "." and _is_hidden(entry.name))]
+        return [
+            entry.name
+            for entry in self._entries(folder)
+            if entry.is_file() and not (entry.name[0] == "." and _is_hidden(entry.name))
+        ]
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(_child(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
@@ -111,7 +124,9 @@ class LocalStorage:
             _publish(target, data, replace)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """A hard link of a finished temporary file: the kernel lets one link win, and the name appears with its whole content."""
+        """A hard link of a finished temporary file: the kernel lets one link win, and the name appears with its whole
+        content.
+        """
         target = self._file(path)
         if os.path.lexists(target):
             raise StorageExistsError(f"the file exists already in {self.uri}", path=path)
@@ -126,7 +141,9 @@ class LocalStorage:
                 raise StorageError(
                     f"the file system of {self.uri} has no hard links, so it cannot create a file exclusively",
                     path=path,
-                    remedy="keep the table on a file system with hard links or on an object store with conditional writes",
+                    remedy=(
+                        "keep the table on a file system with hard links or on an object store with conditional writes"
+                    ),
                 ) from error
 
         with translated(path, self.uri):
@@ -248,7 +265,9 @@ def _remove(target: str) -> bool:
 
 
 def _publish(target: str, data: bytes, give_name: Callable[[str], None]) -> None:
-    """Writes a temporary file beside `target` and lets `give_name` turn it into `target`, again when the folder vanished meanwhile."""
+    """Writes a temporary file beside `target` and lets `give_name` turn it into `target`, again when the folder
+    vanished meanwhile.
+    """
     for attempt in range(_ATTEMPTS):
         try:
             with _temporary_file(target, data) as temporary:
@@ -283,7 +302,9 @@ def _version(data: bytes) -> str:
 
 @contextmanager
 def _folder_lock(folder: str, path: str) -> Iterator[None]:
-    """Lets one process, and one thread of it, into `folder` at a time; raises StorageConflictError for a folder that is not there."""
+    """Lets one process, and one thread of it, into `folder` at a time; raises StorageConflictError for a folder that is
+    not there.
+    """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError) as error:

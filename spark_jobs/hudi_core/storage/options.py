@@ -14,12 +14,16 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 
 
 def check_storage_options(options: Mapping[str, str], *, where: str = "storage options in arguments") -> None:
-    """Raises ConfigError when an option looks like a secret: arguments show up in process lists, logs and Airflow's database."""
+    """Raises ConfigError when an option looks like a secret: arguments show up in process lists, logs and Airflow's
+    database.
+    """
     refuse_secrets(options, where=where)
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in lower case, `s3` for `s3a` and `s3n`; `file` for a plain path. Raises ConfigError for an empty address."""
+    """The scheme in lower case, `s3` for `s3a` and `s3n`; `file` for a plain path. Raises ConfigError for an empty
+    address.
+    """
     if not uri.strip():
         raise ConfigError("the address of the table is empty")
     if "://" not in uri and not uri.startswith("file:"):
@@ -29,11 +33,15 @@ def scheme_of(uri: str) -> str:
 
 
 def fsspec_options(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of the fsspec file system. For S3 the names in S3_OPTIONS; for other schemes the library's own names, unchanged."""
+    """Arguments of the fsspec file system. For S3 the names in S3_OPTIONS; for other schemes the library's own names,
+    unchanged.
+    """
     if scheme != "s3":
         return dict(options)
     checked = _check_s3(options)
-    arguments: dict[str, Any] = {name: checked[name] for name in ("endpoint_url", "key", "secret", "token") if name in checked}
+    arguments: dict[str, Any] = {
+        name: checked[name] for name in ("endpoint_url", "key", "secret", "token") if name in checked
+    }
     arguments["anon"] = _flag("anon", checked.get("anon", "false"))
     if "region" in checked:
         arguments["client_kwargs"] = {"region_name": checked["region"]}
@@ -50,7 +58,9 @@ def arrow_s3_options(options: Mapping[str, str]) -> dict[str, Any]:
     if "endpoint_url" in checked:
         parts = urlsplit(checked["endpoint_url"])
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ConfigError("storage option endpoint_url is not an http or https address", remedy="write https://host:port")
+            raise ConfigError(
+                "storage option endpoint_url is not an http or https address", remedy="write https://host:port"
+            )
         arguments |= {"scheme": parts.scheme, "endpoint_override": parts.netloc}
     return arguments
 
@@ -58,7 +68,10 @@ def arrow_s3_options(options: Mapping[str, str]) -> dict[str, Any]:
 def _check_s3(options: Mapping[str, str]) -> Mapping[str, str]:
     unknown = sorted(set(options) - S3_OPTIONS)
     if unknown:
-        raise ConfigError(f"unknown storage options for S3: {', '.join(unknown)}", remedy=f"known options: {', '.join(sorted(S3_OPTIONS))}")
+        raise ConfigError(
+            f"unknown storage options for S3: {', '.join(unknown)}",
+            remedy=f"known options: {', '.join(sorted(S3_OPTIONS))}",
+        )
     return options
 
 

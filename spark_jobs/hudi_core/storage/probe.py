@@ -1,7 +1,7 @@
 """Finds out by racing whether a storage can carry a timeline and a storage lease.
 
-Many S3-compatible servers answer a second conditional put with 412 when they are asked one at a time, and let several racing writers
-win (anchors E1). Only a race tells.
+Many S3-compatible servers answer a second conditional put with 412 when they are asked one at a time, and let several
+racing writers win (anchors E1). Only a race tells.
 """
 
 from __future__ import annotations
@@ -75,21 +75,31 @@ class ProbeReport:
 
 
 def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
-    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace, and removes the folder afterwards.
+    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace, and removes the
+    folder afterwards.
 
-    A pass is evidence and no proof; a storage that fails once is unfit. Raises ConfigError for numbers out of bounds, and the storage's
-    own errors when it cannot be reached at all.
+    A pass is evidence and no proof; a storage that fails once is unfit. Raises ConfigError for numbers out of bounds,
+    and the storage's own errors when it cannot be reached at all.
     """
     if not 2 <= writers <= _MAX_WRITERS or not 1 <= rounds <= _MAX_ROUNDS:
         raise ConfigError(
-            f"{writers} writers and {rounds} rounds are out of bounds", remedy=f"2 to {_MAX_WRITERS} writers, 1 to {_MAX_ROUNDS} rounds"
+            f"{writers} writers and {rounds} rounds are out of bounds",
+            remedy=f"2 to {_MAX_WRITERS} writers, 1 to {_MAX_ROUNDS} rounds",
         )
     folder = f"{FOLDER}/{uuid.uuid4().hex}"
     problems: list[str] = []
     try:
         ahead = _clock_ahead(storage, f"{folder}/reachable")
-        creates = _race(storage, f"{folder}/create", writers, rounds, "create", problems) if storage.supports_exclusive_create else None
-        replaces = _race(storage, f"{folder}/replace", writers, rounds, "replace", problems) if storage.supports_conditional_write else None
+        creates = (
+            _race(storage, f"{folder}/create", writers, rounds, "create", problems)
+            if storage.supports_exclusive_create
+            else None
+        )
+        replaces = (
+            _race(storage, f"{folder}/replace", writers, rounds, "replace", problems)
+            if storage.supports_conditional_write
+            else None
+        )
     finally:
         storage.delete_folder(folder)
         if not storage.list_folders(FOLDER) and not storage.list_names(FOLDER):  # no other probe is at work
@@ -102,7 +112,9 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
 
 
 def _clock_ahead(storage: Storage, path: str) -> float:
-    """Zero unless the file's time lies outside the moments before and after it was written; object stores tell whole seconds."""
+    """Zero unless the file's time lies outside the moments before and after it was written; object stores tell whole
+    seconds.
+    """
     before = time.time()
     storage.write(path, b"")
     after, modified = time.time(), storage.stat(path).modified
@@ -120,7 +132,9 @@ class _Attempt:
     seconds: float = 0.0
 
 
-def _race(storage: Storage, folder: str, writers: int, rounds: int, kind: Literal["create", "replace"], problems: list[str]) -> RaceResult:
+def _race(
+    storage: Storage, folder: str, writers: int, rounds: int, kind: Literal["create", "replace"], problems: list[str]
+) -> RaceResult:
     several = none = wrong = failures = 0
     slowest, started = 0.0, time.monotonic()
     for number in range(rounds):
@@ -156,7 +170,9 @@ def _round(storage: Storage, path: str, writers: int, kind: Literal["create", "r
         else:
             storage.write_if(path, body, version=version)
 
-    threads = [threading.Thread(target=_attempt, args=(write, writer, barrier, attempts[writer])) for writer in range(writers)]
+    threads = [
+        threading.Thread(target=_attempt, args=(write, writer, barrier, attempts[writer])) for writer in range(writers)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

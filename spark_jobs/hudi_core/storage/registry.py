@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The control side: timeline, locks, properties, listings. A plain path or `file:` is local, everything else goes through fsspec.
+    """The control side: timeline, locks, properties, listings. A plain path or `file:` is local, everything else goes
+    through fsspec.
 
     Raises ConfigError for a scheme whose library is not installed and for options that the scheme does not know.
     """
@@ -35,7 +36,11 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
 
         kind = fsspec.get_filesystem_class(scheme)
     except (ImportError, ValueError) as error:
-        raise ConfigError(f"no storage library for {scheme}:// : {error}", path=uri, remedy="install the fsspec package of this scheme") from error
+        raise ConfigError(
+            f"no storage library for {scheme}:// : {error}",
+            path=uri,
+            remedy="install the fsspec package of this scheme",
+        ) from error
     # Neither cache may live on: a listing must show what others created a moment ago.
     fs = kind(**fsspec_options(scheme, options), use_listings_cache=False, skip_instance_cache=True)
     return FsspecStorage(fs, str(kind._strip_protocol(address)), uri)

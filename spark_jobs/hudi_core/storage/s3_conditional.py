@@ -32,11 +32,12 @@ class S3Conditional:
         return bytes(data), str(etag)
 
     def put(self, target: str, data: bytes, *, path: str, version: str | None) -> str:
-        """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag. The errors are those of Storage.write_if.
+        """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag. The errors are those of
+        Storage.write_if.
 
-        A client that loses the answer sends the PUT again and is then told that the condition fails, about its own object. So every
-        attempt is tagged, and the tag of the object that is there decides (anchors D4: after a failed conditional PUT the outcome is
-        unknown). A 409 (another conditional write is under way) is tried again.
+        A client that loses the answer sends the PUT again and is then told that the condition fails, about its own
+        object. So every attempt is tagged, and the tag of the object that is there decides (anchors D4: after a failed
+        conditional PUT the outcome is unknown). A 409 (another conditional write is under way) is tried again.
         """
         self._check_client(path)
         tag = uuid.uuid4().hex
@@ -49,10 +50,14 @@ class S3Conditional:
                 if found is not None:
                     return found
             time.sleep(_PAUSE_SECONDS * 2**attempt)
-        raise StorageError(f"{self._uri} answered {_ATTEMPTS} times that another conditional write is under way", path=path)
+        raise StorageError(
+            f"{self._uri} answered {_ATTEMPTS} times that another conditional write is under way", path=path
+        )
 
     def _outcome(self, target: str, path: str, tag: str, version: str | None, error: OSError) -> str | None:
-        """The ETag when our attempt made the object after all, None to ask for another attempt; any other outcome raises."""
+        """The ETag when our attempt made the object after all, None to ask for another attempt; any other outcome
+        raises.
+        """
         code = service_code(error)
         head = self._head(target, path, error)
         if head is not None and head.get("Metadata", {}).get(_TAG) == tag:
@@ -60,7 +65,9 @@ class S3Conditional:
         if version is None:
             if head is None and code == "ConditionalRequestConflict":
                 return None
-            if head is not None or _is_precondition(error, code):  # in the latter case it was there when the store answered
+            if head is not None or _is_precondition(
+                error, code
+            ):  # in the latter case it was there when the store answered
                 raise StorageExistsError(f"the file exists already in {self._uri}", path=path) from error
             raise to_storage_error(error, path, self._uri) from error
         if head is None or _etag(head) != version or _is_precondition(error, code):
@@ -70,7 +77,9 @@ class S3Conditional:
         raise to_storage_error(error, path, self._uri) from error
 
     def _head(self, target: str, path: str, error: OSError) -> dict[str, Any] | None:
-        """The object's tags and ETag; None when it is absent. When that cannot be told, the write's own error is raised."""
+        """The object's tags and ETag; None when it is absent. When that cannot be told, the write's own error is
+        raised.
+        """
         bucket, key, _ = self._fs.split_path(target)
         try:
             return cast("dict[str, Any]", self._fs.call_s3("head_object", Bucket=bucket, Key=key))
@@ -82,13 +91,17 @@ class S3Conditional:
             raise to_storage_error(error, path, self._uri) from error
 
     def _check_client(self, path: str) -> None:
-        """s3fs leaves out what its client does not know, and a condition that is left out is an overwrite; raises ConfigError."""
+        """s3fs leaves out what its client does not know, and a condition that is left out is an overwrite; raises
+        ConfigError.
+        """
         if self._checked:
             return
         with translated(path, self._uri):
             known = self._fs.s3.meta.service_model.operation_model("PutObject").input_shape.members
         if not set(known) >= _CONDITIONS:
-            raise ConfigError("the installed botocore knows no conditional writes", path=path, remedy="install botocore 1.36 or later")
+            raise ConfigError(
+                "the installed botocore knows no conditional writes", path=path, remedy="install botocore 1.36 or later"
+            )
         self._checked = True
 
 

@@ -68,11 +68,19 @@ class GuardedInput(io.RawIOBase):
 class GuardedOutput(io.RawIOBase):
     """A writer over `inner`.
 
-    `finish` runs before `inner` is closed, in the same guarded call; the file is complete when close returned. A `with` block that
-    ends in an error runs `discard` instead (where the storage can), so that a half-written object is not published.
+    `finish` runs before `inner` is closed, in the same guarded call; the file is complete when close returned. A `with`
+    block that ends in an error runs `discard` instead (where the storage can), so that a half-written object is not
+    published.
     """
 
-    def __init__(self, inner: BinaryIO, guard: Guard, *, finish: Callable[[], None] | None = None, discard: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        inner: BinaryIO,
+        guard: Guard,
+        *,
+        finish: Callable[[], None] | None = None,
+        discard: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__()
         self._inner = inner
         self._guard = guard
@@ -87,7 +95,9 @@ class GuardedOutput(io.RawIOBase):
         return self._position
 
     def __del__(self) -> None:
-        """Nothing: a file that nobody closed must not be published by the garbage collector, as IOBase's finaliser would."""
+        """Nothing: a file that nobody closed must not be published by the garbage collector, as IOBase's finaliser
+        would.
+        """
 
     def write(self, data: Any, /) -> int:
         """Writes all of `data` (any buffer)."""
@@ -97,7 +107,9 @@ class GuardedOutput(io.RawIOBase):
         self._position += size
         return size
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
         if kind is None or self._discard is None:
             self.close()
         elif not self.closed:

@@ -8,14 +8,14 @@ from typing import Any, Protocol
 from hudi_core.errors import StorageExistsError, StorageNotFoundError, TimelineError
 from hudi_core.storage.base import Storage
 from hudi_core.timeline import naming_v1
-from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit
-from hudi_core.timeline.containers import decode_any
+from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
+from hudi_core.timeline.actions.compaction import CompactionPlan, decode_compaction_plan
+from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.instant import COMMIT_ACTIONS, PLANNED_ACTIONS, STATES, Action, Instant, State, completed_action
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.layout import completion_by_file, naming_for
-from hudi_core.timeline.plans import CompactionPlan, decode_compaction_plan
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.settled import read_settled
+from hudi_core.timeline.stable_read import read_settled
+from hudi_core.timeline.timeline import Timeline
 
 
 class LayoutConfig(Protocol):
@@ -35,12 +35,15 @@ class LayoutConfig(Protocol):
 class ActiveTimeline:
     """The timeline of the table whose base path is `base` below the storage's root (`""`, or `.hoodie/metadata`).
 
-    Times are requested times, `action` is always the one of the pending files (`compaction`, never `commit`, for a compaction). A state's
-    file is created exclusively and only after its predecessor's: of any number of racing callers exactly one moves the instant on.
+    Times are requested times, `action` is always the one of the pending files (`compaction`, never `commit`, for a
+    compaction). A state's file is created exclusively and only after its predecessor's: of any number of racing callers
+    exactly one moves the instant on.
     """
 
     def __init__(self, storage: Storage, config: LayoutConfig, base: str = "", zone: str = "LOCAL") -> None:
-        """`zone` is the timeline's (config.timeline_zone): instants that an upgrade left completed when their file was modified."""
+        """`zone` is the timeline's (config.table_config): instants that an upgrade left completed when their file was
+        modified.
+        """
         self._storage = storage
         self._zone = zone
         self._layout = config.layout_version
@@ -55,7 +58,9 @@ class ActiveTimeline:
 
     def load(self) -> Timeline:
         """The timeline as one listing of its folder shows it."""
-        return Timeline.in_order(self._naming.instants(self._storage.list_names(self.folder), completion_by_file(self._modified, self._zone)))
+        return Timeline.in_order(
+            self._naming.instants(self._storage.list_names(self.folder), completion_by_file(self._modified, self._zone))
+        )
 
     def names(self) -> list[str]:
         """The names of the files in the timeline's folder, foreign ones included, sorted; one listing."""
@@ -66,15 +71,23 @@ class ActiveTimeline:
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """When each completed instant of `timeline` completed: its completion time, in layout 1 when its file was modified.
+        """When each completed instant of `timeline` completed: its completion time, in layout 1 when its file was
+        modified.
 
-        That is what Hudi 0.15 compares, too (HoodieInstant.getStateTransitionTime). An instant that was archived meanwhile is left out.
+        That is what Hudi 0.15 compares, too (HoodieInstant.getStateTransitionTime). An instant that was archived
+        meanwhile is left out.
         """
         if not self._naming.completes_by_name:
-            return {instant: instant.completion_time for instant in timeline.completed() if instant.completion_time is not None}
+            return {
+                instant: instant.completion_time
+                for instant in timeline.completed()
+                if instant.completion_time is not None
+            }
         modified = self.modified()
         paths = {instant: self.path_of(instant) for instant in timeline.completed()}
-        return {instant: of_epoch_seconds(modified[path], self._zone) for instant, path in paths.items() if path in modified}
+        return {
+            instant: of_epoch_seconds(modified[path], self._zone) for instant, path in paths.items() if path in modified
+        }
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The name of a state's file; raises TimelineError for parts that make no name."""
@@ -95,9 +108,13 @@ class ActiveTimeline:
         return self._content(self.path_of(instant), instant.action, instant.state)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """The metadata of a completed commit, deltacommit or replacecommit; raises TimelineError for any other instant."""
+        """The metadata of a completed commit, deltacommit or replacecommit; raises TimelineError for any other
+        instant.
+        """
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
-            raise TimelineError(f"{instant.action} {instant.requested_time} is not a completed commit", path=self.path_of(instant))
+            raise TimelineError(
+                f"{instant.action} {instant.requested_time} is not a completed commit", path=self.path_of(instant)
+            )
         return decode_commit(self.read_details(instant), path=self.path_of(instant))
 
     def read_requested(self, requested_time: str, action: str) -> bytes:
@@ -111,7 +128,8 @@ class ActiveTimeline:
     def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
         """The checked plan of a compaction or log compaction, whatever its state.
 
-        Raises StorageNotFoundError when the requested file is not there, FormatError naming the plan's file when the plan is not safe.
+        Raises StorageNotFoundError when the requested file is not there, FormatError naming the plan's file when the
+        plan is not safe.
         """
         if action not in (Action.COMPACTION, Action.LOG_COMPACTION):
             raise TimelineError(f"{action} {requested_time} has no compaction plan")
@@ -120,7 +138,9 @@ class ActiveTimeline:
 
     def read_plans(self, timeline: Timeline) -> dict[str, CompactionPlan]:
         """The plans of all pending compactions of `timeline`, by requested time."""
-        return {instant.requested_time: self.read_plan(instant.requested_time) for instant in timeline.pending_compactions()}
+        return {
+            instant.requested_time: self.read_plan(instant.requested_time) for instant in timeline.pending_compactions()
+        }
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
         """A state's file as a plain dictionary, for people; `{}` when it is empty. Raises StorageNotFoundError.
@@ -131,11 +151,15 @@ class ActiveTimeline:
         return decode_any(self._content(path, action, state), path=path)
 
     def read_of(self, instant: Instant) -> dict[str, Any]:
-        """The file that shows the instant's state as a plain dictionary; `{}` when it is empty. Raises StorageNotFoundError."""
+        """The file that shows the instant's state as a plain dictionary; `{}` when it is empty. Raises
+        StorageNotFoundError.
+        """
         return decode_any(self.read_details(instant), path=self.path_of(instant))
 
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
-        """Starts an instant. Raises StorageExistsError when it is there in any state, TimelineError for a savepoint (it has no such state)."""
+        """Starts an instant. Raises StorageExistsError when it is there in any state, TimelineError for a savepoint (it
+        has no such state).
+        """
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
         self._refuse_completed(requested_time, action)
@@ -144,12 +168,15 @@ class ActiveTimeline:
         return Instant(requested_time, action, State.REQUESTED, None, action)
 
     def to_inflight(self, requested_time: str, action: str, data: bytes = b"") -> bool:
-        """Moves a requested instant on. False when it was inflight already: the caller decides whether to go on or to roll back.
+        """Moves a requested instant on. False when it was inflight already: the caller decides whether to go on or to
+        roll back.
 
         Raises TimelineError when it was never requested, StorageExistsError when it is completed.
         """
         if action != Action.SAVEPOINT:
-            self._require(self.path(requested_time, action, State.REQUESTED), f"{action} {requested_time} was never requested")
+            self._require(
+                self.path(requested_time, action, State.REQUESTED), f"{action} {requested_time} was never requested"
+            )
         self._refuse_completed(requested_time, action)
         try:
             self._storage.create_exclusive(self.path(requested_time, action, State.INFLIGHT), data)
@@ -160,10 +187,11 @@ class ActiveTimeline:
     def complete(self, requested_time: str, action: str, data: bytes, completion_time: str | None = None) -> Instant:
         """Completes an inflight instant by one exclusive create; what it wrote is visible from then on.
 
-        Layout 2 needs the completion time, which is part of the file's name. There the create alone does not decide who completes: call it
-        under the table lock with a time that was decided once for the instant (transaction.commit); any completed file of the instant is
-        refused. Layout 1 records no completion time and passes over it. Raises StorageExistsError when the instant is completed already,
-        TimelineError when it is not inflight or `data` is empty (an empty completed file reads as a commit that wrote nothing).
+        Layout 2 needs the completion time, which is part of the file's name. There the create alone does not decide who
+        completes: call it under the table lock with a time that was decided once for the instant (transaction.commit);
+        any completed file of the instant is refused. Layout 1 records no completion time and passes over it. Raises
+        StorageExistsError when the instant is completed already, TimelineError when it is not inflight or `data` is
+        empty (an empty completed file reads as a commit that wrote nothing).
         """
         path = self.path(requested_time, action, State.COMPLETED, completion_time)
         if not data:
@@ -175,11 +203,15 @@ class ActiveTimeline:
         if not self._naming.completes_by_name:
             self._refuse_completed(requested_time, action)
         self._storage.create_exclusive(path, data)
-        completed = self._naming.instants([path.rsplit("/", 1)[-1], self.file_name(requested_time, action, State.INFLIGHT)])
+        completed = self._naming.instants(
+            [path.rsplit("/", 1)[-1], self.file_name(requested_time, action, State.INFLIGHT)]
+        )
         return completed[0]
 
     def completed_paths(self, requested_time: str, action: str) -> list[str]:
-        """The paths of the instant's completed files, earliest completion first. More than one is what a race without a lock leaves in layout 2."""
+        """The paths of the instant's completed files, earliest completion first. More than one is what a race without a
+        lock leaves in layout 2.
+        """
         if self._naming.completes_by_name:
             path = self.path(requested_time, action, State.COMPLETED)
             return [path] if self._storage.exists(path) else []
@@ -189,11 +221,15 @@ class ActiveTimeline:
             for name in sorted(self._storage.list_names(self.folder))
             if name.startswith(requested_time)
             for shown in self._naming.instants([name])
-            if shown.requested_time == requested_time and shown.is_completed and completed_action(shown.action) == wanted
+            if shown.requested_time == requested_time
+            and shown.is_completed
+            and completed_action(shown.action) == wanted
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
-        """Takes one state back; False when its file was not there. Raises TimelineError while a later state's file is there."""
+        """Takes one state back; False when its file was not there. Raises TimelineError while a later state's file is
+        there.
+        """
         completed = self.completed_paths(requested_time, action)
         if state is State.COMPLETED:
             deleted = [self._storage.delete(path) for path in completed]
@@ -203,46 +239,63 @@ class ActiveTimeline:
             inflight = self.path(requested_time, action, State.INFLIGHT)
             later += [inflight] if self._storage.exists(inflight) else []
         if later:
-            raise TimelineError(f"{action} {requested_time} is further on: its {state.value} file cannot go first", path=later[0])
+            raise TimelineError(
+                f"{action} {requested_time} is further on: its {state.value} file cannot go first", path=later[0]
+            )
         return self._storage.delete(self.path(requested_time, action, state))
 
     def undo(self, requested_time: str, action: str) -> bool:
-        """Takes the whole instant back, its completed file first, then the inflight one, the requested one last; False when it was gone.
+        """Takes the whole instant back, its completed file first, then the inflight one, the requested one last; False
+        when it was gone.
 
-        Cut off anywhere, the instant is less far than before and never further: what it wrote is invisible from the first delete on, and
-        the rest of it says that it must still be undone (BaseRollbackActionExecutor.deleteInflightAndRequestedInstant).
+        Cut off anywhere, the instant is less far than before and never further: what it wrote is invisible from the
+        first delete on, and the rest of it says that it must still be undone
+        (BaseRollbackActionExecutor.deleteInflightAndRequestedInstant).
         """
         removed = [self.remove(requested_time, action, state) for state in reversed(STATES)]
         return any(removed)
 
     def revert_to_requested(self, requested_time: str, action: str) -> bool:
-        """Makes a planned instant (compaction, log compaction, clustering) wait for its next run; False when it was requested already.
+        """Makes a planned instant (compaction, log compaction, clustering) wait for its next run; False when it was
+        requested already.
 
-        Raises TimelineError when it is completed, or when its plan is gone: its inflight file is all that tells of it then
-        (HoodieActiveTimeline.revertInstantFromInflightToRequested).
+        Raises TimelineError when it is completed, or when its plan is gone: its inflight file is all that tells of it
+        then (HoodieActiveTimeline.revertInstantFromInflightToRequested).
         """
-        self._require(self.path(requested_time, action, State.REQUESTED), f"the plan of {action} {requested_time} is gone")
+        self._require(
+            self.path(requested_time, action, State.REQUESTED), f"the plan of {action} {requested_time} is gone"
+        )
         return self.remove(requested_time, action, State.INFLIGHT)
 
     def forget(self, instants: Iterable[Instant]) -> int:
-        """Deletes the files of archived instants; returns how many. Only for completed instants that the history holds by now.
+        """Deletes the files of archived instants; returns how many. Only for completed instants that the history holds
+        by now.
 
-        All pending files go first, while the completed ones say what they said; then the completed ones, oldest first, so that a reader
-        never meets a timeline with a hole in it (HoodieTimelineArchiver.deleteArchivedInstants, HUDI-7207). Raises TimelineError for a
-        pending instant, before anything is deleted.
+        All pending files go first, while the completed ones say what they said; then the completed ones, oldest first,
+        so that a reader never meets a timeline with a hole in it (HoodieTimelineArchiver.deleteArchivedInstants,
+        HUDI-7207). Raises TimelineError for a pending instant, before anything is deleted.
         """
         wanted = {(instant.requested_time, completed_action(instant.action)) for instant in instants}
         shown = [(name, found) for name in self.names() for found in self._naming.instants([name])]
-        shown = [(name, found) for name, found in shown if (found.requested_time, completed_action(found.action)) in wanted]
-        completed = {(found.requested_time, completed_action(found.action)): name for name, found in shown if found.is_completed}
+        shown = [
+            (name, found) for name, found in shown if (found.requested_time, completed_action(found.action)) in wanted
+        ]
+        completed = {
+            (found.requested_time, completed_action(found.action)): name for name, found in shown if found.is_completed
+        }
         for name, found in shown:
             if (found.requested_time, completed_action(found.action)) not in completed:
-                raise TimelineError(f"{found.action} {found.requested_time} is not completed: it cannot be archived", path=f"{self.folder}/{name}")
+                raise TimelineError(
+                    f"{found.action} {found.requested_time} is not completed: it cannot be archived",
+                    path=f"{self.folder}/{name}",
+                )
         ordered = sorted(shown, key=lambda item: (item[1].is_completed, item[1].requested_time, item[1].state.rank))
         return sum(self._storage.delete(f"{self.folder}/{name}") for name, _ in ordered)
 
     def _content(self, path: str, action: str, state: State) -> bytes:
-        """The bytes of a state's file; of one that has a plan, or what an instant did, only when its writer is through with it."""
+        """The bytes of a state's file; of one that has a plan, or what an instant did, only when its writer is through
+        with it.
+        """
         settles = state is State.COMPLETED or (state is State.REQUESTED and action in PLANNED_ACTIONS)
         return read_settled(self._storage, path) if settles else self._storage.read(path)
 

@@ -26,7 +26,9 @@ STATES: Final = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
 
 class Action:
-    """The action names that Hudi writes (HoodieTimeline). An instant may carry another name: it parses and is shown, nothing acts on it."""
+    """The action names that Hudi writes (HoodieTimeline). An instant may carry another name: it parses and is shown,
+    nothing acts on it.
+    """
 
     COMMIT: Final = "commit"
     DELTA_COMMIT: Final = "deltacommit"
@@ -59,7 +61,9 @@ KNOWN_ACTIONS: Final = frozenset(
 COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 """The actions whose completed file is commit metadata: the ones that change what the table holds."""
 WRITE_ACTIONS: Final = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
-"""The actions that write data files, under their pending and their completed names (HoodieTimeline.getWriteTimeline)."""
+"""The actions that write data files, under their pending and their completed names
+(HoodieTimeline.getWriteTimeline).
+"""
 PLANNED_ACTIONS: Final = KNOWN_ACTIONS - {Action.COMMIT, Action.DELTA_COMMIT, Action.SAVEPOINT}
 """The actions whose requested file is a plan; that of a replacecommit is one where it is a clustering."""
 
@@ -71,7 +75,8 @@ _COMPLETED_NAMES: Final = {
 
 
 def completed_action(action: str) -> str:
-    """The name under which `action` completes: compaction as commit, logcompaction as deltacommit, clustering as replacecommit.
+    """The name under which `action` completes: compaction as commit, logcompaction as deltacommit, clustering as
+    replacecommit.
 
     Also the class in which the states of one instant compete (HoodieInstant.getComparableAction).
     """
@@ -82,10 +87,11 @@ def completed_action(action: str) -> str:
 class Instant:
     """One action at one requested time.
 
-    `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all comparisons are of text. `action` is the one of the
-    file that shows the highest state: `compaction` while pending, `commit` once completed. `completion_time` exists in layout 2 only.
-    `planned_action` is the action of the pending files where they are still there: `compaction` for a completed compaction.
-    `is_legacy`: in layout 2, the completed file has a name of layout 1, as an upgrade leaves it.
+    `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all comparisons are of text. `action` is
+    the one of the file that shows the highest state: `compaction` while pending, `commit` once completed.
+    `completion_time` exists in layout 2 only. `planned_action` is the action of the pending files where they are still
+    there: `compaction` for a completed compaction. `is_legacy`: in layout 2, the completed file has a name of layout 1,
+    as an upgrade leaves it.
     """
 
     requested_time: str
@@ -107,7 +113,9 @@ class Instant:
 
     @property
     def completed_at(self) -> str:
-        """What orders completed instants by their completion: the completion time, in layout 1 (which records none) the requested time."""
+        """What orders completed instants by their completion: the completion time, in layout 1 (which records none) the
+        requested time.
+        """
         return self.completion_time or self.requested_time
 
     @property

@@ -15,15 +15,22 @@ _TEXT = re.compile(r"^\d+\Z", re.ASCII)
 _FORMAT: Final = "%Y%m%d%H%M%S"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DATE = re.compile(
-    r"^(?P<date>\d{4}-\d{2}-\d{2})(?:[ T](?P<time>\d{2}:\d{2}:\d{2})(?:\.(?P<fraction>\d{1,6}))?)?(?P<offset>Z|[+-]\d{2}:\d{2})?\Z", re.ASCII
+    r"^(?P<date>\d{4}-\d{2}-\d{2})(?:[ T](?P<time>\d{2}:\d{2}:\d{2})(?:\.(?P<fraction>\d{1,6}))?)?"
+    r"(?P<offset>Z|[+-]\d{2}:\d{2})?\Z",
+    re.ASCII,
 )
 _NO_DATE = "0000000000000"
-"""How the instants start that Hudi gives tables and metadata tables before their first commit (HoodieTimeline.INIT_INSTANT_TS and others)."""
-_AS_OF_REMEDY: Final = "give an instant (14 or 17 digits), or a date such as 2026-11-20, 2026-11-20 22:33:44 or 2026-11-20 22:33:44.123"
+"""How the instants start that Hudi gives tables and metadata tables before their first commit
+(HoodieTimeline.INIT_INSTANT_TS and others).
+"""
+_AS_OF_REMEDY: Final = (
+    "give an instant (14 or 17 digits), or a date such as 2026-11-20, 2026-11-20 22:33:44 or 2026-11-20 22:33:44.123"
+)
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """The zone of a timeline's instants: UTC, None for LOCAL, which is this process's zone, else a zone of the IANA database.
+    """The zone of a timeline's instants: UTC, None for LOCAL, which is this process's zone, else a zone of the IANA
+    database.
 
     Raises ConfigError for a name that is none of these.
     """
@@ -36,7 +43,9 @@ def zone_of(name: str) -> tzinfo | None:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError) as error:
         # ZoneInfoNotFoundError is a KeyError; a name that is a path is a ValueError, one that is a folder an OSError.
-        raise ConfigError(f"there is no time zone {name!r}", remedy="write UTC, LOCAL, or a name such as Europe/Berlin") from error
+        raise ConfigError(
+            f"there is no time zone {name!r}", remedy="write UTC, LOCAL, or a name such as Europe/Berlin"
+        ) from error
 
 
 def zone_text(name: str) -> str:
@@ -56,12 +65,15 @@ def of_epoch_seconds(seconds: float, zone: str = "LOCAL") -> str:
 
 
 def of_epoch_millis(millis: int, zone: str = "LOCAL") -> str:
-    """The instant time of a moment given in whole milliseconds since 1970: to the digit in every year, which a float of seconds is not."""
+    """The instant time of a moment given in whole milliseconds since 1970: to the digit in every year, which a float of
+    seconds is not.
+    """
     return format_instant((_EPOCH + timedelta(milliseconds=millis)).astimezone(zone_of(zone)))
 
 
 def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
-    """The moment of an instant, aware of its zone. 14 digits mean the end of that second; digits after the 17th are not part of the time.
+    """The moment of an instant, aware of its zone. 14 digits mean the end of that second; digits after the 17th are not
+    part of the time.
 
     Raises TimelineError for text that is no date, such as the metadata table's `00000000000000010`.
     """
@@ -79,9 +91,9 @@ def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
 def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
     """The instant that a time-travel text means (HoodieSqlCommonUtils.formatQueryInstant).
 
-    Digits are an instant as it is: 14, 17, or more with a suffix. A date is its midnight; a date with a time to the second means the whole
-    second, as Hudi adds `.999`. Dates are in the timeline's zone, so their digits are taken as they are; with `Z` or an offset they are
-    converted to `zone`. Raises ConfigError naming the zone.
+    Digits are an instant as it is: 14, 17, or more with a suffix. A date is its midnight; a date with a time to the
+    second means the whole second, as Hudi adds `.999`. Dates are in the timeline's zone, so their digits are taken as
+    they are; with `Z` or an offset they are converted to `zone`. Raises ConfigError naming the zone.
     """
     cleaned = text.strip()
     if _TEXT.match(cleaned) is not None:
@@ -111,10 +123,11 @@ def _is_instant(digits: str) -> bool:
 
 
 def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:
-    """A new instant time: now in the table's zone, or one millisecond past the latest of `after` when the clock is behind it.
+    """A new instant time: now in the table's zone, or one millisecond past the latest of `after` when the clock is
+    behind it.
 
-    Larger, as text, than every given time, also than those with a suffix. `clock` gives an aware moment; the default is the system's.
-    Raises TimelineError when a given time lies ahead of the clock and is no date.
+    Larger, as text, than every given time, also than those with a suffix. `clock` gives an aware moment; the default is
+    the system's. Raises TimelineError when a given time lies ahead of the clock and is no date.
     """
     now = datetime.now(timezone.utc) if clock is None else clock()
     candidate = format_instant(now.astimezone(zone_of(zone)))
@@ -126,4 +139,6 @@ def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[]
         moment = datetime.strptime(digits[:14], _FORMAT) + timedelta(milliseconds=int(digits[14:]))
         return format_instant(moment + timedelta(milliseconds=1))
     except (ValueError, OverflowError) as error:
-        raise TimelineError(f"the timeline's instant {latest!r} lies ahead of the clock and is no date", remedy="check the clock") from error
+        raise TimelineError(
+            f"the timeline's instant {latest!r} lies ahead of the clock and is no date", remedy="check the clock"
+        ) from error

@@ -1,4 +1,5 @@
-"""Schemas whose columns have ids, as tables record them that were changed by schema-on-read (InternalSchema, SerDeHelper of 0.15 and 1.x).
+"""Schemas whose columns have ids, as tables record them that were changed by schema-on-read (InternalSchema,
+SerDeHelper of 0.15 and 1.x).
 
 A renamed column keeps its id, a dropped and re-added one gets a new id. So old files are read by id, not by name.
 """
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.pretty_json import load_object, member
+from hudi_core.timeline.actions.pretty_json import load_object, member
 
 _MAX_DEPTH: Final = 64
 _MAX_BYTES: Final = 64 << 20
@@ -32,7 +33,9 @@ class InternalField:
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
-    """One version of a table's schema. `version` is the instant that set it, as a number; 0 for the schema before the first change."""
+    """One version of a table's schema. `version` is the instant that set it, as a number; 0 for the schema before the
+    first change.
+    """
 
     version: int
     fields: tuple[InternalField, ...]
@@ -69,11 +72,15 @@ class ColumnSource:
 
 
 def column_sources(file: InternalSchema, query: InternalSchema) -> tuple[ColumnSource, ...]:
-    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger); empty when reading by name finds the same."""
+    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger); empty when reading by name finds
+    the same.
+    """
     return _sources({field.id: field for field in file.walk()}, file.fields, query.fields)
 
 
-def _sources(by_id: Mapping[int, InternalField], theirs: tuple[InternalField, ...], ours: tuple[InternalField, ...]) -> tuple[ColumnSource, ...]:
+def _sources(
+    by_id: Mapping[int, InternalField], theirs: tuple[InternalField, ...], ours: tuple[InternalField, ...]
+) -> tuple[ColumnSource, ...]:
     names = {field.name for field in theirs}
     found: list[ColumnSource] = []
     differs = False
@@ -145,12 +152,16 @@ def _field(raw: Any, path: str, depth: int) -> InternalField:
     if name is None:
         raise CorruptFileError("a field of the schema has no name", path=path)
     kind, children = _type(raw.get("type"), path, depth + 1)
-    return InternalField(_id(raw, "id", path), name, member(raw, "optional", bool, path=path, default=True), kind, children)
+    return InternalField(
+        _id(raw, "id", path), name, member(raw, "optional", bool, path=path, default=True), kind, children
+    )
 
 
 def _part(raw: dict[str, Any], name: str, identity: str, optional: str, path: str, depth: int) -> InternalField:
     kind, children = _type(raw.get(name), path, depth + 1)
-    return InternalField(_id(raw, identity, path), name, member(raw, optional, bool, path=path, default=False), kind, children)
+    return InternalField(
+        _id(raw, identity, path), name, member(raw, optional, bool, path=path, default=False), kind, children
+    )
 
 
 def _id(raw: dict[str, Any], name: str, path: str) -> int:

@@ -11,7 +11,7 @@ from hudi_core.timeline import naming_v1, naming_v2
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.naming_v2 import CompletionOf
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 
 class Naming(Protocol):
@@ -25,12 +25,15 @@ class Naming(Protocol):
     def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
         """The instants that a listing of the folder's names shows, highest states only, in timeline order.
 
-        `completion_of` gives the completion time of a completed file that does not name it, as an upgrade leaves it; None without it.
+        `completion_of` gives the completion time of a completed file that does not name it, as an upgrade leaves it;
+        None without it.
         """
         ...
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """The name of a state's file; `action` is the pending action. Layout 2 needs the completion time of a completed one."""
+        """The name of a state's file; `action` is the pending action. Layout 2 needs the completion time of a completed
+        one.
+        """
         ...
 
 
@@ -83,9 +86,11 @@ def naming_for(layout_version: int) -> Naming:
 
 
 def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOCAL") -> CompletionOf:
-    """The completion time of a file by its modification time in epoch seconds, as an instant time in the timeline's zone.
+    """The completion time of a file by its modification time in epoch seconds, as an instant time in the timeline's
+    zone.
 
-    That is when an instant completed whose file an upgrade from layout 1 left as it was (InstantGeneratorV2, legacy names).
+    That is when an instant completed whose file an upgrade from layout 1 left as it was (InstantGeneratorV2, legacy
+    names).
     """
 
     def completion_of(name: str) -> str | None:
@@ -95,7 +100,9 @@ def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOC
     return completion_of
 
 
-def timeline_of(names: Iterable[str], layout_version: int = 1, modified: Mapping[str, float] | None = None, zone: str = "LOCAL") -> Timeline:
+def timeline_of(
+    names: Iterable[str], layout_version: int = 1, modified: Mapping[str, float] | None = None, zone: str = "LOCAL"
+) -> Timeline:
     """The timeline that a listing of the timeline folder's names shows. Pure: Airflow's conditions need the names only.
 
     `modified` gives the files' modification times in epoch seconds, `zone` is the timeline's (instant_time.zone_of).

@@ -2,8 +2,8 @@
 
     T.<action>.requested    T.<action>.inflight    T.<action>
 
-with two exceptions: the inflight file of a commit is `T.inflight`, and compaction and logcompaction complete as `T.commit` and
-`T.deltacommit`. A savepoint has no requested file.
+with two exceptions: the inflight file of a commit is `T.inflight`, and compaction and logcompaction complete as
+`T.commit` and `T.deltacommit`. A savepoint has no requested file.
 """
 
 from __future__ import annotations
@@ -24,19 +24,27 @@ MAX_DIGITS: Final = 40
 
 
 Shown = tuple[str, str, int, str | None, bool]
-"""The state that one file shows: requested time, action, the state's rank, completion time, whether an upgrade left the file.
+"""The state that one file shows: requested time, action, the state's rank, completion time, whether an upgrade left the
+file.
 
-A plain tuple, as a timeline has three files for each instant: making an Instant of every file took twice the time of all the rest.
+A plain tuple, as a timeline has three files for each instant: making an Instant of every file took twice the time of
+all the rest.
 """
 
 _CLASSES: Final = {action: completed_action(action) for action in KNOWN_ACTIONS}
 COMPLETED: Final = State.COMPLETED.rank
 ENDINGS: Final = {
     "inflight": (Action.COMMIT, State.INFLIGHT.rank),
-    **{f"{action}.{state.value}": (action, state.rank) for action in KNOWN_ACTIONS for state in (State.REQUESTED, State.INFLIGHT)},
+    **{
+        f"{action}.{state.value}": (action, state.rank)
+        for action in KNOWN_ACTIONS
+        for state in (State.REQUESTED, State.INFLIGHT)
+    },
     **{action: (action, COMPLETED) for action in KNOWN_ACTIONS},
 }
-"""What follows the instant time and its dot, for the actions that Hudi writes: most names of a timeline need no more than a look-up."""
+"""What follows the instant time and its dot, for the actions that Hudi writes: most names of a timeline need no more
+than a look-up.
+"""
 
 
 def shown_by(name: str) -> Shown | None:
@@ -51,7 +59,13 @@ def shown_by(name: str) -> Shown | None:
     match = _NAME.match(name)
     if match is None or match["action"] in ("requested", "inflight"):
         return None
-    return match["time"], match["action"], COMPLETED if match["state"] is None else State(match["state"]).rank, None, False
+    return (
+        match["time"],
+        match["action"],
+        COMPLETED if match["state"] is None else State(match["state"]).rank,
+        None,
+        False,
+    )
 
 
 def is_time(text: str) -> bool:
@@ -76,7 +90,9 @@ def parse(name: str) -> Instant | None:
 
 
 def file_name(requested_time: str, action: str, state: State) -> str:
-    """The name of the file that shows `state`; `action` is the pending action (`compaction`). Raises TimelineError for malformed parts."""
+    """The name of the file that shows `state`; `action` is the pending action (`compaction`). Raises TimelineError for
+    malformed parts.
+    """
     if state is State.COMPLETED:
         name = f"{requested_time}.{completed_action(action)}"
     elif state is State.INFLIGHT and action == Action.COMMIT:
@@ -84,20 +100,25 @@ def file_name(requested_time: str, action: str, state: State) -> str:
     else:
         name = f"{requested_time}.{action}.{state.value}"
     if _NAME.match(name) is None:
-        raise TimelineError(f"{requested_time!r} and {action!r} make no timeline file name", remedy="an instant is a run of digits")
+        raise TimelineError(
+            f"{requested_time!r} and {action!r} make no timeline file name", remedy="an instant is a run of digits"
+        )
     return name
 
 
 def instants(names: Iterable[str]) -> list[Instant]:
-    """The instants that a listing of names shows: per instant time and action class the highest state only (TimelineLayout's filter)."""
+    """The instants that a listing of names shows: per instant time and action class the highest state only
+    (TimelineLayout's filter).
+    """
     return highest_states(map(shown_by, names))
 
 
 def highest_states(files: Iterable[Shown | None]) -> list[Instant]:
-    """The highest state of each instant time and action class, in timeline order; of several completed ones the earliest completion.
+    """The highest state of each instant time and action class, in timeline order; of several completed ones the
+    earliest completion.
 
-    None stands for a file that is not the timeline's. A completed instant of an unknown action counts only when the same action's pending
-    file is there; else its file is a foreign one too.
+    None stands for a file that is not the timeline's. A completed instant of an unknown action counts only when the
+    same action's pending file is there; else its file is a foreign one too.
     """
     completed: dict[tuple[str, str], Shown] = {}
     highest: dict[tuple[str, str], Shown] = {}
@@ -115,5 +136,7 @@ def highest_states(files: Iterable[Shown | None]) -> list[Instant]:
             if other is None or rank > other[2]:
                 highest[key] = shown
     planned = {key: shown[1] for key, shown in highest.items()}
-    highest |= {key: shown for key, shown in completed.items() if shown[1] in KNOWN_ACTIONS or planned.get(key) == shown[1]}
+    highest |= {
+        key: shown for key, shown in completed.items() if shown[1] in KNOWN_ACTIONS or planned.get(key) == shown[1]
+    }
     return [instant_of(highest[key], planned.get(key)) for key in sorted(highest) if is_time(key[0])]

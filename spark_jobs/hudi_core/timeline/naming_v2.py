@@ -1,10 +1,11 @@
-"""File names of the timeline in layout 2, table versions 8 and 9 (InstantFileNameGeneratorV2, InstantGeneratorV2 of Hudi 1.x).
+"""File names of the timeline in layout 2, table versions 8 and 9 (InstantFileNameGeneratorV2, InstantGeneratorV2 of
+Hudi 1.x).
 
     T.<action>.requested    T.<action>.inflight    T_C.<action>
 
-T is the requested time, C the completion time. The inflight file of a commit is `T.inflight`. Compaction, logcompaction and clustering
-complete as `commit`, `deltacommit` and `replacecommit`; a savepoint has no requested file. A completed name without a completion time is
-one that an upgrade left: its completion time is the file's modification time.
+T is the requested time, C the completion time. The inflight file of a commit is `T.inflight`. Compaction, logcompaction
+and clustering complete as `commit`, `deltacommit` and `replacecommit`; a savepoint has no requested file. A completed
+name without a completion time is one that an upgrade left: its completion time is the file's modification time.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def parse(name: str, completion_of: CompletionOf) -> Instant | None:
 
 
 def file_name(requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-    """The name of the file that shows `state`; `action` is the pending action (`clustering`). Raises TimelineError for malformed parts.
+    """The name of the file that shows `state`; `action` is the pending action (`clustering`). Raises TimelineError for
+    malformed parts.
 
     A completed file needs its completion time.
     """
@@ -62,7 +64,9 @@ def file_name(requested_time: str, action: str, state: State, completion_time: s
     if parse(name, lambda _: None) is None:
         raise TimelineError(
             f"{requested_time!r}, {completion_time!r} and {action!r} make no name of a completed instant",
-            remedy="in timeline layout 2 a completed instant has a requested and a completion time, each a run of digits",
+            remedy=(
+                "in timeline layout 2 a completed instant has a requested and a completion time, each a run of digits"
+            ),
         )
     return name
 
@@ -70,7 +74,8 @@ def file_name(requested_time: str, action: str, state: State, completion_time: s
 def instants(names: Iterable[str], completion_of: CompletionOf) -> list[Instant]:
     """The instants that a listing of names shows: per instant time and action class the highest state only.
 
-    Of several completed files of one instant, which only a race without a lock leaves, the one that completed first counts.
+    Of several completed files of one instant, which only a race without a lock leaves, the one that completed first
+    counts.
     """
     return highest_states(shown_by(name, completion_of) for name in names)
 

@@ -1,8 +1,9 @@
-"""Which schema with column ids the files of an instant have (FileBasedInternalSchemaStorageManager, InternalSchemaCache).
+"""Which schema with column ids the files of an instant have (FileBasedInternalSchemaStorageManager,
+InternalSchemaCache).
 
-`.hoodie/.schema/` holds `<T>.schemacommit` (layout 2 too may put a completion time into the name), written before instant T completes:
-a JSON list of every schema the table ever had. It counts only when T is committed. Tables that were never changed by schema-on-read have
-no such file.
+`.hoodie/.schema/` holds `<T>.schemacommit` (layout 2 too may put a completion time into the name), written before
+instant T completes: a JSON list of every schema the table ever had. It counts only when T is committed. Tables that
+were never changed by schema-on-read have no such file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.internal_schema import ColumnSource, InternalSchema, column_sources, parse_schema_history
 from hudi_core.timeline.naming_v1 import is_time
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 SCHEMA_FOLDER: Final = ".hoodie/.schema"
 _NAME = re.compile(r"^(?P<time>\d{1,40})(?:_\d{1,40})?\.schemacommit\Z", re.ASCII)
@@ -35,7 +36,9 @@ class SchemaHistory:
         return self.schemas[-1]
 
     def at(self, requested_time: str) -> InternalSchema:
-        """The schema of what the instant wrote: the latest version at or before it (InternalSchemaUtils.searchSchema), else the first."""
+        """The schema of what the instant wrote: the latest version at or before it (InternalSchemaUtils.searchSchema),
+        else the first.
+        """
         version = _version(requested_time)
         older = [schema for schema in self.schemas if schema.version <= version]
         return older[-1] if older else self.schemas[0]
@@ -54,7 +57,10 @@ class SchemaHistory:
 
     def to_json(self) -> list[list[Any]]:
         """What a task needs: versions, each with the columns' sources in its files, as JSON."""
-        return [[schema.version, [source.to_json() for source in column_sources(schema, self.latest)]] for schema in self.schemas]
+        return [
+            [schema.version, [source.to_json() for source in column_sources(schema, self.latest)]]
+            for schema in self.schemas
+        ]
 
 
 def sources_at(history: Sequence[Sequence[Any]], requested_time: str) -> tuple[ColumnSource, ...]:
@@ -73,10 +79,11 @@ def _version(requested_time: str) -> int:
 
 
 def internal_schema_history(storage: Storage, timeline: Timeline, base: str = "") -> SchemaHistory | None:
-    """The schema history of the table at `base`; None when schema-on-read never changed it: one listing of an empty folder.
+    """The schema history of the table at `base`; None when schema-on-read never changed it: one listing of an empty
+    folder.
 
-    `timeline` is the active timeline: a history file whose instant is not committed does not count. Raises CorruptFileError naming the
-    file, StorageError.
+    `timeline` is the active timeline: a history file whose instant is not committed does not count. Raises
+    CorruptFileError naming the file, StorageError.
     """
     folder = join(base, SCHEMA_FOLDER)
     commits = timeline.commits()
@@ -100,6 +107,8 @@ def internal_schema_history(storage: Storage, timeline: Timeline, base: str = ""
 
 
 def renamed_columns(history: Sequence[Sequence[Any]] | None) -> frozenset[str]:
-    """The query's columns that some file may hold under another name or not at all, from the value of SchemaHistory.to_json."""
+    """The query's columns that some file may hold under another name or not at all, from the value of
+    SchemaHistory.to_json.
+    """
     sources = (ColumnSource.from_json(source) for entry in history or () for source in entry[1])
     return frozenset(source.name for source in sources if source.children or source.source != source.name)

@@ -1,4 +1,6 @@
-"""The table's Avro schema, as the latest commit that may change it recorded it (TableSchemaResolver of 0.15 and 1.x)."""
+"""The table's Avro schema, as the latest commit that may change it recorded it (TableSchemaResolver of 0.15 and
+1.x).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from hudi_core.errors import FormatError
-from hudi_core.timeline.commit_metadata import CommitMetadata, Operation, decode_commit
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
+from hudi_core.timeline.actions.pretty_json import load_object
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.pretty_json import load_object
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 _KEEPS_SCHEMA: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER, Operation.INDEX})
 """Operations that rewrite rows and so carry a schema without setting it (WriteOperationType.canUpdateSchema)."""
@@ -26,12 +28,13 @@ def schema_of(
 ) -> dict[str, Any]:
     """The table's Avro record schema, without meta fields.
 
-    Taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only rewrites, from the latest
-    of these; with no schema in any commit, from `create_schema` (`hoodie.table.create.schema`); then from the data files, whose schema
-    `stored` gives (filegroup.stored_schema); then from the archive's commits, which `archived` gives latest first. Both are called only
-    then. `read` gives a commit file's content (ActiveTimeline.read_details), `path_of` its path for messages (ActiveTimeline.path_of).
-    For an older state of the table give `timeline.up_to(instant)`. Raises FormatError when there is none, CorruptFileError when a commit
-    file is not readable.
+    Taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only
+    rewrites, from the latest of these; with no schema in any commit, from `create_schema`
+    (`hoodie.table.create.schema`); then from the data files, whose schema `stored` gives
+    (filegroup.read.stored_schema); then from the archive's commits, which `archived` gives latest first. Both are
+    called only then. `read` gives a commit file's content (ActiveTimeline.read_details), `path_of` its path for
+    messages (ActiveTimeline.path_of). For an older state of the table give `timeline.up_to(instant)`. Raises
+    FormatError when there is none, CorruptFileError when a commit file is not readable.
     """
     named = path_of or commit_label
     found = _latest_schema(_decoded(timeline, read, named), named)
@@ -44,16 +47,22 @@ def schema_of(
     if found is None and archived is not None:
         found = _latest_schema(archived(), commit_label)
     if found is None:
-        raise FormatError("no completed commit records the table's schema", path=".hoodie", remedy="write to the table with Hudi once")
+        raise FormatError(
+            "no completed commit records the table's schema", path=".hoodie", remedy="write to the table with Hudi once"
+        )
     return load_object(found[0].encode(), path=found[1])
 
 
-def _decoded(timeline: Timeline, read: Callable[[Instant], bytes], named: Callable[[Instant], str]) -> Iterator[tuple[Instant, CommitMetadata]]:
+def _decoded(
+    timeline: Timeline, read: Callable[[Instant], bytes], named: Callable[[Instant], str]
+) -> Iterator[tuple[Instant, CommitMetadata]]:
     for instant in reversed(timeline.commits().instants):
         yield instant, decode_commit(read(instant), path=named(instant))
 
 
-def _latest_schema(commits: Iterable[tuple[Instant, CommitMetadata]], named: Callable[[Instant], str]) -> tuple[str, str] | None:
+def _latest_schema(
+    commits: Iterable[tuple[Instant, CommitMetadata]], named: Callable[[Instant], str]
+) -> tuple[str, str] | None:
     """The schema's text and the file that records it."""
     rewritten: tuple[str, str] | None = None
     for instant, metadata in commits:

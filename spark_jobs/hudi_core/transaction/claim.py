@@ -24,9 +24,8 @@ from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction import held
 from hudi_core.transaction.decision import Decision, close, decide, decision_path, find_decision, withdraw
-from hudi_core.transaction.heartbeat import Heartbeat
+from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.storage_clock import storage_time
 
 CLAIMS = ".hoodie/.airflow_hudi/claims"
 HUDI_HEARTBEATS = ".hoodie/.heartbeat"
@@ -57,7 +56,9 @@ class ClaimRecord:
 
 
 class Claim:
-    """A claim that this process holds, with its heartbeat thread; made by `claim`. As a context manager it releases at the end."""
+    """A claim that this process holds, with its heartbeat thread; made by `claim`. As a context manager it releases at
+    the end.
+    """
 
     def __init__(self, storage: Storage, folder: str, hudi_heartbeat: str, record: ClaimRecord, instant: str) -> None:
         self.instant = instant
@@ -70,21 +71,29 @@ class Claim:
         self._released = False
         self._decided_by: int | None = None
         self.decided: Decision | None = None
-        """What an earlier owner decided to complete and perhaps did not; nothing else may be done to the instant before (Completer)."""
+        """What an earlier owner decided to complete and perhaps did not; nothing else may be done to the instant before
+        (Completer).
+        """
         self.may_have_decided = False
         """Whether this owner's own decision is on record, or may be: what it wrote is no longer its own to delete."""
         self.heartbeat = Heartbeat(
-            self._beat, interval_seconds=record.interval_ms / 1000, tolerance_seconds=record.tolerance_seconds, name=f"instant {instant}"
+            self._beat,
+            interval_seconds=record.interval_ms / 1000,
+            tolerance_seconds=record.tolerance_seconds,
+            name=f"instant {instant}",
         )
 
     def __enter__(self) -> Claim:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.release()
 
     def check(self) -> None:
-        """Raises ConflictError when the instant has another owner by now, or when others may take this process for dead.
+        """Raises ConflictError when the instant has another owner by now, or when others may take this process for
+        dead.
 
         Also while an earlier owner's decision is not carried out.
         """
@@ -101,7 +110,11 @@ class Claim:
         self.heartbeat.check()
         epochs = _epochs(self._storage.list_files(self._folder))
         if not epochs or epochs[-1] != self.epoch or not self._is_on_record():
-            taken = f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})" if epochs and epochs[-1] != self.epoch else "was removed"
+            taken = (
+                f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})"
+                if epochs and epochs[-1] != self.epoch
+                else "was removed"
+            )
             raise ConflictError(
                 f"the claim on instant {self.instant} {taken}",
                 path=_claim_path(self._folder, self.epoch),
@@ -109,7 +122,9 @@ class Claim:
             )
 
     def decide(self, decision: Decision) -> None:
-        """Puts on record what this owner is about to complete; from then on it or a successor will. Raises ConflictError when closed."""
+        """Puts on record what this owner is about to complete; from then on it or a successor will. Raises
+        ConflictError when closed.
+        """
         self.may_have_decided = True
         try:
             decide(self._storage, self._folder, self.epoch, decision)
@@ -119,16 +134,24 @@ class Claim:
         if not self._is_on_record():  # a successor is done with the instant and removed its claims
             self._storage.delete(decision_path(self._folder, self.epoch))
             self.may_have_decided = False
-            raise ConflictError(f"the claim on instant {self.instant} was removed", path=self._folder, remedy="leave the instant to its new owner")
+            raise ConflictError(
+                f"the claim on instant {self.instant} was removed",
+                path=self._folder,
+                remedy="leave the instant to its new owner",
+            )
 
     def settle(self, *, withdrawn: bool = False) -> None:
-        """The earlier owner's decision is carried out, or (`withdrawn`) cannot be: the instant is this owner's to run."""
+        """The earlier owner's decision is carried out, or (`withdrawn`) cannot be: the instant is this owner's to
+        run.
+        """
         if withdrawn and self._decided_by is not None:
             withdraw(self._storage, self._folder, self._decided_by)
         self.decided = None
 
     def close_earlier(self, epochs: Iterable[int]) -> None:
-        """Keeps the owners of `epochs` from completing the instant; the latest decision among them becomes this claim's to carry out."""
+        """Keeps the owners of `epochs` from completing the instant; the latest decision among them becomes this claim's
+        to carry out.
+        """
         for epoch in sorted(epochs):
             decision = close(self._storage, self._folder, epoch)
             if decision is not None:
@@ -150,12 +173,15 @@ class Claim:
             if ours or self.epoch not in epochs:
                 self._storage.delete(f"{self._folder}/{self.epoch:06d}.heartbeat")
         finally:
-            held.drop(self._record.token)  # also when the storage failed: the next run of this process may then take over
+            held.drop(
+                self._record.token
+            )  # also when the storage failed: the next run of this process may then take over
         self._released = True
 
     def _is_on_record(self) -> bool:
-        """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are never removed, so that
-        epochs count on; where somebody did it by hand, another owner has the number by now."""
+        """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are
+        never removed, so that epochs count on; where somebody did it by hand, another owner has the number by now.
+        """
         with suppress(StorageNotFoundError):
             return self._record.token.encode() in self._storage.read(self._record.path)
         return False
@@ -177,9 +203,9 @@ def claim(
 ) -> Claim:
     """Makes this process the owner of `instant`, with its heartbeat running.
 
-    Takes over from an owner that released the instant, is provably dead, or whose heartbeat expired by its own interval; the ages are
-    measured on the storage's clock, or on `now` (seconds since the epoch) when given. Raises ConflictError, naming owner and time, when
-    the owner may be alive or another process took over first.
+    Takes over from an owner that released the instant, is provably dead, or whose heartbeat expired by its own
+    interval; the ages are measured on the storage's clock, or on `now` (seconds since the epoch) when given. Raises
+    ConflictError, naming owner and time, when the owner may be alive or another process took over first.
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(f"{instant!r} is not an instant time")
@@ -187,7 +213,13 @@ def claim(
         raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
     folder = join(base, f"{CLAIMS}/{instant}")
     token = uuid.uuid4().hex
-    body = {"version": _VERSION, "token": token, "owner": owner.to_json(), "interval_ms": interval_ms, "tolerable_misses": tolerable_misses}
+    body = {
+        "version": _VERSION,
+        "token": token,
+        "owner": owner.to_json(),
+        "interval_ms": interval_ms,
+        "tolerable_misses": tolerable_misses,
+    }
     held.hold(token)  # before the file shows: no thread of this process may take it for left behind
     try:
         for _ in range(_ATTEMPTS):
@@ -198,14 +230,20 @@ def claim(
                 storage.create_exclusive(path, json.dumps(body).encode())
                 record = ClaimRecord(path, epoch, token, owner, interval_ms, tolerable_misses, 0.0)
                 claimed = Claim(storage, folder, join(base, f"{HUDI_HEARTBEATS}/{instant}"), record, instant)
-                claimed.close_earlier(earlier)  # after our epoch shows: who decides now sees that it has a successor, or we see the decision
+                claimed.close_earlier(
+                    earlier
+                )  # after our epoch shows: who decides now sees that it has a successor, or we see the decision
                 claimed.heartbeat.start()
                 return claimed
     except BaseException:
         held.drop(token)
         raise
     held.drop(token)
-    raise ConflictError(f"instant {instant} changed its owner {_ATTEMPTS} times while this run tried to claim it", path=folder, remedy="run again")
+    raise ConflictError(
+        f"instant {instant} changed its owner {_ATTEMPTS} times while this run tried to claim it",
+        path=folder,
+        remedy="run again",
+    )
 
 
 def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRecord | None:
@@ -216,15 +254,19 @@ def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRec
 
 
 def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether a takeover would change nothing: no claim was ever made or the last owner let go, no decision is left to carry out, and
-    neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before that one tell nothing."""
+    """Whether a takeover would change nothing: no claim was ever made or the last owner let go, no decision is left to
+    carry out, and neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before that one
+    tell nothing.
+    """
     folder = join(base, f"{CLAIMS}/{instant}")
     files = storage.list_files(folder)
     epochs = _epochs(files)
     names = {info.name for info in files}
     if epochs and f"{epochs[-1]:06d}.released" not in names:
         return False
-    if (epochs and f"{epochs[-1]:06d}.heartbeat" in names) or storage.exists(join(base, f"{HUDI_HEARTBEATS}/{instant}")):
+    if (epochs and f"{epochs[-1]:06d}.heartbeat" in names) or storage.exists(
+        join(base, f"{HUDI_HEARTBEATS}/{instant}")
+    ):
         return False
     return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
 
@@ -235,7 +277,9 @@ def claimed_instants(storage: Storage, *, base: str = "") -> frozenset[str]:
 
 
 def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether the last owner released the instant, and took its heartbeat of Hudi away: one that is there now is somebody else's."""
+    """Whether the last owner released the instant, and took its heartbeat of Hudi away: one that is there now is
+    somebody else's.
+    """
     files = storage.list_files(join(base, f"{CLAIMS}/{instant}"))
     epochs = _epochs(files)
     return bool(epochs) and f"{epochs[-1]:06d}.released" in {info.name for info in files}
@@ -244,8 +288,9 @@ def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
 def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
     """Removes all claims of an instant that is over: completed, or gone from the timeline. Idempotent.
 
-    Of one that may be run again they stay: its epochs tell attempts apart, in their claims and in the names of their files.
-    The highest epoch goes last: an owner of an earlier one that wakes up meanwhile finds it, or nothing, and never its own as the highest.
+    Of one that may be run again they stay: its epochs tell attempts apart, in their claims and in the names of their
+    files. The highest epoch goes last: an owner of an earlier one that wakes up meanwhile finds it, or nothing, and
+    never its own as the highest.
     """
     folder = join(base, f"{CLAIMS}/{instant}")
     for epoch in _epochs(storage.list_files(folder))[:-1]:
@@ -257,7 +302,9 @@ def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
     storage.delete_folder(folder)
 
 
-def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = "") -> bool:
+def is_live(
+    storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = ""
+) -> bool:
     """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
     folder = join(base, f"{CLAIMS}/{instant}")
     files = {info.name: info for info in storage.list_files(folder)}
@@ -275,14 +322,22 @@ def _earlier_epochs(storage: Storage, folder: str, instant: str, now: Callable[[
     record = _read(storage, folder, epochs[-1])
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.claimed))
     raise ConflictError(
-        f"instant {instant} is run by {record.owner.describe()} since {since}; its last sign of life is {max(0.0, silence):.0f} s old",
+        f"instant {instant} is run by {record.owner.describe()} since {since}; its last sign of life is "
+        f"{max(0.0, silence):.0f} s old",
         path=record.path,
-        remedy=f"wait for it; a dead one can be succeeded {record.tolerance_seconds:.0f} s after its last sign of life, or at once on its machine",
+        remedy=(
+            f"wait for it; a dead one can be succeeded {record.tolerance_seconds:.0f} s after its last sign of "
+            "life, or at once on its machine"
+        ),
     )
 
 
-def _silence(storage: Storage, folder: str, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it released the instant, is provably dead, or its heartbeat expired."""
+def _silence(
+    storage: Storage, folder: str, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
+) -> float | None:
+    """Seconds since the last sign of life of an epoch's owner; None when it released the instant, is provably dead, or
+    its heartbeat expired.
+    """
     if f"{epoch:06d}.released" in files:
         return None
     record = _read(storage, folder, epoch)

@@ -1,8 +1,10 @@
-"""Optimistic concurrency: which concurrent operations a commit must be compared with, and whether it may go on. Pure: facts in, verdict out.
+"""Optimistic concurrency: which concurrent operations a commit must be compared with, and whether it may go on. Pure:
+facts in, verdict out.
 
-The rules are those of Hudi's ConflictResolutionStrategy classes in the release that wrote the table's version (TableVersion.conflict_release):
-0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9. Two operations conflict when they changed the same file group; which of
-the others count is what the strategies and releases differ in. All comparisons of times are comparisons of text.
+The rules are those of Hudi's ConflictResolutionStrategy classes in the release that wrote the table's version
+(TableVersion.conflict_release): 0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9. Two operations conflict
+when they changed the same file group; which of the others count is what the strategies and releases differ in. All
+comparisons of times are comparisons of text.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Final
 from hudi_core.config.transaction_config import Strategy
 from hudi_core.errors import ConflictError, FormatError
 from hudi_core.model.ids import FileGroupId
-from hudi_core.timeline.commit_metadata import Operation as OperationType
+from hudi_core.timeline.actions.commit import Operation as OperationType
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 
 _BUCKET_DIGITS: Final = 8
@@ -39,7 +41,9 @@ class ReleaseRules:
 
 _INGESTION: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT})
 RULES: Final[Mapping[str, ReleaseRules]] = {
-    "0.15": ReleaseRules(frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION}), False, False, _INGESTION, False),
+    "0.15": ReleaseRules(
+        frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION}), False, False, _INGESTION, False
+    ),
     "1.0": ReleaseRules(frozenset({Action.CLUSTERING, Action.COMPACTION}), False, False, _INGESTION, False),
     "1.2": ReleaseRules(frozenset({Action.REPLACE_COMMIT}), True, True, COMMIT_ACTIONS, True),
 }
@@ -58,8 +62,8 @@ class Began:
 class Other:
     """An instant on the timeline under the lock, as far as the timeline's names tell.
 
-    `completed_at` orders completions: the completion time, in layout 1 the time at which the completed file was modified. `clustering`:
-    it is one, under whatever action. `alive`: its writer has a fresh heartbeat.
+    `completed_at` orders completions: the completion time, in layout 1 the time at which the completed file was
+    modified. `clustering`: it is one, under whatever action. `alive`: its writer has a fresh heartbeat.
     """
 
     instant: Instant
@@ -75,7 +79,9 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentOperation:
-    """One side of a comparison (ConcurrentOperation): `action` is the pending one of this side, `kind` the WriteOperationType, if known."""
+    """One side of a comparison (ConcurrentOperation): `action` is the pending one of this side, `kind` the
+    WriteOperationType, if known.
+    """
 
     instant: str
     action: str
@@ -91,7 +97,9 @@ class ConcurrentOperation:
 
 @dataclass(frozen=True, slots=True)
 class ConflictFacts:
-    """Everything that a verdict depends on. `others` are the candidates, with the file groups that they changed or plan to change."""
+    """Everything that a verdict depends on. `others` are the candidates, with the file groups that they changed or plan
+    to change.
+    """
 
     this: ConcurrentOperation
     others: tuple[ConcurrentOperation, ...]
@@ -117,15 +125,20 @@ class Verdict:
         if self.conflicts:
             raise ConflictError(
                 "; ".join(text for _, text in self.conflicts),
-                remedy="run it again when the other one is over; which side gives way is set by hoodie.write.conflict.resolution.strategy",
+                remedy=(
+                    "run it again when the other one is over; which side gives way is set by "
+                    "hoodie.write.conflict.resolution.strategy"
+                ),
             )
 
 
 def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strategy) -> bool:
-    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict, BaseHoodieTableServiceClient).
+    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict,
+    BaseHoodieTableServiceClient).
 
-    `mode` is `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer. Compactions are not
-    compared, since what is written meanwhile belongs to the slice that they open; clusterings only where they give way to writers.
+    `mode` is `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer.
+    Compactions are not compared, since what is written meanwhile belongs to the slice that they open; clusterings only
+    where they give way to writers.
     """
     if mode == "SINGLE_WRITER":
         return False
@@ -137,7 +150,13 @@ def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strat
 
 
 def candidates(
-    this: ConcurrentOperation, others: Iterable[Other], began: Began, strategy: Strategy, rules: ReleaseRules, *, merge_on_read: bool
+    this: ConcurrentOperation,
+    others: Iterable[Other],
+    began: Began,
+    strategy: Strategy,
+    rules: ReleaseRules,
+    *,
+    merge_on_read: bool,
 ) -> list[Other]:
     """The instants to compare with, in timeline order (getCandidateInstants, and what completed of `began.pending`)."""
 
@@ -146,17 +165,25 @@ def candidates(
             return _simple(this, other, began, rules, merge_on_read)
         return _for_service(this, other, rules) if this.action in _REWRITING else _for_writer(this, other, rules)
 
-    return [other for other in others if other.instant.requested_time != this.instant and (counts(other) or _ended(other, began))]
+    return [
+        other
+        for other in others
+        if other.instant.requested_time != this.instant and (counts(other) or _ended(other, began))
+    ]
 
 
 def judge(facts: ConflictFacts) -> Verdict:
-    """The verdict over all candidates (hasConflict, then resolveConflict). Raises FormatError where a bucket's file id has no number."""
+    """The verdict over all candidates (hasConflict, then resolveConflict). Raises FormatError where a bucket's file id
+    has no number.
+    """
     found = [(other, _conflict(facts, other)) for other in facts.others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))
 
 
 def _ended(other: Other, began: Began) -> bool:
-    """It was pending when this operation began, and has completed since (getCompletedInstantsDuringCurrentWriteOperation)."""
+    """It was pending when this operation began, and has completed since
+    (getCompletedInstantsDuringCurrentWriteOperation).
+    """
     return _is_commit(other) and other.instant.requested_time in began.pending
 
 
@@ -168,7 +195,9 @@ def _simple(this: ConcurrentOperation, other: Other, began: Began, rules: Releas
     time = other.instant.requested_time
     if other.instant.is_completed:
         compaction = merge_on_read and other.instant.action == Action.COMMIT
-        return _is_commit(other) and time > (began.last_completed or "") and not (compaction and rules.passes_compactions)
+        return (
+            _is_commit(other) and time > (began.last_completed or "") and not (compaction and rules.passes_compactions)
+        )
     if other.clustering and rules.clusterings_of_any_age:
         return True
     return other.action in rules.pending_after and time > this.instant
@@ -191,7 +220,12 @@ def _for_writer(this: ConcurrentOperation, other: Other, rules: ReleaseRules) ->
 
 def _conflict(facts: ConflictFacts, other: ConcurrentOperation) -> str | None:
     this = facts.this
-    if facts.blocks_on_requested and this.action == Action.CLUSTERING and other.state is State.REQUESTED and other.action in COMMIT_ACTIONS:
+    if (
+        facts.blocks_on_requested
+        and this.action == Action.CLUSTERING
+        and other.state is State.REQUESTED
+        and other.action in COMMIT_ACTIONS
+    ):
         return f"{other.describe()} is alive and has not said yet what it writes"
     if other.rolls_back is not None:
         return f"{other.describe()} rolls it back" if other.rolls_back == this.instant else None
@@ -213,12 +247,17 @@ def _shared(mine: frozenset[FileGroupId], theirs: frozenset[FileGroupId], strate
 def _bucket(group: FileGroupId) -> int:
     digits = group.file_id[:_BUCKET_DIGITS]
     if len(digits) != _BUCKET_DIGITS or not (digits.isdigit() and digits.isascii()):
-        raise FormatError(f"file id {group.file_id!r} names no bucket", remedy="the bucket strategy is for tables with a bucket index only")
+        raise FormatError(
+            f"file id {group.file_id!r} names no bucket",
+            remedy="the bucket strategy is for tables with a bucket index only",
+        )
     return int(digits)
 
 
 def _is_harmless(this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
-    """An earlier compaction took only what was there before; a log compaction may commit beside writers, the scan puts it in order."""
+    """An earlier compaction took only what was there before; a log compaction may commit beside writers, the scan puts
+    it in order.
+    """
     if other.kind == OperationType.COMPACT:
         return other.instant < this.instant
     return this.action == Action.LOG_COMPACTION

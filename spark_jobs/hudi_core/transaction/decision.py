@@ -1,12 +1,13 @@
-"""What an owner decided to complete, on record before it completes it: so that an instant completes once, whoever wakes up late.
+"""What an owner decided to complete, on record before it completes it: so that an instant completes once, whoever wakes
+up late.
 
-`<epoch>.decision` beside the claim of that epoch is created exclusively, by one of two: by the owner, with the very file that it is about
-to put on the timeline, or by its successor, to close the epoch. Which of them is first decides:
+`<epoch>.decision` beside the claim of that epoch is created exclusively, by one of two: by the owner, with the very
+file that it is about to put on the timeline, or by its successor, to close the epoch. Which of them is first decides:
 - the successor: the old owner can never complete, however late it wakes up, and what it wrote may be rolled back;
-- the owner: the completion stands. The successor puts the same file under the same name, so that it does not matter whose request arrives,
-  nor whether one that was given up as lost arrives late.
-A check before the put could not do this: a process may be stopped between the two. It is what makes layout 2 as safe as layout 1, where
-two owners that draw two completion times would both create a completed file.
+- the owner: the completion stands. The successor puts the same file under the same name, so that it does not matter
+  whose request arrives, nor whether one that was given up as lost arrives late. A check before the put could not do
+  this: a process may be stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that
+  draw two completion times would both create a completed file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _CLOSED = json.dumps({"version": _VERSION, "closed": True}).encode()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The completed file of an instant: `action` is the pending one (`compaction`), `completion_time` None in layout 1."""
+    """The completed file of an instant: `action` is the pending one (`compaction`), `completion_time` None in layout
+    1.
+    """
 
     action: str
     completion_time: str | None
@@ -37,18 +40,24 @@ def decision_path(folder: str, epoch: int) -> str:
 
 
 def decide(storage: Storage, folder: str, epoch: int, decision: Decision) -> None:
-    """Records the decision; raises ConflictError when a successor closed the epoch, or when another decision is on record."""
+    """Records the decision; raises ConflictError when a successor closed the epoch, or when another decision is on
+    record.
+    """
     data = _encode(decision)
     path = decision_path(folder, epoch)
     try:
         storage.create_exclusive(path, data)
     except StorageExistsError as error:
         if _read(storage, path) != data:  # the same bytes: our own request arrived although its answer was lost
-            raise ConflictError("a new owner closed this run of the instant", path=path, remedy="leave the instant to its new owner") from error
+            raise ConflictError(
+                "a new owner closed this run of the instant", path=path, remedy="leave the instant to its new owner"
+            ) from error
 
 
 def close(storage: Storage, folder: str, epoch: int) -> Decision | None:
-    """Keeps the owner of `epoch` from deciding any more; what it had decided when that was first. Raises CorruptFileError naming the file."""
+    """Keeps the owner of `epoch` from deciding any more; what it had decided when that was first. Raises
+    CorruptFileError naming the file.
+    """
     path = decision_path(folder, epoch)
     try:
         storage.create_exclusive(path, _CLOSED)
@@ -58,7 +67,9 @@ def close(storage: Storage, folder: str, epoch: int) -> Decision | None:
 
 
 def find_decision(storage: Storage, folder: str, epoch: int) -> Decision | None:
-    """The decision on record of an epoch; None when it is closed, or open still. Raises CorruptFileError naming the file."""
+    """The decision on record of an epoch; None when it is closed, or open still. Raises CorruptFileError naming the
+    file.
+    """
     path = decision_path(folder, epoch)
     return _decode(_read(storage, path), path) if storage.exists(path) else None
 
@@ -72,7 +83,9 @@ def _read(storage: Storage, path: str) -> bytes:
     try:
         return storage.read(path)
     except StorageNotFoundError as error:
-        raise ConflictError("the claims of the instant were removed meanwhile", path=path, remedy="run again") from error
+        raise ConflictError(
+            "the claims of the instant were removed meanwhile", path=path, remedy="run again"
+        ) from error
 
 
 def _encode(decision: Decision) -> bytes:
@@ -97,4 +110,6 @@ def _decode(data: bytes, path: str) -> Decision | None:
 
 
 def _damaged(path: str) -> CorruptFileError:
-    return CorruptFileError("the decision is not one", path=path, remedy="look who wrote it; delete it when nobody runs the instant")
+    return CorruptFileError(
+        "the decision is not one", path=path, remedy="look who wrote it; delete it when nobody runs the instant"
+    )

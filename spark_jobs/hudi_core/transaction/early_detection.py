@@ -1,7 +1,8 @@
-"""Early conflict detection: before a file group is rewritten, the markers of other live writers tell who is writing to it now.
+"""Early conflict detection: before a file group is rewritten, the markers of other live writers tell who is writing to
+it now.
 
-A conflict that is found here costs nothing yet; what is not found here is found at the commit (conflict). The rules are those of Hudi's
-direct markers (MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy).
+A conflict that is found here costs nothing yet; what is not found here is found at the commit (conflict). The rules are
+those of Hudi's direct markers (MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy).
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.markers import TEMP_FOLDER, Marker, list_markers
+from hudi_core.filegroup.write.markers import TEMP_FOLDER, Marker, list_markers
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 _NO_WRITERS = (Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING)
 
 
 def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, str]:
-    """The file groups that markers announce, each with the earliest instant that announced it. Names of no data file are passed over."""
+    """The file groups that markers announce, each with the earliest instant that announced it. Names of no data file
+    are passed over.
+    """
     found: dict[FileGroupId, str] = {}
     for instant, announced in sorted(markers.items()):
         for marker in announced:
@@ -31,21 +34,28 @@ def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, 
 
 
 def rivals(instants: Iterable[str], instant: str, timeline: Timeline, live: Iterable[str]) -> list[str]:
-    """The instants whose markers count against `instant`: requested before it, alive, and no service that itself gives way to writers."""
+    """The instants whose markers count against `instant`: requested before it, alive, and no service that itself gives
+    way to writers.
+    """
     services = timeline.pending().of_actions(*_NO_WRITERS).requested_times
     return sorted(other for other in set(instants) & set(live) if other < instant and other not in services)
 
 
-def check_markers(storage: Storage, timeline: Timeline, instant: str, groups: Iterable[FileGroupId], live: frozenset[str]) -> None:
+def check_markers(
+    storage: Storage, timeline: Timeline, instant: str, groups: Iterable[FileGroupId], live: frozenset[str]
+) -> None:
     """Raises ConflictError when another live writer has announced a file in one of `groups`.
 
-    `live` are the instants with a fresh heartbeat (heartbeats.live_heartbeats): the markers of dead writers count for nothing.
+    `live` are the instants with a fresh heartbeat (heartbeats.live_heartbeats): the markers of dead writers count for
+    nothing.
     """
     folders = [folder.rpartition("/")[2] for folder in storage.list_folders(TEMP_FOLDER)]
     marked = marked_groups({other: list_markers(storage, other) for other in rivals(folders, instant, timeline, live)})
     for group in sorted(set(groups) & marked.keys()):
         raise ConflictError(
-            f"instant {marked[group]} is writing to file group {group.file_id} of partition {group.partition!r}, which {instant} is to change",
+            f"instant {marked[group]} is writing to file group {group.file_id} of partition "
+            f"{group.partition!r}, which "
+            f"{instant} is to change",
             path=f"{TEMP_FOLDER}/{marked[group]}",
             remedy="run it again when that writer is done",
         )

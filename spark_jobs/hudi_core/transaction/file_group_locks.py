@@ -1,9 +1,11 @@
-"""Pessimistic locks on file groups, by choice: whoever rewrites a group holds its lock until the commit (tech spec, write conflicts).
+"""Pessimistic locks on file groups, by choice: whoever rewrites a group holds its lock until the commit (tech spec,
+write conflicts).
 
-`.hoodie/.airflow_hudi/file_groups/<hash>.json` is one lock, changed by conditional writes only and never deleted, so that one file is left
-per file group that ever was locked. A lock names the claim that holds it and is as alive as that claim: it is free when it says so, and
-whoever's claim was released, succeeded or has expired holds nothing any more. So a holder that checks its claim need not check its locks.
-Hudi's own writers know nothing of these locks: they are for our processes among themselves.
+`.hoodie/.airflow_hudi/file_groups/<hash>.json` is one lock, changed by conditional writes only and never deleted, so
+that one file is left per file group that ever was locked. A lock names the claim that holds it and is as alive as that
+claim: it is free when it says so, and whoever's claim was released, succeeded or has expired holds nothing any more. So
+a holder that checks its claim need not check its locks. Hudi's own writers know nothing of these locks: they are for
+our processes among themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
 
-from hudi_core.errors import ConflictError, CorruptFileError, LockError, StorageConflictError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import (
+    ConflictError,
+    CorruptFileError,
+    LockError,
+    StorageConflictError,
+    StorageExistsError,
+    StorageNotFoundError,
+)
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.claim import Claim, is_live
@@ -32,7 +41,9 @@ log = logging.getLogger(__name__)
 
 
 class FileGroupLocks:
-    """The locks of some file groups, held by the owner of a claim. As a context manager it holds them; nobody is waited for."""
+    """The locks of some file groups, held by the owner of a claim. As a context manager it holds them; nobody is waited
+    for.
+    """
 
     def __init__(self, storage: Storage, claim: Claim, groups: Iterable[FileGroupId]) -> None:
         self._storage = storage
@@ -44,14 +55,16 @@ class FileGroupLocks:
         self.acquire()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.release()
 
     def acquire(self) -> None:
         """Takes every lock, in the order of partition and file id, or none of them.
 
-        Raises LockError naming the holder of the first group that is taken. All take them in one order, so of those that want a group
-        together one gets on.
+        Raises LockError naming the holder of the first group that is taken. All take them in one order, so of those
+        that want a group together one gets on.
         """
         try:
             for group in self._groups:
@@ -62,7 +75,9 @@ class FileGroupLocks:
             raise
 
     def release(self) -> None:
-        """Frees the locks that are still ours. Idempotent; the locks of a process that is killed before are free with its claim."""
+        """Frees the locks that are still ours. Idempotent; the locks of a process that is killed before are free with
+        its claim.
+        """
         held, self._held = self._held, {}
         with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="unlock") as pool:
             list(pool.map(self._free, held, held.values()))
@@ -75,10 +90,14 @@ class FileGroupLocks:
                 return self._storage.write_if(path, self._body(group, free=False), version=version)
             except (StorageExistsError, StorageConflictError):
                 continue  # somebody else was faster: look who
-        raise LockError(f"the lock of file group {group.file_id} changed hands {_ATTEMPTS} times", path=path, remedy="run again")
+        raise LockError(
+            f"the lock of file group {group.file_id} changed hands {_ATTEMPTS} times", path=path, remedy="run again"
+        )
 
     def _free_version(self, group: FileGroupId, path: str) -> str | None:
-        """The version of the lock that may be replaced; None when there is none yet. Raises LockError when somebody holds it."""
+        """The version of the lock that may be replaced; None when there is none yet. Raises LockError when somebody
+        holds it.
+        """
         try:
             data, version = self._storage.read_versioned(path)
         except StorageNotFoundError:
@@ -89,11 +108,18 @@ class FileGroupLocks:
         instant, epoch = state["instant"], state["epoch"]
         mine = (instant, epoch) == (self._claim.instant, self._claim.epoch)
         if mine or not is_live(self._storage, instant, epoch):
-            log.info("the lock of %s/%s is taken over from instant %s, whose run is over", group.partition, group.file_id, instant)
+            log.info(
+                "the lock of %s/%s is taken over from instant %s, whose run is over",
+                group.partition,
+                group.file_id,
+                instant,
+            )
             return version
         owner = Owner.from_json(state["owner"], path=path)
         raise LockError(
-            f"file group {group.file_id} of partition {group.partition!r} is locked by {owner.describe()} for instant {instant}",
+            f"file group {group.file_id} of partition {group.partition!r} is locked by {owner.describe()} "
+            "for instant "
+            f"{instant}",
             path=path,
             remedy=f"wait until instant {instant} is over; a lock is free as soon as the run that holds it is dead",
         )
@@ -125,7 +151,9 @@ def lock_path(group: FileGroupId) -> str:
 
 
 def _parse(data: bytes, path: str) -> dict[str, Any]:
-    error = CorruptFileError("the lock of a file group is not one", path=path, remedy="look who wrote it; delete it when no service runs")
+    error = CorruptFileError(
+        "the lock of a file group is not one", path=path, remedy="look who wrote it; delete it when no service runs"
+    )
     try:
         state: Any = json.loads(data)
     except ValueError as cause:
@@ -133,6 +161,11 @@ def _parse(data: bytes, path: str) -> dict[str, Any]:
     if not isinstance(state, dict) or state.get("version") != _VERSION or not isinstance(state.get("free"), bool):
         raise error
     instant, epoch, owner = state.get("instant"), state.get("epoch"), state.get("owner")
-    if not isinstance(instant, str) or not instant.isdigit() or not isinstance(epoch, int) or not isinstance(owner, dict):
+    if (
+        not isinstance(instant, str)
+        or not instant.isdigit()
+        or not isinstance(epoch, int)
+        or not isinstance(owner, dict)
+    ):
         raise error
     return state

@@ -19,8 +19,8 @@ _DEAD_STATES = frozenset("ZXx")
 class Owner:
     """A process: `text` is what people know it by; the rest identifies it on its machine.
 
-    A boot id and a PID namespace name one running kernel and one view of its processes (proc(5)); with the start time of the process
-    in clock ticks a reused PID is told from the old one. Empty where the system does not say.
+    A boot id and a PID namespace name one running kernel and one view of its processes (proc(5)); with the start time
+    of the process in clock ticks a reused PID is told from the old one. Empty where the system does not say.
     """
 
     text: str
@@ -55,8 +55,8 @@ class Owner:
     def is_provably_dead(self) -> bool:
         """True only when the process table it lived in can be seen from here and does not hold it any more.
 
-        A host name alone proves nothing (containers share names), so an owner from another kernel or PID namespace is never "dead"
-        here; its heartbeat has to expire.
+        A host name alone proves nothing (containers share names), so an owner from another kernel or PID namespace is
+        never "dead" here; its heartbeat has to expire.
         """
         if not self._same_process_table(Owner.current()) or not self.process_start:
             return False
@@ -80,11 +80,16 @@ class Owner:
         texts["run_id"] = value.get("run_id", "")
         pid = value.get("pid")
         if not all(isinstance(text, str) for text in texts.values()) or not isinstance(pid, int) or not 0 < pid < 2**31:
-            raise CorruptFileError("the owner in it is not one", path=path, remedy="look who wrote the file; delete it when nobody runs")
+            raise CorruptFileError(
+                "the owner in it is not one", path=path, remedy="look who wrote the file; delete it when nobody runs"
+            )
         return Owner(pid=pid, **{name: str(text) for name, text in texts.items()})
 
     def _same_process_table(self, here: Owner) -> bool:
-        return bool(self.boot_id and self.pid_namespace) and (self.boot_id, self.pid_namespace) == (here.boot_id, here.pid_namespace)
+        return bool(self.boot_id and self.pid_namespace) and (self.boot_id, self.pid_namespace) == (
+            here.boot_id,
+            here.pid_namespace,
+        )
 
 
 def _namespace() -> str:

@@ -1,7 +1,8 @@
 """Which data files the attempts of an instant left behind, and the removal of those that no commit may contain.
 
-An uncommitted base file is invisible only until its instant completes, or falls off the active timeline and counts as committed
-(facts 10.5). So every base file of an instant that is not a winner's goes before the instant completes, and again after it.
+An uncommitted base file is invisible only until its instant completes, or falls off the active timeline and counts as
+committed (facts 10.5). So every base file of an instant that is not a winner's goes before the instant completes, and
+again after it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _PARALLEL_FROM = 8
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[str, list[FileInfo]]]:
-    """The files of each partition, partitions sorted; one listing per partition, several at a time, since a plan may name thousands."""
+    """The files of each partition, partitions sorted; one listing per partition, several at a time, since a plan may
+    name thousands.
+    """
     wanted = sorted(set(partitions))
     if len(wanted) < _PARALLEL_FROM:
         return [(partition, storage.list_files(partition)) for partition in wanted]
@@ -32,8 +35,8 @@ def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[s
 def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
     """The base files that `instant` wrote into `partitions`, whatever their file group; one listing per partition.
 
-    Log files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and holds other
-    writers' rows (ListingBasedRollbackStrategy, compaction outside of a restore).
+    Log files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and
+    holds other writers' rows (ListingBasedRollbackStrategy, compaction outside of a restore).
     """
     found: list[FileInfo] = []
     for _, files in list_partitions(storage, partitions):
@@ -44,8 +47,12 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
     return found
 
 
-def remove_losers(storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]) -> dict[str, int]:
-    """Deletes the base files of `instant` whose path is not in `winners`; returns the sizes in bytes of those that are, by path."""
+def remove_losers(
+    storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]
+) -> dict[str, int]:
+    """Deletes the base files of `instant` whose path is not in `winners`; returns the sizes in bytes of those that are,
+    by path.
+    """
     kept: dict[str, int] = {}
     for info in base_files_of(storage, instant, partitions):
         if info.path in winners:
@@ -57,7 +64,9 @@ def remove_losers(storage: Storage, instant: str, partitions: Iterable[str], win
 
 
 def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
-    """Raises ExecutionError when a winner (path to size in bytes) is missing in storage or has another size: it must not be published."""
+    """Raises ExecutionError when a winner (path to size in bytes) is missing in storage or has another size: it must
+    not be published.
+    """
     for path, size in sorted(winners.items()):
         if kept.get(path) != size:
             found = f"{kept[path]} bytes" if path in kept else "no such file"

@@ -1,4 +1,6 @@
-"""From the names of a partition's files and the timeline to file groups and slices. Pure; the layouts' rules are in slicing."""
+"""From the names of a partition's files and the timeline to file groups and slices. Pure; the layouts' rules are in
+slicing.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ def build_file_groups(
 ) -> list[FileGroup]:
     """The file groups of one partition, sorted by file id; replaced groups are among them.
 
-    `files` are what a listing shows; names that are no data files are passed over. `compactions` are the pending compactions' file groups
-    and instants: each gets a slice at that instant, though no file is in it yet.
+    `files` are what a listing shows; names that are no data files are passed over. `compactions` are the pending
+    compactions' file groups and instants: each gets a slice at that instant, though no file is in it yet.
     """
     groups: dict[str, _Files] = defaultdict(_Files)
     for info in files:
@@ -56,7 +58,9 @@ def build_file_groups(
 
 
 def _group(group: FileGroupId, files: _Files, slicing: Slicing) -> FileGroup:
-    """Base files first, then pending compactions, then logs in scan order: the order in which HoodieFileGroup fills up."""
+    """Base files first, then pending compactions, then logs in scan order: the order in which HoodieFileGroup fills
+    up.
+    """
     visible: dict[str, _Parts] = {}
     hidden: dict[str, _Parts] = {}
     for instant, bases in files.bases.items():
@@ -78,8 +82,14 @@ def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ..
 
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
-    """One slice. Of several base files of one instant, which only a retried task leaves, the longest is the whole one (addBaseFile)."""
-    base = parts.bases[0] if len(parts.bases) == 1 else max(parts.bases, key=lambda item: (item.size, item.name), default=None)
+    """One slice. Of several base files of one instant, which only a retried task leaves, the longest is the whole one
+    (addBaseFile).
+    """
+    base = (
+        parts.bases[0]
+        if len(parts.bases) == 1
+        else max(parts.bases, key=lambda item: (item.size, item.name), default=None)
+    )
     if not parts.logs:
         return FileSlice(group, instant, base, (), ())
     return FileSlice(

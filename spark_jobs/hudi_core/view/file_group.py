@@ -52,11 +52,15 @@ class FileSlice:
         return (0 if self.base_file is None else self.base_file.size) + sum(log.size for log in self.log_files)
 
     def merged_with(self, newer: FileSlice) -> FileSlice:
-        """This slice with the logs of the next one, whose base file is not there yet (mergeCompactionPendingFileSlices).
+        """This slice with the logs of the next one, whose base file is not there yet
+        (mergeCompactionPendingFileSlices).
 
         In layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order anew.
         """
-        logs, cdc_files = _in_scan_order(self.log_files + newer.log_files), _in_scan_order(self.cdc_files + newer.cdc_files)
+        logs, cdc_files = (
+            _in_scan_order(self.log_files + newer.log_files),
+            _in_scan_order(self.cdc_files + newer.cdc_files),
+        )
         return FileSlice(self.file_group, self.base_instant, self.base_file, logs, cdc_files)
 
 
@@ -68,7 +72,8 @@ def _in_scan_order(logs: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
 class FileGroup:
     """All slices of one file group, newest first.
 
-    `slices` are visible to readers. `uncommitted` are files of instants that are not completed, by the instant in their names.
+    `slices` are visible to readers. `uncommitted` are files of instants that are not completed, by the instant in their
+    names.
     """
 
     id: FileGroupId

@@ -10,11 +10,11 @@ from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.plans import CompactionOperation
-from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.replaced import replaced_file_groups
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import FileListing
@@ -25,9 +25,9 @@ from hudi_core.view.slicing import BaseInstantSlicing, Slicing, slicing_for
 class FileSystemView:
     """File groups of a table as of one timeline: the verbs of RFC-15 (AbstractTableFileSystemView).
 
-    `pending` are the plans of pending work; `replaced` maps a replaced file group to its replacecommit; load_view reads both. `slicing` is
-    the rule of the timeline's layout, layout 1's when None. `as_of`, where a method takes it, is the last requested time to be seen,
-    inclusive, in every layout; None means all. Results are sorted by file id.
+    `pending` are the plans of pending work; `replaced` maps a replaced file group to its replacecommit; load_view reads
+    both. `slicing` is the rule of the timeline's layout, layout 1's when None. `as_of`, where a method takes it, is the
+    last requested time to be seen, inclusive, in every layout; None means all. Results are sorted by file id.
     """
 
     def __init__(
@@ -60,7 +60,9 @@ class FileSystemView:
         """Every file group of a partition: replaced ones, and ones without a visible slice, included."""
         if partition not in self._groups:
             compactions = self._compacting.items()
-            self._groups[partition] = build_file_groups(partition, self._listing.files(partition), self._slicing, compactions=compactions)
+            self._groups[partition] = build_file_groups(
+                partition, self._listing.files(partition), self._slicing, compactions=compactions
+            )
         return self._groups[partition]
 
     def file_groups(self, partition: str, as_of: str | None = None) -> Iterator[FileGroup]:
@@ -81,16 +83,26 @@ class FileSystemView:
         return [item for group in self.file_groups(partition) for item in group.slices]
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group, which is where a writer appends: an empty one right after a compaction was requested."""
+        """The newest slice of each file group, which is where a writer appends: an empty one right after a compaction
+        was requested.
+        """
         return [latest for group in self.file_groups(partition) if (latest := group.latest_slice()) is not None]
 
     def latest_slices_up_to(self, partition: str, as_of: str, *, pending_compaction: bool = True) -> list[FileSlice]:
-        """The newest slice with files and a base instant at or before `as_of` of each file group (getLatestFileSlicesBeforeOrOn).
+        """The newest slice with files and a base instant at or before `as_of` of each file group
+        (getLatestFileSlicesBeforeOrOn).
 
         Without `pending_compaction`, file groups that a pending compaction names are left out.
         """
-        groups = (group for group in self.file_groups(partition, as_of) if pending_compaction or group.id not in self._compacting)
-        found = (next((item for item in group.slices if item.base_instant <= as_of and not item.is_empty), None) for group in groups)
+        groups = (
+            group
+            for group in self.file_groups(partition, as_of)
+            if pending_compaction or group.id not in self._compacting
+        )
+        found = (
+            next((item for item in group.slices if item.base_instant <= as_of and not item.is_empty), None)
+            for group in groups
+        )
         return [item for item in found if item is not None]
 
     def latest_slices_in_range(self, partition: str, instants: Iterable[str]) -> list[FileSlice]:
@@ -99,20 +111,26 @@ class FileSystemView:
         File groups that were replaced up to the newest of `instants` are left out.
         """
         wanted = frozenset(instants)
-        found = (next((item for item in group.slices if item.base_instant in wanted), None) for group in self._groups_of_range(partition, wanted))
+        found = (
+            next((item for item in group.slices if item.base_instant in wanted), None)
+            for group in self._groups_of_range(partition, wanted)
+        )
         return [item for item in found if item is not None]
 
     def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group; where a compaction is pending, the one that it will compact, without the logs since."""
+        """The newest slice of each file group; where a compaction is pending, the one that it will compact, without the
+        logs since.
+        """
         found = (self._before_compaction(group) for group in self.file_groups(partition))
         return [item for item in found if item is not None]
 
     def latest_merged_slices(self, partition: str, as_of: str | None = None) -> list[FileSlice]:
         """What a snapshot query reads: the newest slice of each file group with rows.
 
-        Where a compaction of the group is pending, the slice before it and the logs written since are one slice, under the older base
-        instant. Time travel goes by requested time in every layout, as in Hudi: a slice counts when its base instant is not after `as_of`.
-        Log blocks are not judged here: the scan leaves out those of uncommitted instants and those after `as_of`.
+        Where a compaction of the group is pending, the slice before it and the logs written since are one slice, under
+        the older base instant. Time travel goes by requested time in every layout, as in Hudi: a slice counts when its
+        base instant is not after `as_of`. Log blocks are not judged here: the scan leaves out those of uncommitted
+        instants and those after `as_of`.
         """
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
         return [item for item in merged if item is not None and not item.is_empty]
@@ -123,17 +141,27 @@ class FileSystemView:
 
     def latest_base_files(self, partition: str, as_of: str | None = None) -> list[DataFile]:
         """What a read-optimized query reads: the newest visible base file of each file group."""
-        found = (_newest_base(group, lambda item: as_of is None or item.base_instant <= as_of) for group in self.file_groups(partition, as_of))
+        found = (
+            _newest_base(group, lambda item: as_of is None or item.base_instant <= as_of)
+            for group in self.file_groups(partition, as_of)
+        )
         return [base for base in found if base is not None]
 
     def latest_base_files_in_range(self, partition: str, instants: Iterable[str]) -> list[DataFile]:
-        """The newest base file of each file group among those that these instants wrote; as latest_slices_in_range otherwise."""
+        """The newest base file of each file group among those that these instants wrote; as latest_slices_in_range
+        otherwise.
+        """
         wanted = frozenset(instants)
-        found = (_newest_base(group, lambda item: item.base_instant in wanted) for group in self._groups_of_range(partition, wanted))
+        found = (
+            _newest_base(group, lambda item: item.base_instant in wanted)
+            for group in self._groups_of_range(partition, wanted)
+        )
         return [base for base in found if base is not None]
 
     def base_file_on(self, group: FileGroupId, instant: str) -> DataFile | None:
-        """The visible base file that `instant` wrote; None when there is none, or when the group was replaced up to then."""
+        """The visible base file that `instant` wrote; None when there is none, or when the group was replaced up to
+        then.
+        """
         replaced_at = self.replaced_at(group)
         found = None if replaced_at is not None and replaced_at <= instant else self.file_group(group)
         return None if found is None else _newest_base(found, lambda item: item.base_instant == instant)
@@ -163,12 +191,20 @@ class FileSystemView:
         replaced = self._replaced.get(group)
         return None if replaced is None else replaced.requested_time
 
-    def replaced_groups(self, partition: str, when: Callable[[Instant], bool] = lambda instant: True) -> list[FileGroup]:
-        """The replaced file groups whose files are still there and whose replacecommit passes `when` (getReplacedFileGroups…).
+    def replaced_groups(
+        self, partition: str, when: Callable[[Instant], bool] = lambda instant: True
+    ) -> list[FileGroup]:
+        """The replaced file groups whose files are still there and whose replacecommit passes `when`
+        (getReplacedFileGroups…).
 
-        `replaced_before(t)`, `replaced_up_to(t)`, `replaced_from(t)` go by requested time, `replaced_completed_in(begin, end)` by completion.
+        `replaced_before(t)`, `replaced_up_to(t)`, `replaced_from(t)` go by requested time,
+        `replaced_completed_in(begin, end)` by completion.
         """
-        return [group for group in self.all_file_groups(partition) if (by := self._replaced.get(group.id)) is not None and when(by)]
+        return [
+            group
+            for group in self.all_file_groups(partition)
+            if (by := self._replaced.get(group.id)) is not None and when(by)
+        ]
 
     def _groups_of_range(self, partition: str, instants: frozenset[str]) -> Iterator[FileGroup]:
         return self.file_groups(partition, max(instants)) if instants else iter(())
@@ -206,8 +242,12 @@ def replaced_from(time: str) -> Callable[[Instant], bool]:
 
 
 def replaced_completed_in(begin: str | None, end: str | None) -> Callable[[Instant], bool]:
-    """Replaced by an instant completed after `begin` and at or before `end`; in layout 1, which records no completion, requested then."""
-    return lambda instant: (begin is None or instant.completed_at > begin) and (end is None or instant.completed_at <= end)
+    """Replaced by an instant completed after `begin` and at or before `end`; in layout 1, which records no completion,
+    requested then.
+    """
+    return lambda instant: (
+        (begin is None or instant.completed_at > begin) and (end is None or instant.completed_at <= end)
+    )
 
 
 def load_view(
@@ -216,19 +256,25 @@ def load_view(
     timeline: Timeline | None = None,
     history: Callable[[], ArchivedTimeline] | None = None,
 ) -> FileSystemView:
-    """A view with everything it needs read from storage: the timeline (unless given), pending plans, and replacecommits.
+    """A view with everything it needs read from storage: the timeline (unless given), pending plans, and
+    replacecommits.
 
-    `timeline` is the whole active timeline. `history` opens the table's archive; it is called only when the slice of a log file depends on
-    when an archived instant completed, which can be in layout 2 only. Without it, that case raises TimelineError.
+    `timeline` is the whole active timeline. `history` opens the table's archive; it is called only when the slice of a
+    log file depends on when an archived instant completed, which can be in layout 2 only. Without it, that case raises
+    TimelineError.
     """
     loaded = active.load() if timeline is None else timeline
     completion = CompletionTimes(loaded, history or _no_history(active.folder))
     slicing = slicing_for(active.layout, loaded, completion.of)
-    return FileSystemView(listing, loaded, PendingWork.read(active, loaded), replaced_file_groups(loaded, active.read_commit), slicing)
+    return FileSystemView(
+        listing, loaded, PendingWork.read(active, loaded), replaced_file_groups(loaded, active.read_commit), slicing
+    )
 
 
 def _no_history(folder: str) -> Callable[[], ArchivedTimeline]:
     def refuse() -> ArchivedTimeline:
-        raise TimelineError("a log file's slice depends on an archived instant, and the archive was not given", path=folder)
+        raise TimelineError(
+            "a log file's slice depends on an archived instant, and the archive was not given", path=folder
+        )
 
     return refuse

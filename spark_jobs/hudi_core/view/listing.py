@@ -1,4 +1,6 @@
-"""Which partitions a table has and which files lie in them: by listing the storage here, by the metadata table elsewhere."""
+"""Which partitions a table has and which files lie in them: by listing the storage here, by the metadata table
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,23 @@ from hudi_core.storage.options import scheme_of
 _METADATA_FOLDER: Final = ".hoodie"
 _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.parquet", f"{PARTITION_METADATA}.orc"})
 _MAX_DEPTH: Final = 32
-"""Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no table."""
+"""Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no
+table.
+"""
 _NEAR: Final = frozenset({"file", "memory"})
 """Schemes whose listings wait for nobody, so that threads would only cost."""
 LISTING_THREADS: Final = 16
 """How many folders of a remote storage are listed at once."""
 
 
-def walk_partitions(storage: Storage, list_files: Callable[[str], list[FileInfo]]) -> Iterator[tuple[str, list[FileInfo]]]:
+def walk_partitions(
+    storage: Storage, list_files: Callable[[str], list[FileInfo]]
+) -> Iterator[tuple[str, list[FileInfo]]]:
     """Every partition with its files, sorted by path, level by level of the path, found by one listing of each folder.
 
-    `list_files` lists the files of a folder. Does not look below a partition, nor into `.hoodie`. A remote storage is asked by threads about
-    the folders that come next; no more than LISTING_THREADS of each level are kept before they are asked for.
+    `list_files` lists the files of a folder. Does not look below a partition, nor into `.hoodie`. A remote storage is
+    asked by threads about the folders that come next; no more than LISTING_THREADS of each level are kept before they
+    are asked for.
     """
 
     def visit(folder: str) -> tuple[list[FileInfo] | None, list[str]]:
@@ -43,14 +50,20 @@ def walk_partitions(storage: Storage, list_files: Callable[[str], list[FileInfo]
         while pending:
             folder, depth = pending[-1]
             if folder not in visited:
-                ahead = [name for name, _ in pending[: -2 if near else -LISTING_THREADS - 1 : -1] if name not in visited]
+                ahead = [
+                    name for name, _ in pending[: -2 if near else -LISTING_THREADS - 1 : -1] if name not in visited
+                ]
                 visited.update(zip(ahead, visit_all(visit, ahead), strict=True))
             pending.pop()
             files, children = visited.pop(folder)
             if files is not None:
                 yield folder, files
             if children and depth >= _MAX_DEPTH:
-                raise FormatError(f"folders nest deeper than {_MAX_DEPTH} levels", path=children[0], remedy="is this the table's base path?")
+                raise FormatError(
+                    f"folders nest deeper than {_MAX_DEPTH} levels",
+                    path=children[0],
+                    remedy="is this the table's base path?",
+                )
             pending += [(child, depth + 1) for child in reversed(children)]
 
 
@@ -62,15 +75,18 @@ class FileListing(Protocol):
         ...
 
     def files(self, partition: str) -> list[FileInfo]:
-        """The files of a partition, sorted by path. May name files that are no data files. Empty for an unknown partition."""
+        """The files of a partition, sorted by path. May name files that are no data files. Empty for an unknown
+        partition.
+        """
         ...
 
 
 class StorageListing:
     """Lists the storage itself.
 
-    A folder is a partition when it holds `.hoodie_partition_metadata` (with `hoodie.partition.metafile.use.base.format`, that name with
-    the base format's extension), as in FileSystemBackedTableMetadata. Each folder is listed at most once: one value is one view.
+    A folder is a partition when it holds `.hoodie_partition_metadata` (with
+    `hoodie.partition.metafile.use.base.format`, that name with the base format's extension), as in
+    FileSystemBackedTableMetadata. Each folder is listed at most once: one value is one view.
     """
 
     def __init__(self, storage: Storage) -> None:

@@ -8,19 +8,20 @@ from functools import cached_property
 
 from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError
 from hudi_core.model.ids import FileGroupId
+from hudi_core.timeline.actions.clustering import ClusteringPlan
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.clustering_plan import ClusteringPlan, read_clustering_plans
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.pending_plans import read_clustering_plans
+from hudi_core.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True)
 class PendingWork:
     """The pending plans of a timeline, each by its requested time. `folder` is the timeline's, for messages.
 
-    Slices depend on the plans of compactions alone. The others are read when somebody asks for them, so that a plan which does not fit the
-    table keeps nobody from reading it.
+    Slices depend on the plans of compactions alone. The others are read when somebody asks for them, so that a plan
+    which does not fit the table keeps nobody from reading it.
     """
 
     compactions: Mapping[str, CompactionPlan] = field(default_factory=dict)
@@ -30,7 +31,9 @@ class PendingWork:
 
     @staticmethod
     def read(active: ActiveTimeline, timeline: Timeline) -> PendingWork:
-        """What is pending on `timeline`. Raises StorageNotFoundError, and FormatError naming a plan's file, here and when more is read."""
+        """What is pending on `timeline`. Raises StorageNotFoundError, and FormatError naming a plan's file, here and
+        when more is read.
+        """
         return PendingWork(
             active.read_plans(timeline),
             lambda: _log_compaction_plans(active, timeline),
@@ -42,11 +45,15 @@ class PendingWork:
         """Raises TimelineError where the plan of a pending compaction is missing: slices cannot be told without it."""
         unread = timeline.pending_compactions().requested_times - self.compactions.keys()
         if unread:
-            raise TimelineError(f"the plans of the pending compactions {sorted(unread)} are needed to tell the slices", path=self.folder)
+            raise TimelineError(
+                f"the plans of the pending compactions {sorted(unread)} are needed to tell the slices", path=self.folder
+            )
 
     @cached_property
     def compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
-        """The file groups of pending compactions, each with the compaction's instant. Raises FormatError for a group in two plans."""
+        """The file groups of pending compactions, each with the compaction's instant. Raises FormatError for a group in
+        two plans.
+        """
         return self._operations(self.compactions, Action.COMPACTION)
 
     @cached_property
@@ -56,14 +63,18 @@ class PendingWork:
 
     @cached_property
     def clustering(self) -> dict[FileGroupId, str]:
-        """The file groups of pending clusterings, each with the clustering's instant. Raises FormatError for a group in two plans."""
+        """The file groups of pending clusterings, each with the clustering's instant. Raises FormatError for a group in
+        two plans.
+        """
         found: dict[FileGroupId, str] = {}
         for instant, plan in sorted(self.read_clusterings().items()):
             for group in plan.file_groups():
                 self._once(found.setdefault(group, instant), instant, group, Action.CLUSTERING)
         return found
 
-    def _operations(self, plans: Mapping[str, CompactionPlan], action: str) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
+    def _operations(
+        self, plans: Mapping[str, CompactionPlan], action: str
+    ) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
         found: dict[FileGroupId, tuple[str, CompactionOperation]] = {}
         for instant, plan in sorted(plans.items()):
             for operation in plan.operations:

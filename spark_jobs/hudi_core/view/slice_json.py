@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
-from hudi_core.model.engine import Json
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.view.file_group import DataFile, FileSlice
@@ -24,7 +24,9 @@ def slice_to_json(item: FileSlice) -> Json:
 
 
 def slice_from_json(raw: Json) -> FileSlice:
-    """The inverse of slice_to_json; raises ConfigError or FormatError for anything else, names that leave the table among it."""
+    """The inverse of slice_to_json; raises ConfigError or FormatError for anything else, names that leave the table
+    among it.
+    """
     try:
         partition = check_partition(raw["partition"], source=_SOURCE)
         base = raw["base_file"]

@@ -1,13 +1,16 @@
-"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each timeline layout. Pure.
+"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each timeline layout.
+Pure.
 
-Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name carries the base instant of its slice. A slice is visible when its base instant
-is a completed commit or a pending compaction, whose logs writers already put there; log blocks are judged one by one by the scan.
+Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name carries the base instant of its slice. A slice is visible
+when its base instant is a completed commit or a pending compaction, whose logs writers already put there; log blocks
+are judged one by one by the scan.
 
-Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi 1.x): a log file's name carries the instant that
-wrote it. It belongs to the slice with the largest base instant that is not after its completion. Files are visible by their own instant.
+Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi 1.x): a log file's name
+carries the instant that wrote it. It belongs to the slice with the largest base instant that is not after its
+completion. Files are visible by their own instant.
 
-In both, a savepoint's commit that archival left behind (`hoodie.archive.beyond.savepoint`) is where the timeline begins, as in Hudi: what was
-archived after it is not seen.
+In both, a savepoint's commit that archival left behind (`hoodie.archive.beyond.savepoint`) is where the timeline
+begins, as in Hudi: what was archived after it is not seen.
 """
 
 from __future__ import annotations
@@ -19,19 +22,22 @@ from typing import Final, Protocol
 from hudi_core.errors import UnsupportedVersionError
 from hudi_core.model.names import LogFileName
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 _PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 
 CompletionOf = Callable[[str], str | None]
-"""The completion time of the instant requested at a time; None where no timeline, active or archived, holds it as completed."""
+"""The completion time of the instant requested at a time; None where no timeline, active or archived, holds it as
+completed.
+"""
 
 
 class Visibility:
     """Which instants a reader of `timeline` may see.
 
-    An instant older than the timeline was archived as completed. One difference from Hudi, which takes any instant older than the first
-    completed write for an archived one: an instant that the timeline itself shows as pending is never committed, however old.
+    An instant older than the timeline was archived as completed. One difference from Hudi, which takes any instant
+    older than the first completed write for an archived one: an instant that the timeline itself shows as pending is
+    never committed, however old.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -62,7 +68,8 @@ class Slicing(Protocol):
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
         """The base instant of the slice that a log file belongs to, and whether a reader sees the file.
 
-        `starts` are the base instants of the group's visible slices so far, ascending. The logs of a group come in scan order.
+        `starts` are the base instants of the group's visible slices so far, ascending. The logs of a group come in scan
+        order.
         """
         ...
 
@@ -81,8 +88,9 @@ class BaseInstantSlicing:
 class CompletionSlicing:
     """Layout 2: the completion of the log's instant says its slice.
 
-    Logs and base files of instants that are not completed take no part in the slices, so they cannot draw a committed log into a slice
-    that nobody sees. `completion_of` is asked only for a log that is older than the newest slice: any other completed after it began.
+    Logs and base files of instants that are not completed take no part in the slices, so they cannot draw a committed
+    log into a slice that nobody sees. `completion_of` is asked only for a log that is older than the newest slice: any
+    other completed after it began.
     """
 
     def __init__(self, timeline: Timeline, completion_of: CompletionOf) -> None:
@@ -97,20 +105,24 @@ class CompletionSlicing:
         return self._base_instant(log.instant, starts), True
 
     def _base_instant(self, instant: str, starts: Sequence[str]) -> str:
-        """getBaseInstantTime: without a slice that began before the completion, the log starts one; an unknown completion is the newest's."""
+        """getBaseInstantTime: without a slice that began before the completion, the log starts one; an unknown
+        completion is the newest's.
+        """
         if not starts:
             return instant
         newest = starts[-1]
         if instant >= newest:
             return newest
         if instant in self._legacy and instant in starts:
-            # Written in layout 1, before an upgrade: the name is the base instant, whatever became of the file's modification time.
+            # Written in layout 1, before an upgrade: the name is the base instant, whatever became of the file's
+            # modification time.
             return instant
         completion = self._completion_of(instant)
         if completion is None:
             return newest
         if len(completion) != len(newest):
-            # Times of unequal length do not compare as text; Hudi falls back to the requested time (CompletionTimeQueryViewV2).
+            # Times of unequal length do not compare as text; Hudi falls back to the requested time
+            # (CompletionTimeQueryViewV2).
             completion = instant
         before = bisect_right(starts, completion)
         return starts[before - 1] if before else instant
@@ -126,5 +138,7 @@ def slicing_for(layout: int, timeline: Timeline, completion_of: CompletionOf) ->
     """The rule of a timeline layout; raises UnsupportedVersionError for one that does not exist."""
     if layout not in _RULES:
         known = " and ".join(map(str, _RULES))
-        raise UnsupportedVersionError(f"file slices of timeline layout {layout} are not supported", remedy=f"layouts {known} are")
+        raise UnsupportedVersionError(
+            f"file slices of timeline layout {layout} are not supported", remedy=f"layouts {known} are"
+        )
     return _RULES[layout](timeline, completion_of)

@@ -51,7 +51,9 @@ def put(table: Path) -> Callable[..., None]:
 
 @pytest.fixture
 def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of the requests that spark-submit, a stand-in, was given; by default it runs the job's own code without Spark."""
+    """The file of the requests that spark-submit, a stand-in, was given; by default it runs the job's own code without
+    Spark.
+    """
     golden_root()  # before the cache's folder is one that goes with the test
     found = install(tmp_path, monkeypatch, json.dumps({"conn_type": "spark", "host": "local[2]"}))
     real_job(monkeypatch)

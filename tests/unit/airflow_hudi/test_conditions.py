@@ -43,7 +43,10 @@ def test_finds_the_oldest_instant_that_holds(condition: InstantCondition, expect
     assert (found and found.requested_time) == expected
 
 
-@pytest.mark.parametrize("arguments", [("compaction", "done"), ("",), ("compaction", "pending", "yesterday"), ("compaction", "pending", None, "x")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("compaction", "done"), ("",), ("compaction", "pending", "yesterday"), ("compaction", "pending", None, "x")],
+)
 def test_refuses_what_can_never_hold(arguments: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError):
         InstantCondition(*arguments)

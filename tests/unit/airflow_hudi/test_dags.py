@@ -29,13 +29,20 @@ for number, path in enumerate(sys.argv[1:]):
 UPSTREAM = {
     "hudi_compaction": {"wait_for_compaction": [], "compact": ["wait_for_compaction"]},
     "hudi_clean": {"wait_for_clean": [], "clean": ["wait_for_clean"]},
-    "hudi_table_maintenance": {"roll_back_failed_writes": [], "clean": ["roll_back_failed_writes"], "archive": ["clean"]},
+    "hudi_table_maintenance": {
+        "roll_back_failed_writes": [],
+        "clean": ["roll_back_failed_writes"],
+        "archive": ["clean"],
+    },
     "hudi_doctor": {"doctor": [], "probe_wanted": [], "probe_store": ["probe_wanted"]},
     "hudi_indexing": {"build": [], "validate": ["build"]},
     "hudi_metadata": {"update": [], "validate": ["update"]},
     "hudi_repair": {
         "choose": [],
-        **{verb: ["choose"] for verb in ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")},
+        **{
+            verb: ["choose"]
+            for verb in ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")
+        },
     },
 }
 

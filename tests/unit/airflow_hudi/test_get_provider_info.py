@@ -20,14 +20,21 @@ def test_is_valid_by_airflows_own_schema() -> None:
 
 def test_names_every_module_of_the_package() -> None:
     info = get_provider_info()
-    for kind, base in (("hooks", "BaseHook"), ("operators", "BaseOperator"), ("sensors", "BaseSensorOperator"), ("triggers", "BaseTrigger")):
+    for kind, base in (
+        ("hooks", "BaseHook"),
+        ("operators", "BaseOperator"),
+        ("sensors", "BaseSensorOperator"),
+        ("triggers", "BaseTrigger"),
+    ):
         listed = {name for entry in info[kind] for name in entry["python-modules"]}
         package = importlib.import_module(f"airflow_hudi.{kind}")
         found = set()
         for module in pkgutil.iter_modules(package.__path__, f"airflow_hudi.{kind}."):
             classes = vars(importlib.import_module(module.name)).values()
             own = [
-                value for value in classes if isinstance(value, type) and value.__module__ == module.name and not value.__name__.startswith("Base")
+                value
+                for value in classes
+                if isinstance(value, type) and value.__module__ == module.name and not value.__name__.startswith("Base")
             ]
             if any(base in (parent.__name__ for parent in value.__mro__) for value in own):
                 found.add(module.name)

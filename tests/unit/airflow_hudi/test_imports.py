@@ -27,6 +27,8 @@ def test_nothing_heavy_is_imported() -> None:
 
 
 def test_the_provider_info_needs_nothing() -> None:
-    program = "import sys; import airflow_hudi.get_provider_info; print('airflow' in sys.modules, 'hudi_core' in sys.modules)"
+    program = (
+        "import sys; import airflow_hudi.get_provider_info; print('airflow' in sys.modules, 'hudi_core' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == ["False", "False"]

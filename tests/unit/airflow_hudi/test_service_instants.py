@@ -7,7 +7,7 @@ import pytest
 from airflow_hudi.conditions import InstantCondition
 from airflow_hudi.service_instants import first_after, newest_time, of_action, oldest_pending
 from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 
 def timeline(layout: int, *names: str) -> Timeline:
@@ -15,7 +15,10 @@ def timeline(layout: int, *names: str) -> Timeline:
 
 
 PENDING = ("103.clean.requested", "104.rollback.requested", "104.rollback.inflight", "105.clean.requested")
-LAYOUTS = {1: timeline(1, "101.commit", "102.clean", *PENDING), 2: timeline(2, "101_111.commit", "102_112.clean", *PENDING)}
+LAYOUTS = {
+    1: timeline(1, "101.commit", "102.clean", *PENDING),
+    2: timeline(2, "101_111.commit", "102_112.clean", *PENDING),
+}
 
 
 @pytest.mark.parametrize("layout", [1, 2])
@@ -38,7 +41,14 @@ def test_cleans_and_rollbacks_of_both_layouts(layout: int) -> None:
 
 
 def test_rollbacks_of_a_pending_restore_are_its_own() -> None:
-    found = timeline(1, "100.rollback.requested", "103.restore.requested", "104.rollback.requested", "105.rollback", "106.clean.requested")
+    found = timeline(
+        1,
+        "100.rollback.requested",
+        "103.restore.requested",
+        "104.rollback.requested",
+        "105.rollback",
+        "106.clean.requested",
+    )
     assert [item.requested_time for item in of_action(found, "rollback")] == ["100", "105"]
     assert [item.requested_time for item in of_action(found, "clean")] == ["106"]
     alone = timeline(1, "103.restore.requested", "104.rollback.requested")

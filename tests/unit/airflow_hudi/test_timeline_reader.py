@@ -42,12 +42,16 @@ def test_an_upgraded_table_is_noticed(table: Path) -> None:
     reader = TimelineReader(LocalStorage(table))
     reader.load()
     properties = table / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("version=6", "version=9").replace("layout.version=1", "layout.version=2"))
+    properties.write_text(
+        properties.read_text().replace("version=6", "version=9").replace("layout.version=1", "layout.version=2")
+    )
     os.utime(properties, (1, 1))
     timeline = table / ".hoodie" / "timeline"
     timeline.mkdir()
     (timeline / "20260103000000000_20260103000009000.commit").touch()
-    assert [(instant.requested_time, instant.completion_time) for instant in reader.load()] == [("20260103000000000", "20260103000009000")]
+    assert [(instant.requested_time, instant.completion_time) for instant in reader.load()] == [
+        ("20260103000000000", "20260103000009000")
+    ]
     assert reader.config.version == 9
 
 
@@ -55,7 +59,9 @@ def test_a_table_of_a_version_that_is_not_known_is_refused(table: Path) -> None:
     reader = TimelineReader(LocalStorage(table))
     reader.load()
     properties = table / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("version=6", "version=99").replace("layout.version=1", "layout.version=2"))
+    properties.write_text(
+        properties.read_text().replace("version=6", "version=99").replace("layout.version=1", "layout.version=2")
+    )
     os.utime(properties, (1, 1))
     with pytest.raises(UnsupportedVersionError):
         reader.load()

@@ -89,7 +89,12 @@ def test_volumes_are_declared() -> None:
 
 def test_every_airflow_service_shares_the_keys_and_connections() -> None:
     environments = [SERVICES[name]["environment"] for name in SERVICES if name.startswith("airflow-")]
-    for key in ("AIRFLOW__API_AUTH__JWT_SECRET", "AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_HUDI_DEFAULT", "AIRFLOW_CONN_SPARK_DEFAULT"):
+    for key in (
+        "AIRFLOW__API_AUTH__JWT_SECRET",
+        "AIRFLOW__CORE__FERNET_KEY",
+        "AIRFLOW_CONN_HUDI_DEFAULT",
+        "AIRFLOW_CONN_SPARK_DEFAULT",
+    ):
         assert len({environment[key] for environment in environments}) == 1
 
 

@@ -34,7 +34,7 @@ def test_every_option_is_there_under_all_its_names() -> None:
 
 def test_every_option_of_the_metadata_table_is_there() -> None:
     """Those that are no typed keys: texts in the modules of the kinds, and of the metadata table's own services."""
-    modules = [path for name in ("kinds", "compaction") for path in (SOURCE / name).glob("*.py")]
+    modules = [path for name in ("partitions", "services") for path in (SOURCE / name).glob("*.py")]
     names = {name for path in modules for name in re.findall(r'"((?:hoodie|spark)\.[a-z.A-Z_]+)"', path.read_text())}
     assert "hoodie.metadata.compact.max.delta.commits" in names
     assert sorted(name for name in names if f"`{name}`" not in PAGE) == []

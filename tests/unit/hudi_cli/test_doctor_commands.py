@@ -29,7 +29,19 @@ def test_the_document_of_the_doctor(golden: Golden, version: str) -> None:
     assert done.code == 0
     document = done.document
     assert sorted(document) == [
-        *("clock", "executors", "files_looked_at", "findings", "lock", "name", "store", "table", "version", "wheels", "writer_options"),
+        *(
+            "clock",
+            "executors",
+            "files_looked_at",
+            "findings",
+            "lock",
+            "name",
+            "store",
+            "table",
+            "version",
+            "wheels",
+            "writer_options",
+        ),
     ]
     (finding,) = document["findings"]
     assert sorted(finding) == ["age_seconds", "blocks", "fix", "instant", "owner", "path", "rule", "severity", "what"]
@@ -48,7 +60,13 @@ def test_the_doctor_for_people(golden: Golden) -> None:
     table = golden("9", "failed_inflight_mor").table
     done = hudictl("doctor", table)
     assert (done.code, done.err) == (0, "")
-    for text in (": 1 finding\n", "warning stuck_instant", "holds back: archival of later instants", "fix: ", "lock .hoodie/lock: free"):
+    for text in (
+        ": 1 finding\n",
+        "warning stuck_instant",
+        "holds back: archival of later instants",
+        "fix: ",
+        "lock .hoodie/lock: free",
+    ):
         assert text in done.out
     options = done.out[done.out.index("options that every writer") : done.out.index("lock .hoodie")]
     assert max(map(len, options.splitlines())) <= 120
@@ -56,7 +74,9 @@ def test_the_doctor_for_people(golden: Golden) -> None:
 
 def test_the_doctor_takes_the_options_of_the_writers(golden: Golden) -> None:
     table = golden("9", "mor_compacted").table
-    document = hudictl("doctor", table, "--timeline-only", "--option", "hoodie.cleaner.policy.failed.writes=EAGER", "--json").document
+    document = hudictl(
+        "doctor", table, "--timeline-only", "--option", "hoodie.cleaner.policy.failed.writes=EAGER", "--json"
+    ).document
     assert [finding["rule"] for finding in document["findings"]] == ["failed_writes_policy"]
     assert document["files_looked_at"] is False
     assert hudictl("doctor", table, "--option", "airflow_hudi.doctor.stuck_minutes=soon", "--json").code == 2
@@ -87,7 +107,10 @@ def test_a_storage_without_conditional_puts_is_not_raced() -> None:
     """fsspec's memory has no exclusive create; MemoryStorage, which has, is judged in storage/test_probe.py."""
     done = hudictl("probe-store", "memory://probed", *QUICK, "--json")
     assert (done.code, done.document["can_carry_timeline"], done.document["creates"]) == (1, False, None)
-    assert done.document["problems"] == ["the storage offers no exclusive create", "the storage offers no conditional write"]
+    assert done.document["problems"] == [
+        "the storage offers no exclusive create",
+        "the storage offers no conditional write",
+    ]
 
 
 def test_a_store_that_looks_first_and_writes_then_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,13 +31,19 @@ def test_timeline_in_json(golden: Golden) -> None:
         ("compaction", "requested"),
         *[("deltacommit", "completed")] * 2,
     ]
-    assert [instant["requested_time"] for instant in instants] == sorted(instant["requested_time"] for instant in instants)
+    assert [instant["requested_time"] for instant in instants] == sorted(
+        instant["requested_time"] for instant in instants
+    )
 
 
 def test_a_completed_compaction_is_shown_as_its_own_file_says(golden: Golden) -> None:
     table = golden("6", "mor_compaction_requested").after()
     (instant,) = hudictl("timeline", table, "--json", "--action", "commit").document["instants"]
-    assert (instant["action"], instant["state"], instant["requested_time"]) == ("commit", "completed", compaction_instant(table))
+    assert (instant["action"], instant["state"], instant["requested_time"]) == (
+        "commit",
+        "completed",
+        compaction_instant(table),
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,7 +58,10 @@ def test_a_completed_compaction_is_shown_as_its_own_file_says(golden: Golden) ->
     ],
 )
 def test_timeline_filters(golden: Golden, filters: list[str], count: int) -> None:
-    assert len(hudictl("timeline", golden("6", "mor_compaction_requested").table, "--json", *filters).document["instants"]) == count
+    assert (
+        len(hudictl("timeline", golden("6", "mor_compaction_requested").table, "--json", *filters).document["instants"])
+        == count
+    )
 
 
 def test_timeline_for_people(golden: Golden) -> None:
@@ -136,7 +145,9 @@ def test_show_of_a_commit_that_a_savepoint_holds(golden: Golden, version: str) -
 def test_files_lists_every_slice(golden: Golden, metadata: str) -> None:
     table = golden("6", "mor_compaction_requested").table
     slices = hudictl("files", table, "--json", "--metadata", metadata).document["slices"]
-    assert [sorted(item) for item in slices] == [["base_file", "base_instant", "bytes", "file_id", "log_files", "partition"]] * 3
+    assert [sorted(item) for item in slices] == [
+        ["base_file", "base_instant", "bytes", "file_id", "log_files", "partition"]
+    ] * 3
     for item in slices:
         files = [item["base_file"], *item["log_files"]]
         assert item["bytes"] == sum((table / item["partition"] / name).stat().st_size for name in files)
@@ -177,7 +188,10 @@ def test_files_as_of(golden: Golden, version: str) -> None:
     assert {item["base_instant"] for item in first} == {instants[0]}
     assert {item["file_id"] for item in first} == {item["file_id"] for item in now}
     assert max(item["base_instant"] for item in now) > instants[0]
-    second = f"{instants[0][:4]}-{instants[0][4:6]}-{instants[0][6:8]} {instants[0][8:10]}:{instants[0][10:12]}:{instants[0][12:14]}"
+    second = (
+        f"{instants[0][:4]}-{instants[0][4:6]}-{instants[0][6:8]} "
+        f"{instants[0][8:10]}:{instants[0][10:12]}:{instants[0][12:14]}"
+    )
     assert hudictl("files", table, "--json", "--as-of", second).document["slices"] == first
 
 

@@ -16,7 +16,13 @@ from tests.golden_data import GoldenCase
 from tests.unit.hudi_cli.runner import hudictl
 
 Golden = Callable[[str, str], GoldenCase]
-COMMANDS = (["timeline"], ["show", "{table}", "20240101000000000"], ["files"], ["read", "--output", "{out}"], ["run", "compaction"])
+COMMANDS = (
+    ["timeline"],
+    ["show", "{table}", "20240101000000000"],
+    ["files"],
+    ["read", "--output", "{out}"],
+    ["run", "compaction"],
+)
 
 
 def arguments_of(command: list[str], table: Path, out: Path) -> list[str]:
@@ -129,6 +135,11 @@ def test_the_console_script_keeps_stdout_for_the_document(golden: Golden, tmp_pa
 
 
 def test_the_exit_code_reaches_the_shell(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "hudi_cli.main", "timeline", str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "hudi_cli.main", "timeline", str(tmp_path), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["type"] == "ConfigError"

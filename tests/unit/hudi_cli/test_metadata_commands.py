@@ -64,7 +64,10 @@ def test_what_was_not_compared_is_said(golden: Golden) -> None:
     table = golden("9", "mdt_all_cow").table
     people = hudictl("metadata", "validate", table)
     assert "not checked expr_index_idx_day: values, as they depend on the zone of local time" in people.out
-    assert "expr_index_idx_day" not in hudictl("metadata", "validate", table, "--option", "airflow_hudi.read.zone=UTC").out.split("\n", 1)[1]
+    assert (
+        "expr_index_idx_day"
+        not in hudictl("metadata", "validate", table, "--option", "airflow_hudi.read.zone=UTC").out.split("\n", 1)[1]
+    )
 
 
 @pytest.mark.parametrize("command", ["validate", "perf"])
@@ -121,7 +124,10 @@ def test_a_metadata_table_is_dropped_created_and_updated(golden: Golden, version
     come = hudictl("metadata", "create", table, "--partition", "column_stats", "--partition", "bloom_filters", "--json")
     assert (come.code, come.document["created"]) == (0, ["bloom_filters", "column_stats", "files"])
     people = hudictl("metadata", "create", table, "--partition", "column_stats")
-    assert people.out.splitlines() == ["nothing to do: all of them are there", "the metadata table has: bloom_filters, column_stats, files"]
+    assert people.out.splitlines() == [
+        "nothing to do: all of them are there",
+        "the metadata table has: bloom_filters, column_stats, files",
+    ]
     done = hudictl("metadata", "update", table, "--option", "hoodie.metadata.compact.max.delta.commits=1", "--json")
     assert (done.code, done.document["applied"], done.document["rolled_back"]) == (0, [], [])
     assert done.document["compacted"]["files"] >= 3
@@ -136,7 +142,10 @@ def test_columns_are_added_and_dropped(golden: Golden) -> None:
     table = golden("8", "mor_basic").table
     parts = hudictl("metadata", "create", table, "--json").document["partitions"]
     gone = hudictl("metadata", "drop", table, "--column", "amount", "--column", "note", "--json")
-    assert (gone.code, gone.document) == (0, {"dropped": [], "partitions": parts, "columns": ["amount", "note"], "reason": None})
+    assert (gone.code, gone.document) == (
+        0,
+        {"dropped": [], "partitions": parts, "columns": ["amount", "note"], "reason": None},
+    )
     again = hudictl("metadata", "drop", table, "--partition", "column_stats", "--column", "note", "--json")
     assert again.document == {"dropped": [], "partitions": parts, "columns": [], "reason": "none of them was there"}
     come = hudictl("metadata", "create", table, "--column", "note", "--json")

@@ -27,7 +27,11 @@ def test_rows_are_those_of_real_hudi(golden: Golden, tmp_path: Path, query: str,
     actual = read_parquet(target)
     assert_same_rows(actual, expected, ignore=())
     assert actual.schema.names[:5] == [name for name in expected.schema.names if name.startswith("_hoodie_")]
-    assert done.document == {"rows": expected.num_rows, "files_read": 15 if query == "snapshot" else 3, "files_pruned": 0}
+    assert done.document == {
+        "rows": expected.num_rows,
+        "files_read": 15 if query == "snapshot" else 3,
+        "files_pruned": 0,
+    }
 
 
 def test_columns_are_chosen(golden: Golden, tmp_path: Path) -> None:
@@ -38,7 +42,15 @@ def test_columns_are_chosen(golden: Golden, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["", "name,", "name,name", "no_such_column"])
 def test_wrong_columns_are_refused(golden: Golden, tmp_path: Path, columns: str) -> None:
-    done = hudictl("read", golden("6", "mor_compaction_requested").table, "--columns", columns, "--output", tmp_path / "rows.parquet", "--json")
+    done = hudictl(
+        "read",
+        golden("6", "mor_compaction_requested").table,
+        "--columns",
+        columns,
+        "--output",
+        tmp_path / "rows.parquet",
+        "--json",
+    )
     assert (done.code, done.error["type"]) == (2, "ConfigError")
     assert list(tmp_path.glob("*.parquet")) == []
 
@@ -50,11 +62,23 @@ def query_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("version", "name"), [("6", "cow_basic"), ("6", "mor_basic"), ("9", "cow_basic"), ("9", "mor_basic"), ("9", "cdc_cow"), ("9", "cdc_mor")]
+    ("version", "name"),
+    [
+        ("6", "cow_basic"),
+        ("6", "mor_basic"),
+        ("9", "cow_basic"),
+        ("9", "mor_basic"),
+        ("9", "cdc_cow"),
+        ("9", "cdc_mor"),
+    ],
 )
 def test_every_query_of_real_hudi(golden: Golden, tmp_path: Path, version: str, name: str) -> None:
     case, target = golden(version, name), tmp_path / "rows.parquet"
-    asked = [path for path in sorted(case.expected.glob("*.parquet")) if path.name.startswith(("as_of_", "incremental_", "cdc_"))]
+    asked = [
+        path
+        for path in sorted(case.expected.glob("*.parquet"))
+        if path.name.startswith(("as_of_", "incremental_", "cdc_"))
+    ]
     assert len(asked) >= 3
     for path in asked:
         done = hudictl("read", case.table, *query_of(path.name), "--output", target, "--json")
@@ -144,7 +168,9 @@ def test_a_result_is_replaced_whole_or_not_at_all(golden: Golden, tmp_path: Path
 
 
 def test_a_folder_that_is_not_there_is_named(golden: Golden, tmp_path: Path) -> None:
-    done = hudictl("read", golden("6", "mor_compaction_requested").table, "--output", tmp_path / "no" / "rows.parquet", "--json")
+    done = hudictl(
+        "read", golden("6", "mor_compaction_requested").table, "--output", tmp_path / "no" / "rows.parquet", "--json"
+    )
     assert done.code == 2
     assert done.error["path"] == str(tmp_path / "no" / "rows.parquet")
 

@@ -23,7 +23,16 @@ def test_the_oldest_pending_compaction_is_run(golden: Golden, tmp_path: Path) ->
     done = hudictl("run", "compaction", case.table, "--engine", "local", "--json")
     assert done.code == 0
     (result,) = done.document["instants"]
-    assert sorted(result) == ["action", "bytes_written", "files_deleted", "files_written", "instant", "records", "seconds", "state"]
+    assert sorted(result) == [
+        "action",
+        "bytes_written",
+        "files_deleted",
+        "files_written",
+        "instant",
+        "records",
+        "seconds",
+        "state",
+    ]
     assert (result["action"], result["state"], result["files_written"]) == ("compaction", "completed", 3)
     for query in ("snapshot", "read_optimized"):
         target = tmp_path / f"{query}.parquet"
@@ -31,7 +40,9 @@ def test_the_oldest_pending_compaction_is_run(golden: Golden, tmp_path: Path) ->
         assert_same_rows(read_parquet(target), read_parquet(case.expected / f"after_{query}.parquet"))
 
 
-@pytest.mark.parametrize("how", [[], ["--all-pending"], ["--engine", "local"], ["--engine", "local", "--all-pending"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "how", [[], ["--all-pending"], ["--engine", "local"], ["--engine", "local", "--all-pending"]], ids=" ".join
+)
 @pytest.mark.parametrize(
     ("service", "reason"),
     [
@@ -62,7 +73,9 @@ def test_nothing_to_plan_has_the_planners_reason(golden: Golden, service: str, h
 
 
 def test_people_see_a_table_and_where_it_stands(golden: Golden) -> None:
-    done = hudictl("run", "compaction", golden("6", "mor_compaction_requested").table, "--engine", "local", "--all-pending")
+    done = hudictl(
+        "run", "compaction", golden("6", "mor_compaction_requested").table, "--engine", "local", "--all-pending"
+    )
     assert done.code == 0
     assert "completed" in done.out
     assert "3 of 3 file groups written" in done.err
@@ -132,7 +145,16 @@ def test_wrong_usage_changes_nothing_and_shows_no_secret(golden: Golden, argumen
 def test_secrets_may_come_from_the_file(golden: Golden, tmp_path: Path) -> None:
     file = tmp_path / "options.json"
     file.write_text('{"secret": "hidden"}')
-    done = hudictl("run", "compaction", golden("6", "mor_compaction_requested").table, "--engine", "local", "--storage-options-file", file, "--json")
+    done = hudictl(
+        "run",
+        "compaction",
+        golden("6", "mor_compaction_requested").table,
+        "--engine",
+        "local",
+        "--storage-options-file",
+        file,
+        "--json",
+    )
     assert done.code == 0
     assert "hidden" not in done.out + done.err
 
@@ -161,7 +183,9 @@ def test_a_planned_clean_is_run_and_what_went_is_counted(golden: Golden, version
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_rollback_is_planned_and_run_without_spark(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rollback_is_planned_and_run_without_spark(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     no_spark(monkeypatch)
     case = golden(version, "failed_inflight_mor")
     (failed,) = pending(case.table, "deltacommit")
@@ -191,7 +215,17 @@ def test_nothing_to_plan_starts_no_spark_and_says_why(golden: Golden, monkeypatc
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_clean_is_planned_and_run_at_once(golden: Golden, version: str) -> None:
     table = golden(version, "mor_compacted").table
-    done = hudictl("run", "clean", table, "--schedule", "--engine", "local", "--option", "hoodie.clean.commits.retained=1", "--json")
+    done = hudictl(
+        "run",
+        "clean",
+        table,
+        "--schedule",
+        "--engine",
+        "local",
+        "--option",
+        "hoodie.clean.commits.retained=1",
+        "--json",
+    )
     (result,) = done.document["instants"]
     assert (result["action"], result["state"]) == ("clean", "completed")
     assert result["files_deleted"] > 0

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hudi_cli.tables import file_table, instant_table, print_details, run_table
-from hudi_core.model.engine import Json
+from hudi_core.engine.protocol import Json
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_cli.runner import hudictl
 
@@ -32,7 +32,9 @@ def printed(table: Table) -> list[str]:
 
 
 def cells(lines: list[str], count: int, anchor: int) -> list[list[str]]:
-    """The rows' texts, put together from the lines that each goes over; a row begins where the column `anchor` is not empty."""
+    """The rows' texts, put together from the lines that each goes over; a row begins where the column `anchor` is not
+    empty.
+    """
     rows: list[dict[int, str]] = []
     for line in lines:
         parts = [part.strip() for part in line.split("│")[1:-1]]
@@ -51,20 +53,33 @@ def test_file_slices(document: Callable[..., Json]) -> None:
     assert max(map(len, lines)) <= WIDTH
     assert "…" not in "".join(lines)
     seen = [[text.replace(" ", "") for text in row[:4]] for row in cells(lines, 6, 2)]
-    assert seen == [[item["partition"].replace(" ", ""), item["file_id"], item["base_instant"], item["base_file"]] for item in slices]
+    assert seen == [
+        [item["partition"].replace(" ", ""), item["file_id"], item["base_instant"], item["base_file"]]
+        for item in slices
+    ]
 
 
 def test_instants(document: Callable[..., Json]) -> None:
     instants = document("timeline")["instants"]
     lines = printed(instant_table("t", instants))
     seen = cells(lines, 4, 0)
-    assert seen == [[item["requested_time"], item["completion_time"], item["action"], item["state"]] for item in instants]
+    assert seen == [
+        [item["requested_time"], item["completion_time"], item["action"], item["state"]] for item in instants
+    ]
 
 
 def test_what_a_run_did() -> None:
-    row = {"instant": "20261120214905004", "action": "compaction", "state": "completed", "files_written": 1234, "bytes_written": 12345678901}
+    row = {
+        "instant": "20261120214905004",
+        "action": "compaction",
+        "state": "completed",
+        "files_written": 1234,
+        "bytes_written": 12345678901,
+    }
     lines = printed(run_table([{**row, "files_deleted": 0, "records": 1234567890, "seconds": 12345.6}]))
-    assert cells(lines, 7, 0) == [["20261120214905004", "compaction", "completed", "1234", "12.3 GB", "1,234,567,890", "12345.6"]]
+    assert cells(lines, 7, 0) == [
+        ["20261120214905004", "compaction", "completed", "1234", "12.3 GB", "1,234,567,890", "12345.6"]
+    ]
     lines = printed(run_table([{**row, "files_deleted": 77, "records": 0, "seconds": 1.0}]))
     assert cells(lines, 8, 0) == [["20261120214905004", "compaction", "completed", "1234", "12.3 GB", "77", "0", "1.0"]]
 

@@ -45,7 +45,10 @@ def test_what_cannot_be_planned_is_said(golden: Golden) -> None:
     done = hudictl("schedule", "clean", table, "--option", "hoodie.clean.commits.retained=50")
     assert "nothing to plan:" in done.out
     assert "hoodie.clean.commits.retained" in done.out
-    assert hudictl("schedule", "clustering", table, "--json").error["message"] == "the service clustering is not in this release"
+    assert (
+        hudictl("schedule", "clustering", table, "--json").error["message"]
+        == "the service clustering is not in this release"
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -71,7 +74,10 @@ def test_a_table_goes_back_to_a_savepoint(golden: Golden, version: str) -> None:
     looked = hudictl("restore", table, "--instant", commits[-1], "--dry-run", "--json").document
     usable = [item["instant"] for item in looked["restorable"] if item["reason"] is None]
     target = usable[0]
-    assert f"{len(usable)} of {len(looked['restorable'])} commits" in hudictl("restore", table, "--instant", target, "--dry-run").out
+    assert (
+        f"{len(usable)} of {len(looked['restorable'])} commits"
+        in hudictl("restore", table, "--instant", target, "--dry-run").out
+    )
     kept = hudictl("savepoint", "create", table, "--instant", target, "--comment", "before the migration")
     assert f"commit {target} is kept from now on" in kept.out
     assert "is kept already" in hudictl("savepoint", "create", table, "--instant", target).out
@@ -95,7 +101,10 @@ def test_what_can_be_restored_is_listed_without_an_instant(golden: Golden, versi
     listed = hudictl("restore", table, "--dry-run", "--json").document
     assert (listed["instant"], listed["target"], listed["reason"], listed["removed"]["files"]) == (None, None, None, 0)
     target = listed["restorable"][-1]["instant"]
-    assert listed["restorable"] == hudictl("restore", table, "--instant", target, "--dry-run", "--json").document["restorable"]
+    assert (
+        listed["restorable"]
+        == hudictl("restore", table, "--instant", target, "--dry-run", "--json").document["restorable"]
+    )
     people = hudictl("restore", table, "--dry-run")
     assert (people.code, target in people.out, "would restore" in people.out) == (0, True, False)
     refused = hudictl("restore", table, "--instant", "123", "--json").error
@@ -157,7 +166,14 @@ def test_a_dead_attempt_is_taken_over(golden: Golden, version: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["restore"], ["savepoint", "delete"], ["unschedule"], ["takeover"], ["schedule", "vacuum"], ["takeover", "--dry-run", "1"]],
+    [
+        ["restore"],
+        ["savepoint", "delete"],
+        ["unschedule"],
+        ["takeover"],
+        ["schedule", "vacuum"],
+        ["takeover", "--dry-run", "1"],
+    ],
     ids=" ".join,
 )
 def test_wrong_usage_is_bad_input(golden: Golden, arguments: list[str]) -> None:

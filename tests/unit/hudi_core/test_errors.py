@@ -41,4 +41,8 @@ def test_exit_codes() -> None:
         "MetadataUnavailableError",
     }
     assert {kind.__name__ for kind in KINDS if kind.exit_code == errors.EXIT_BAD_INPUT} == bad
-    assert {kind.__name__ for kind in KINDS if kind.exit_code == errors.EXIT_RETRY} == {"ConflictError", "LockError", "TakenBackError"}
+    assert {kind.__name__ for kind in KINDS if kind.exit_code == errors.EXIT_RETRY} == {
+        "ConflictError",
+        "LockError",
+        "TakenBackError",
+    }

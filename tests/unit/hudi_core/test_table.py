@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, UnsupportedVersionError
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable, MetadataMode, Query
 from hudi_core.timeline.instant import Action, State
 from tests.golden_data import GoldenCase
@@ -21,7 +21,9 @@ from tests.rows import assert_same_rows, read_parquet
 Golden = Callable[[str, str], GoldenCase]
 
 
-def rows(table: HudiTable, query: Query = "snapshot", metadata: MetadataMode = "auto", columns: list[str] | None = None) -> pa.Table:
+def rows(
+    table: HudiTable, query: Query = "snapshot", metadata: MetadataMode = "auto", columns: list[str] | None = None
+) -> pa.Table:
     result = table.read(query, columns, metadata)
     return pa.Table.from_batches(list(result.batches), result.schema)
 
@@ -34,7 +36,9 @@ def case(golden: Golden) -> GoldenCase:
 @pytest.mark.parametrize("metadata", ["auto", "on", "off"])
 @pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
 def test_both_queries_by_either_listing(case: GoldenCase, query: Query, metadata: MetadataMode) -> None:
-    assert_same_rows(rows(HudiTable.open(str(case.table)), query, metadata), read_parquet(case.expected / f"{query}.parquet"))
+    assert_same_rows(
+        rows(HudiTable.open(str(case.table)), query, metadata), read_parquet(case.expected / f"{query}.parquet")
+    )
 
 
 def test_columns_in_the_asked_order(case: GoldenCase) -> None:

@@ -19,8 +19,9 @@ pyspark.serializers.SerializationError: Caused by Traceback (most recent call la
 {line}
 """
 CRASH = """An error occurred while calling o152.collectToPython.
-: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 4.0 failed 1 times, most recent failure: \
-Lost task 1.0 in stage 4.0 (TID 11) (localhost executor driver): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 4.0 failed 1 times, most \
+recent failure: Lost task 1.0 in stage 4.0 (TID 11) (localhost executor driver): \
+org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:612)
 """
 
@@ -58,7 +59,10 @@ def test_a_worker_that_died_points_to_memory() -> None:
 
 
 def test_another_python_release_is_named() -> None:
-    text = "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version (3.9) than that in driver 3.11"
+    text = (
+        "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version (3.9) than that in "
+        "driver 3.11"
+    )
     found = translate(RuntimeError(text))
     assert type(found) is ConfigError
     assert "spark.pyspark.python" in str(found.remedy)
@@ -70,7 +74,10 @@ def test_another_python_release_is_named() -> None:
         ("", "no reason given"),
         ("\n\n", "no reason given"),
         ("something odd\nmore", "something odd"),
-        ("An error occurred\n: org.apache.spark.SparkException: no executors\n\tat org.apache", "org.apache.spark.SparkException: no executors"),
+        (
+            "An error occurred\n: org.apache.spark.SparkException: no executors\n\tat org.apache",
+            "org.apache.spark.SparkException: no executors",
+        ),
         ("x" * 5000, "x" * 500),
     ],
 )

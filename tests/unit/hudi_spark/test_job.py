@@ -52,7 +52,15 @@ def test_a_request_comes_as_text_or_as_a_file(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--request"], ["--request", "{}", "--request-file", "a"], ["--nonsense"], ["--request", "[]"], ["--request-file", "folder/"]]
+    "arguments",
+    [
+        [],
+        ["--request"],
+        ["--request", "{}", "--request-file", "a"],
+        ["--nonsense"],
+        ["--request", "[]"],
+        ["--request-file", "folder/"],
+    ],
 )
 def test_a_wrong_call_is_bad_input(arguments: list[str]) -> None:
     with pytest.raises(ConfigError):
@@ -64,7 +72,9 @@ def test_a_request_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
         read_request(["--request-file", str(tmp_path / "gone.json")])
 
 
-def test_what_is_no_table_is_refused_before_a_session_is_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_table_is_refused_before_a_session_is_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["--request", RunRequest(table=str(tmp_path)).to_json()]) == 2
     error = result_of(capsys.readouterr().out)["error"]
     assert error["type"] == "ConfigError"
@@ -93,7 +103,9 @@ def test_the_entry_file_is_short() -> None:
     assert len(entry_file().read_text().splitlines()) < 60
 
 
-def test_a_result_is_left_as_a_file_where_the_request_says(tmp_path: Path, golden: Callable[[str, str], GoldenCase]) -> None:
+def test_a_result_is_left_as_a_file_where_the_request_says(
+    tmp_path: Path, golden: Callable[[str, str], GoldenCase]
+) -> None:
     table = golden("8", "mor_basic").table
     results = table / RESULTS
     request = RunRequest(table=str(table), result_name="abc")
@@ -133,7 +145,10 @@ GONE = ConfigError("Spark's executors have no Python module pyarrow", remedy="sh
     ],
 )
 def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
-    golden: Callable[[str, str], GoldenCase], monkeypatch: pytest.MonkeyPatch, answer: Any, expected: list[tuple[str, str]]
+    golden: Callable[[str, str], GoldenCase],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Any,
+    expected: list[tuple[str, str]],
 ) -> None:
     def probed(_: object) -> ProbeReport:
         if isinstance(answer, ConfigError):
@@ -203,7 +218,9 @@ def test_the_sessions_zone_is_an_option_of_the_run(
 ) -> None:
     seen: list[RunRequest] = []
     monkeypatch.setattr(session_engine, "probe_executors", lambda _: ProbeReport((FULL,)))
-    monkeypatch.setattr(HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or RunResult())
+    monkeypatch.setattr(
+        HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or RunResult()
+    )
     session: Any = ZonedSession()
     for verb in ("run", "metadata_update"):
         run_job(RunRequest(str(golden("9", "mor_compacted").table), verb=verb, options=options), lambda: session)
@@ -211,5 +228,7 @@ def test_the_sessions_zone_is_an_option_of_the_run(
 
 
 def test_of_very_many_differences_the_first_are_told() -> None:
-    document = printable(RunResult(document={"differences": [{"kind": str(number)} for number in range(300)]}))["document"]
+    document = printable(RunResult(document={"differences": [{"kind": str(number)} for number in range(300)]}))[
+        "document"
+    ]
     assert (len(document["differences"]), document["left_out"]) == (200, 100)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
-from hudi_core.model.engine import Json
 from hudi_spark.probe import ProbeReport, local_setup
 
 

@@ -28,7 +28,9 @@ def test_every_split_is_in_one_bin_and_bins_keep_their_size(sizes: list[int], li
 
 
 def test_the_largest_split_starts_first() -> None:
-    assert [[split["bytes"] for split in found] for found in bins_of([{"bytes": size} for size in (10, 200, 90)], 100)] == [[200], [90, 10]]
+    assert [
+        [split["bytes"] for split in found] for found in bins_of([{"bytes": size} for size in (10, 200, 90)], 100)
+    ] == [[200], [90, 10]]
 
 
 def number(index: int) -> list[pa.RecordBatch]:
@@ -42,7 +44,9 @@ def test_a_pickled_reader_reads_its_bins(tmp_path: Path) -> None:
     assert len(bins) > 1
     reader: SplitReader = pickle.loads(pickle.dumps(SplitReader.of(plan.common, bins)))
     found = [batch for index in range(len(bins)) for batch in reader(iter(number(index)))]
-    assert_same_rows(pa.Table.from_batches(found, plan.schema), pa.Table.from_batches(list(plan.batches()), plan.schema), ignore=())
+    assert_same_rows(
+        pa.Table.from_batches(found, plan.schema), pa.Table.from_batches(list(plan.batches()), plan.schema), ignore=()
+    )
 
 
 def test_an_error_reaches_the_driver_typed(tmp_path: Path) -> None:

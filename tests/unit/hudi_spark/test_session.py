@@ -30,7 +30,9 @@ def test_a_local_driver_only_coordinates(master: str) -> None:
 
 def test_a_log_configuration_is_given_as_a_uri(tmp_path: Path) -> None:
     conf = classic_conf("local[2]", ZIP, {}, tmp_path / "a b.properties")
-    assert conf["spark.driver.extraJavaOptions"].endswith(f"-Dlog4j2.configurationFile=file://{tmp_path}/a%20b.properties")
+    assert conf["spark.driver.extraJavaOptions"].endswith(
+        f"-Dlog4j2.configurationFile=file://{tmp_path}/a%20b.properties"
+    )
 
 
 def test_the_callers_configuration_wins() -> None:

@@ -36,7 +36,9 @@ def test_every_type(arrow: pa.DataType, spark: str) -> None:
 
 def test_columns_keep_their_order() -> None:
     found = spark_type_of(pa.schema([("b", pa.int32()), ("a", pa.string())]))
-    assert found == types.StructType([types.StructField("b", types.IntegerType()), types.StructField("a", types.StringType())])
+    assert found == types.StructType(
+        [types.StructField("b", types.IntegerType()), types.StructField("a", types.StringType())]
+    )
 
 
 @pytest.mark.parametrize("kind", [pa.time64("us"), pa.timestamp("ns"), pa.list_(pa.duration("s"))])

@@ -23,9 +23,14 @@ from hudi_core.errors import (
 from hudi_spark.transport import TaskFailure, error_from_json, error_in_text, error_to_json, is_transient, pack_units
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=6,
 )
-KINDS = sorted((kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)), key=lambda kind: kind.__name__)
+KINDS = sorted(
+    (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)),
+    key=lambda kind: kind.__name__,
+)
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=3), JSON, max_size=4), min_size=1, max_size=5))
@@ -70,5 +75,13 @@ def test_a_text_without_a_whole_error_yields_none(text: str) -> None:
 
 def test_only_a_storage_failure_is_worth_another_attempt() -> None:
     assert is_transient(StorageError("timed out"))
-    for kind in (StorageNotFoundError, StorageExistsError, ConfigError, CorruptFileError, ConflictError, TimelineError, ExecutionError):
+    for kind in (
+        StorageNotFoundError,
+        StorageExistsError,
+        ConfigError,
+        CorruptFileError,
+        ConflictError,
+        TimelineError,
+        ExecutionError,
+    ):
         assert not is_transient(kind("no"))

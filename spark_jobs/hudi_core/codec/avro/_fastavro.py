@@ -1,7 +1,8 @@
 """The one place that imports fastavro: the installed one, or the pure-Python copy that travels in the job zip.
 
-An executor may lack the wheel. The zip then brings fastavro's Python files below `_vendor`, beside the `hudi_core` package; they decode
-the same bytes at about a tenth of the speed, so plans and metadata work everywhere and `IS_PURE` lets a probe warn about the data path.
+An executor may lack the wheel. The zip then brings fastavro's Python files below `_vendor`, beside the `hudi_core`
+package; they decode the same bytes at about a tenth of the speed, so plans and metadata work everywhere and `IS_PURE`
+lets a probe warn about the data path.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import sys
 
 
 def _find() -> None:
-    """Puts the vendored copy on the path when no fastavro is installed. An absent copy leaves the ImportError to the import below."""
+    """Puts the vendored copy on the path when no fastavro is installed. An absent copy leaves the ImportError to the
+    import below.
+    """
     if importlib.util.find_spec("fastavro") is None:
         sys.path.append(__file__.rsplit("hudi_core", 1)[0] + "_vendor")
 

@@ -8,7 +8,14 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.arrow_conform import conform_table
 from hudi_core.codec.avro.arrow_logical import to_logical
-from hudi_core.codec.avro.arrow_routes import Deferral, fast_route_allowed, fast_route_available, fits_memory, read_fast, read_reference
+from hudi_core.codec.avro.arrow_routes import (
+    Deferral,
+    fast_route_allowed,
+    fast_route_available,
+    fits_memory,
+    read_fast,
+    read_reference,
+)
 from hudi_core.codec.avro.arrow_types import logical_field, logical_type, spark_field
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
@@ -22,16 +29,18 @@ _deferral = Deferral()
 def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
     """The Arrow schema that holds an Avro record without loss, as a base file of the table stores it.
 
-    timestamp-millis/-micros → timestamp[ms|us, UTC]; local-timestamp-* → timestamp without zone; date → date32; time-millis → time32[ms];
-    time-micros → time64[us]; decimal → decimal128; fixed → fixed size binary; enum, uuid → string; array → list<element>; map → map<string,
-    value>; nullable as the union with null says. Raises UnsupportedError for unions of several types and for types that contain themselves.
+    timestamp-millis/-micros → timestamp[ms|us, UTC]; local-timestamp-* → timestamp without zone; date → date32;
+    time-millis → time32[ms]; time-micros → time64[us]; decimal → decimal128; fixed → fixed size binary; enum, uuid →
+    string; array → list<element>; map → map<string, value>; nullable as the union with null says. Raises
+    UnsupportedError for unions of several types and for types that contain themselves.
     """
     record = _record(schema, path)
     return pa.schema([logical_field(child.name, child.type, path=path) for child in record.fields])
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that Spark reports for a table stored by `schema`: timestamps in microseconds, fixed as binary, all columns nullable.
+    """The schema that Spark reports for a table stored by `schema`: timestamps in microseconds, fixed as binary, all
+    columns nullable.
 
     `arrow_conform` casts data to it.
     """
@@ -39,15 +48,23 @@ def spark_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def decode_records(
-    block: bytes | memoryview, count: int, writer_schema: AvroSchema, reader_schema: pa.Schema, *, path: str, route: Route = "auto"
+    block: bytes | memoryview,
+    count: int,
+    writer_schema: AvroSchema,
+    reader_schema: pa.Schema,
+    *,
+    path: str,
+    route: Route = "auto",
 ) -> pa.Table:
-    """The records of an AVRO_DATA or CDC_DATA block (`codec.log.content.avro_block_records`) with the columns and types of `reader_schema`.
+    """The records of an AVRO_DATA or CDC_DATA block (`codec.log.content.avro_block_records`) with the columns and types
+    of `reader_schema`.
 
-    `writer_schema` is the block's own. Columns match by name as `arrow_conform.conform_table` says; columns that the reader does not ask
-    for are skipped. The route is polars when it is installed and knows every type of the writer's schema, else fastavro; both give equal
-    tables. `route` forces one, for tests and measurements; polars is then still left when the bytes are broken, so that errors are alike.
-    Raises CorruptFileError when the bytes are not `count` records, UnsupportedError for a writer's schema that Arrow cannot hold, FormatError
-    when the schemas do not match; all name `path`.
+    `writer_schema` is the block's own. Columns match by name as `arrow_conform.conform_table` says; columns that the
+    reader does not ask for are skipped. The route is polars when it is installed and knows every type of the writer's
+    schema, else fastavro; both give equal tables. `route` forces one, for tests and measurements; polars is then still
+    left when the bytes are broken, so that errors are alike. Raises CorruptFileError when the bytes are not `count`
+    records, UnsupportedError for a writer's schema that Arrow cannot hold, FormatError when the schemas do not match;
+    all name `path`.
     """
     record = _record(writer_schema, path)
     body = memoryview(block).cast("B")
@@ -60,7 +77,9 @@ def decode_records(
     for index in wanted:
         logical_type(record.fields[index].type, path=path)
     physical = _read(body, count, record, wanted, path, route)
-    columns = [to_logical(array, record.fields[index].type, path=path) for array, index in zip(physical, wanted, strict=True)]
+    columns = [
+        to_logical(array, record.fields[index].type, path=path) for array, index in zip(physical, wanted, strict=True)
+    ]
     fields = [logical_field(record.fields[index].name, record.fields[index].type, path=path) for index in wanted]
     if not columns:
         # A table without columns has no rows; one of the reader's own keeps the count.

@@ -1,4 +1,6 @@
-"""Arrow data of an older schema → a reader's schema: columns by name, absent ones as null, types widened (facts 4.4, Avro resolution)."""
+"""Arrow data of an older schema → a reader's schema: columns by name, absent ones as null, types widened (facts 4.4,
+Avro resolution).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ from hudi_core.errors import CorruptFileError, FormatError
 def conform_table(table: pa.Table, schema: pa.Schema, *, path: str) -> pa.Table:
     """The table with exactly the columns of `schema`, in its order; columns of `table` that `schema` lacks are dropped.
 
-    An absent nullable column is null throughout. Widened: int32→int64→float→double, numbers, dates and decimals to text as Java writes it,
-    numbers and text to decimals, text to dates, string↔binary, decimals to more digits, timestamps to a finer unit, fixed to binary, large
-    and view forms to the plain ones; inside structs, lists and maps too. Raises FormatError naming `path` and the column when the data
-    cannot take the type or a non-nullable column is absent; CorruptFileError when a value does not fit.
+    An absent nullable column is null throughout. Widened: int32→int64→float→double, numbers, dates and decimals to text
+    as Java writes it, numbers and text to decimals, text to dates, string↔binary, decimals to more digits, timestamps
+    to a finer unit, fixed to binary, large and view forms to the plain ones; inside structs, lists and maps too. Raises
+    FormatError naming `path` and the column when the data cannot take the type or a non-nullable column is absent;
+    CorruptFileError when a value does not fit.
     """
     columns = [_column(table, field, path) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema) if columns else table.select([])
@@ -31,7 +34,11 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.
     arrays = []
     for field in schema:
         index = have.get(field.name)
-        arrays.append(_absent(field, batch.num_rows, field.name, path) if index is None else conform_array(batch.column(index), field, path=path))
+        arrays.append(
+            _absent(field, batch.num_rows, field.name, path)
+            if index is None
+            else conform_array(batch.column(index), field, path=path)
+        )
     return pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch.select([])
 
 
@@ -110,16 +117,20 @@ def _with_offsets(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.
 def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
     if not any(rule(array.type, target) for rule in _RULES):
         remedy = "Hudi widens int to long, float, double, decimal and string, and changes string to bytes and back"
-        raise FormatError(f"column {at!r} is {array.type} in the data and cannot be read as {target}", path=path, remedy=remedy)
+        raise FormatError(
+            f"column {at!r} is {array.type} in the data and cannot be read as {target}", path=path, remedy=remedy
+        )
     try:
         if _becomes_text(array.type, target):
             return java_text(array).cast(target)
         if _becomes_decimal(array.type, target):
             return decimals(array, target)
         if pa.types.is_float32(array.type) and pa.types.is_float64(target):
-            # Hudi goes by the float's text, so that 1.1 stays 1.1 (HoodieAvroUtils.rewritePrimaryType, HoodieParquetFileFormatHelper).
+            # Hudi goes by the float's text, so that 1.1 stays 1.1 (HoodieAvroUtils.rewritePrimaryType,
+            # HoodieParquetFileFormatHelper).
             return pc.cast(pc.cast(array, pa.string()), target)
-        # Java turns a long into the nearest float without asking, as an unsafe cast does; every other cast here is exact or fails.
+        # Java turns a long into the nearest float without asking, as an unsafe cast does; every other cast here is
+        # exact or fails.
         return pc.cast(array, target, safe=not pa.types.is_floating(target))
     except pa.ArrowException as error:
         raise CorruptFileError(f"column {at!r}: a value cannot be read as {target}: {error}", path=path) from error
@@ -168,8 +179,8 @@ def _refines_time(have: pa.DataType, want: pa.DataType) -> bool:
     if not (pa.types.is_timestamp(have) and pa.types.is_timestamp(want)):
         return False
     units = ("s", "ms", "us", "ns")
-    # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. Nanoseconds come from INT96
-    # only, whose values Spark cuts to microseconds.
+    # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. Nanoseconds
+    # come from INT96 only, whose values Spark cuts to microseconds.
     zones = have.tz == want.tz or (have.tz is None and want.tz == "UTC")
     return zones and units.index(have.unit) <= units.index(want.unit)
 

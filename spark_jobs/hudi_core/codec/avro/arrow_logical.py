@@ -1,4 +1,6 @@
-"""Physical Arrow arrays → the logical types of an Avro schema, shared by both decoding routes. Nothing here goes row by row."""
+"""Physical Arrow arrays → the logical types of an Avro schema, shared by both decoding routes. Nothing here goes row by
+row.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ _MAX_DECIMAL_BYTES = 64
 def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | None = None) -> pa.Array:
     """The array with the type that `arrow_types.logical_type` gives for `avro`.
 
-    Takes what `physical_type` describes, with large or small offsets. `alive` says which rows count: below a null struct, decoders leave
-    values of their own making, such as a decimal of no bytes. Raises CorruptFileError naming `path` for an enum number without symbol and
-    for a decimal that its precision cannot hold.
+    Takes what `physical_type` describes, with large or small offsets. `alive` says which rows count: below a null
+    struct, decoders leave values of their own making, such as a decimal of no bytes. Raises CorruptFileError naming
+    `path` for an enum number without symbol and for a decimal that its precision cannot hold.
     """
     if array.offset:
         # What follows works on whole buffers.
@@ -28,7 +30,10 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
         below = alive
         if array.null_count:
             below = array.is_valid() if alive is None else pc.and_(alive, array.is_valid())
-        children = [to_logical(array.field(index), child.type, path=path, alive=below) for index, child in enumerate(avro.fields)]
+        children = [
+            to_logical(array.field(index), child.type, path=path, alive=below)
+            for index, child in enumerate(avro.fields)
+        ]
         return _rebuild(array, avro, children, path)
     if avro.item is not None:
         return _list(array, avro, path)
@@ -77,8 +82,14 @@ def _decimal(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
     validity, offsets_buffer, data_buffer = array.buffers()
     wide = pa.types.is_large_binary(array.type)
     count = len(array)
-    offsets = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32, count + 1).astype(np.int64) if count else np.zeros(1, np.int64)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.zeros(1, np.uint8)
+    offsets = (
+        np.frombuffer(offsets_buffer, np.int64 if wide else np.int32, count + 1).astype(np.int64)
+        if count
+        else np.zeros(1, np.int64)
+    )
+    data = (
+        np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.zeros(1, np.uint8)
+    )
     valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else np.ones(count, np.bool_)
     lengths = np.where(valid, np.diff(offsets), 1)
     longest = int(lengths.max(initial=0))

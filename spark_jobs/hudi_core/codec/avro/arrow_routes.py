@@ -1,9 +1,10 @@
-"""Two ways from the records of a log block to physical Arrow columns: polars for the schemas it knows, fastavro for the others.
+"""Two ways from the records of a log block to physical Arrow columns: polars for the schemas it knows, fastavro for the
+others.
 
-Both read one rewritten schema: fields and types named by position, logical types left out, enum as int, map as an array of entries. None
-of this changes the bytes; it makes both routes produce the same physical arrays, and lets polars read maps and enums, which it cannot by
-themselves. The fast route goes by the schema alone. When polars then fails, by error or panic, the bytes are at fault, and the reference
-route reads them again to say what is wrong.
+Both read one rewritten schema: fields and types named by position, logical types left out, enum as int, map as an array
+of entries. None of this changes the bytes; it makes both routes produce the same physical arrays, and lets polars read
+maps and enums, which it cannot by themselves. The fast route goes by the schema alone. When polars then fails, by error
+or panic, the bytes are at fault, and the reference route reads them again to say what is wrong.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ _BLOWUP = 64
 
 
 def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
-    """The rewritten JSON schema of a record type; with `prefix`, a fixed of four bytes stands in front, for the length before each datum."""
+    """The rewritten JSON schema of a record type; with `prefix`, a fixed of four bytes stands in front, for the length
+    before each datum.
+    """
     return _Rewriter().record(avro, prefix=prefix)
 
 
 def fast_route_allowed(avro: AvroType) -> bool:
-    """Whether polars, when installed, reads every type in the schema (polars 1.x and 2.x: no null type, no union but null and one type)."""
+    """Whether polars, when installed, reads every type in the schema (polars 1.x and 2.x: no null type, no union but
+    null and one type).
+    """
     if avro.lone_union:
         return False
     if avro.kind == "record":
@@ -64,20 +69,27 @@ class Deferral:
         self._left = records
 
     def pays(self, count: int) -> bool:
-        """Whether to import now, with `count` records to decode next. Threads that count at once may import a block too early, no more."""
+        """Whether to import now, with `count` records to decode next. Threads that count at once may import a block too
+        early, no more.
+        """
         self._left -= count
         return self._left < 0 or "polars" in sys.modules
 
 
 def fits_memory(avro: AvroType, count: int, size: int) -> bool:
-    """Whether buffers for `count` records, which polars allocates before it reads, stand in a sane ratio to a block of `size` bytes."""
+    """Whether buffers for `count` records, which polars allocates before it reads, stand in a sane ratio to a block of
+    `size` bytes.
+    """
     return count * _row_bytes(avro) <= _FREE_BYTES + _BLOWUP * size
 
 
-def read_fast(body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool) -> list[pa.Array] | None:
+def read_fast(
+    body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool
+) -> list[pa.Array] | None:
     """The columns at the positions `wanted`, by polars; None when polars cannot read the bytes or they do not add up.
 
-    With `prefix`, every record has its length in front (i32, big-endian), and the lengths must lead from record to record and to the end.
+    With `prefix`, every record has its length in front (i32, big-endian), and the lengths must lead from record to
+    record and to the end.
     """
     import polars
     from polars.exceptions import PanicException, PolarsError
@@ -96,18 +108,27 @@ def read_fast(body: memoryview, count: int, avro: AvroType, wanted: list[int], *
     return [_single(table.column(f"f{index}")) for index in wanted]
 
 
-def read_reference(body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool, path: str) -> list[pa.Array]:
-    """As read_fast by fastavro, record by record. Raises CorruptFileError naming `path`, the record and its offset in the block."""
+def read_reference(
+    body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool, path: str
+) -> list[pa.Array]:
+    """As read_fast by fastavro, record by record. Raises CorruptFileError naming `path`, the record and its offset in
+    the block.
+    """
     codec = DatumCodec(physical_schema(avro, prefix=False))
     stream = io.BytesIO(body)
     kind = pa.struct([(f"f{index}", physical_type(avro.fields[index].type)) for index in wanted])
     chunks = []
     for start in range(0, count, _CHUNK):
-        rows = [_next_record(codec, stream, len(body), index, prefix, path) for index in range(start, min(count, start + _CHUNK))]
+        rows = [
+            _next_record(codec, stream, len(body), index, prefix, path)
+            for index in range(start, min(count, start + _CHUNK))
+        ]
         try:
             chunks.append(pa.array(rows, kind))
         except (pa.ArrowException, OverflowError, TypeError, UnicodeError) as error:
-            raise CorruptFileError(f"records {start} to {start + len(rows) - 1} hold a value that its type cannot: {error}", path=path) from error
+            raise CorruptFileError(
+                f"records {start} to {start + len(rows) - 1} hold a value that its type cannot: {error}", path=path
+            ) from error
     if stream.tell() != len(body):
         raise CorruptFileError(f"{count} records end after {stream.tell()} of {len(body)} bytes", path=path)
     whole = pa.concat_arrays(chunks) if chunks else pa.array([], kind)
@@ -122,16 +143,24 @@ def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, p
     length = int.from_bytes(head, "big", signed=True)
     if len(head) < 4 or not 0 <= length <= size - at - 4:
         raise CorruptFileError(
-            f"record {index} at byte {at} of the block's records claims {length} bytes, {size - at - len(head)} are left", path=path
+            f"record {index} at byte {at} of the block's records claims {length} bytes, "
+            f"{size - at - len(head)} are "
+            "left",
+            path=path,
         )
     record = codec.read(stream, path=path)
     if stream.tell() != at + 4 + length:
-        raise CorruptFileError(f"record {index} at byte {at} has {stream.tell() - at - 4} bytes by its schema and {length} by its length", path=path)
+        raise CorruptFileError(
+            f"record {index} at byte {at} has {stream.tell() - at - 4} bytes by its schema and {length} by its length",
+            path=path,
+        )
     return record
 
 
 def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
-    """Whether each length leads to the next one and the last to the end, so that polars and the block agree on where records begin."""
+    """Whether each length leads to the next one and the last to the end, so that polars and the block agree on where
+    records begin.
+    """
     heads = _bytes_of(column)
     if heads.size != 4 * len(column):
         return False
@@ -153,14 +182,29 @@ def _bytes_of(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return (
+        column.chunk(0)
+        if column.num_chunks == 1
+        else pa.concat_arrays(column.chunks)
+        if column.num_chunks
+        else pa.array([], column.type)
+    )
 
 
 def _container(schema: dict[str, Any], count: int, body: memoryview) -> bytes:
     """An Avro object container with `body` as its one block, null codec."""
     text = json.dumps(schema, separators=(",", ":")).encode()
     key = b"avro.schema"
-    header = b"Obj\x01" + encode_zigzag(1) + encode_zigzag(len(key)) + key + encode_zigzag(len(text)) + text + encode_zigzag(0) + _SYNC
+    header = (
+        b"Obj\x01"
+        + encode_zigzag(1)
+        + encode_zigzag(len(key))
+        + key
+        + encode_zigzag(len(text))
+        + text
+        + encode_zigzag(0)
+        + _SYNC
+    )
     return b"".join((header, encode_zigzag(count), encode_zigzag(len(body)), body, _SYNC))
 
 
@@ -199,7 +243,11 @@ class _Rewriter:
             return "int" if avro.kind == "enum" else avro.kind
         item = self._type(avro.item)
         if avro.kind == "map":
-            item = {"type": "record", "name": self._name(), "fields": [{"name": "f0", "type": "string"}, {"name": "f1", "type": item}]}
+            item = {
+                "type": "record",
+                "name": self._name(),
+                "fields": [{"name": "f0", "type": "string"}, {"name": "f1", "type": item}],
+            }
         return {"type": "array", "items": item}
 
     def _fixed(self, size: int) -> dict[str, Any]:

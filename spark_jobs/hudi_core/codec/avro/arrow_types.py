@@ -31,7 +31,9 @@ _LOGICAL = {
 
 
 def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
-    """The Arrow type that holds the values of an Avro type without loss. Raises UnsupportedError for a union of several types."""
+    """The Arrow type that holds the values of an Avro type without loss. Raises UnsupportedError for a union of several
+    types.
+    """
     if avro.kind == "record":
         return pa.struct([logical_field(child.name, child.type, path=path) for child in avro.fields])
     if avro.item is not None:
@@ -46,7 +48,10 @@ def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
         return pa.binary(avro.size)
     if avro.kind == "union":
         kinds = ", ".join(branch.describe() for branch in avro.branches)
-        raise UnsupportedError(f"a column of the Avro union [{kinds}] has no Arrow type; only unions of null and one type are supported", path=path)
+        raise UnsupportedError(
+            f"a column of the Avro union [{kinds}] has no Arrow type; only unions of null and one type are supported",
+            path=path,
+        )
     return _PLAIN[avro.kind]
 
 
@@ -56,7 +61,8 @@ def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
 
 
 def physical_type(avro: AvroType) -> pa.DataType:
-    """The Arrow type of the values as they are encoded: enum as its number, fixed and decimal as bytes, map as a list of entries.
+    """The Arrow type of the values as they are encoded: enum as its number, fixed and decimal as bytes, map as a list
+    of entries.
 
     Fields are named by position (`f0`, `f1`, …), as `routes.physical_schema` names them.
     """
@@ -71,7 +77,9 @@ def physical_type(avro: AvroType) -> pa.DataType:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type of the column that Spark reports: timestamps in microseconds, fixed as binary; nested types alike."""
+    """The Arrow type of the column that Spark reports: timestamps in microseconds, fixed as binary; nested types
+    alike.
+    """
     if pa.types.is_struct(kind):
         return pa.struct([spark_field(kind.field(index)) for index in range(kind.num_fields)])
     if pa.types.is_map(kind):

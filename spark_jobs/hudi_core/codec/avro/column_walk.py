@@ -1,7 +1,9 @@
-"""Fields of many Avro data of one schema at once: every datum has a cursor, and NumPy moves all of them from field to field.
+"""Fields of many Avro data of one schema at once: every datum has a cursor, and NumPy moves all of them from field to
+field.
 
-For schemas that the routes of codec.avro.arrow cannot take, with unions of many records. A field costs some twenty NumPy calls however many data
-there are: 0.5 µs a datum where there are thousands of them, for which one after the other takes 35 µs.
+For schemas that the routes of codec.avro.arrow cannot take, with unions of many records. A field costs some twenty
+NumPy calls however many data there are: 0.5 µs a datum where there are thousands of them, for which one after the other
+takes 35 µs.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from numpy.typing import NDArray
 
 Positions = NDArray[np.int64]
 Path = tuple[str, ...]
-"""The names of fields from the outermost record on; a union of several records adds the short name of the one that is there."""
+"""The names of fields from the outermost record on; a union of several records adds the short name of the one that is
+there.
+"""
 
 PADDING: Final = 16
-"""Bytes behind the last datum that a number may be read from before its end is compared: ten of a varint, eight of a double."""
+"""Bytes behind the last datum that a number may be read from before its end is compared: ten of a varint, eight of a
+double.
+"""
 _LENGTHS: Final = 32
 """Distinct lengths of texts up to which texts of one length are copied together."""
 _VARINT_BITS: Final = 63
@@ -29,7 +35,8 @@ _SIZES: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field's values: `rows` are the data that have one, ascending; `values` int64, float32, float64 or bool, of text and bytes where they begin.
+    """A field's values: `rows` are the data that have one, ascending; `values` int64, float32, float64 or bool, of text
+    and bytes where they begin.
 
     `lengths` are those of text and bytes, else None.
     """
@@ -57,15 +64,21 @@ class Encoded:
         return len(self.starts) - 1
 
     def texts(self, leaf: Leaf, kind: pa.DataType) -> pa.Array:
-        """The values of a leaf of text or bytes as an array of string or binary; raises pa.ArrowInvalid where text is not UTF-8."""
+        """The values of a leaf of text or bytes as an array of string or binary; raises pa.ArrowInvalid where text is
+        not UTF-8.
+        """
         lengths = leaf.lengths if leaf.lengths is not None else np.zeros(0, dtype=np.int64)
         distinct = np.unique(lengths)
         if len(distinct) > _LENGTHS:
             found = self._gathered(leaf.values, lengths, kind)
         else:
-            # Names of files and times have few lengths: rows of one length are copied as a matrix, in a fifth of the time.
+            # Names of files and times have few lengths: rows of one length are copied as a matrix, in a fifth of the
+            # time.
             places = [np.flatnonzero(lengths == length) for length in distinct.tolist()]
-            pieces = [self._of_length(leaf.values[at], length, kind) for at, length in zip(places, distinct.tolist(), strict=True)]
+            pieces = [
+                self._of_length(leaf.values[at], length, kind)
+                for at, length in zip(places, distinct.tolist(), strict=True)
+            ]
             if len(pieces) == 1:
                 found = pieces[0]
             else:
@@ -84,11 +97,17 @@ class Encoded:
     def _gathered(self, begins: Positions, lengths: Positions, kind: pa.DataType) -> pa.Array:
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        return _array(kind, offsets, self.octets[np.arange(int(offsets[-1])) + np.repeat(begins - offsets[:-1], lengths)])
+        return _array(
+            kind, offsets, self.octets[np.arange(int(offsets[-1])) + np.repeat(begins - offsets[:-1], lengths)]
+        )
 
 
 def _array(kind: pa.DataType, offsets: Positions, octets: NDArray[np.uint8]) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(octets))])
+    return pa.Array.from_buffers(
+        kind,
+        len(offsets) - 1,
+        [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(octets))],
+    )
 
 
 @dataclass(slots=True)
@@ -105,7 +124,8 @@ class _Broken(Exception):
 
 
 def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
-    """The zigzag numbers at the positions `at`, and the positions behind them; ten bytes have to be there behind each position.
+    """The zigzag numbers at the positions `at`, and the positions behind them; ten bytes have to be there behind each
+    position.
 
     Raises ValueError for a number of more than 64 bits.
     """
@@ -126,7 +146,9 @@ def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positi
 
 
 class ColumnWalk:
-    """Reads the fields `wanted` of data of one record schema, given as JSON that is known to be valid. Safe to share between threads."""
+    """Reads the fields `wanted` of data of one record schema, given as JSON that is known to be valid. Safe to share
+    between threads.
+    """
 
     def __init__(self, schema: Any, wanted: Collection[Path]) -> None:
         self._root = _Compiler().node(schema)
@@ -135,8 +157,8 @@ class ColumnWalk:
     def read(self, data: Encoded) -> Mapping[Path, Leaf] | None:
         """The leaves by path; a path that no datum has is absent.
 
-        None where the data do not decode, or one of them holds an array, a map, an enum or a fixed: codec.avro.datum then reads them or says
-        what is wrong.
+        None where the data do not decode, or one of them holds an array, a map, an enum or a fixed: codec.avro.datum
+        then reads them or says what is wrong.
         """
         walk = _Walk(data, self._wanted)
         try:
@@ -220,7 +242,9 @@ class _Walk:
 
 
 class _Compiler:
-    """Makes the tree of a schema. Types that contain themselves are let be: a cursor only meets as much of them as there are bytes."""
+    """Makes the tree of a schema. Types that contain themselves are let be: a cursor only meets as much of them as
+    there are bytes.
+    """
 
     def __init__(self) -> None:
         self._named: dict[str, _Node] = {}
@@ -229,7 +253,10 @@ class _Compiler:
         if isinstance(schema, list):
             children = [self.node(branch, namespace) for branch in schema]
             several = sum(child.kind == "record" for child in children) > 1
-            names = tuple(_short(branch) if several and child.kind == "record" else "" for branch, child in zip(schema, children, strict=True))
+            names = tuple(
+                _short(branch) if several and child.kind == "record" else ""
+                for branch, child in zip(schema, children, strict=True)
+            )
             return _Node("union", names, children)
         if isinstance(schema, str):
             return self._named.get(schema) or self._named.get(f"{namespace}.{schema}") or _Node(schema)

@@ -1,7 +1,7 @@
 """Avro object container files with the null codec: plans and commit metadata on the timeline (facts 2.3).
 
-Read by hand rather than by fastavro's reader, so that every count and size is compared with what is left before it is used, and written
-by hand so that the same records always give the same bytes.
+Read by hand rather than by fastavro's reader, so that every count and size is compared with what is left before it is
+used, and written by hand so that the same records always give the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def is_container(data: bytes) -> bool:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether `data` is a container that ends where a block of it does, and has one. What is in the blocks is not looked at."""
+    """Whether `data` is a container that ends where a block of it does, and has one. What is in the blocks is not
+    looked at.
+    """
     reader = Reader(data, "")
     try:
         _read_magic(reader)
@@ -40,7 +42,8 @@ def is_whole(data: bytes) -> bool:
 def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]]:
     """The writer's schema and all records. Values are as `datum.decode_datum` gives them.
 
-    Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container; both name `path`.
+    Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container; both
+    name `path`.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)
@@ -58,7 +61,9 @@ def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
     codec = header.get("avro.codec", b"null")
     if codec != b"null":
         raise UnsupportedError(
-            f"Avro container is compressed with {codec.decode('utf-8', 'replace')!r}; Hudi writes these files uncompressed", path=path
+            f"Avro container is compressed with {codec.decode('utf-8', 'replace')!r}; Hudi writes these files "
+            "uncompressed",
+            path=path,
         )
     return parse_schema(_text(header.get("avro.schema"), path), path=path), reader.bytes(SYNC_BYTES)
 
@@ -85,8 +90,12 @@ def schema_bytes(schema: dict[str, Any]) -> bytes:
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def assemble(schema_text: bytes, count: int, body: bytes | bytearray, metadata: Mapping[str, bytes] | None = None) -> bytes:
-    """The container of one block that holds `count` records, encoded in `body`; the header alone when there are none."""
+def assemble(
+    schema_text: bytes, count: int, body: bytes | bytearray, metadata: Mapping[str, bytes] | None = None
+) -> bytes:
+    """The container of one block that holds `count` records, encoded in `body`; the header alone when there are
+    none.
+    """
     digest = hashlib.sha256(schema_text)
     digest.update(body)
     sync = digest.digest()[:SYNC_BYTES]

@@ -1,8 +1,10 @@
-"""One Avro datum ↔ Python values, without schema resolution: what plans, commit metadata and metadata-table records are made of.
+"""One Avro datum ↔ Python values, without schema resolution: what plans, commit metadata and metadata-table records are
+made of.
 
-Values are the Avro values themselves, never converted by a logical type: a date is days, a timestamp its count, a decimal its unscaled
-bytes. So encoding what was decoded gives the same value back, and a timestamp beyond Python's year 9999 is no error. A value of a union
-with several record types is `(full name, dict)`, the only form that says which branch it was; unions with one record type give the dict.
+Values are the Avro values themselves, never converted by a logical type: a date is days, a timestamp its count, a
+decimal its unscaled bytes. So encoding what was decoded gives the same value back, and a timestamp beyond Python's year
+9999 is no error. A value of a union with several record types is `(full name, dict)`, the only form that says which
+branch it was; unions with one record type give the dict.
 """
 
 from __future__ import annotations
@@ -13,21 +15,35 @@ from collections import OrderedDict
 from typing import Any
 
 from hudi_core.codec.avro import _fastavro
-from hudi_core.codec.avro.weightless import refuse_weightless_items
+from hudi_core.codec.avro.zero_size import refuse_weightless_items
 from hudi_core.errors import CorruptFileError, FormatError
 
 _CACHE_SIZE = 256
-_DECODE_ERRORS = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, MemoryError, StopIteration)
+_DECODE_ERRORS = (
+    EOFError,
+    ValueError,
+    IndexError,
+    KeyError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+    StopIteration,
+)
 _ENCODE_ERRORS = (ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, AttributeError)
 
 
 class DatumCodec:
-    """Decodes and encodes data of one schema; keep one per schema where records are many. Safe to share between threads."""
+    """Decodes and encodes data of one schema; keep one per schema where records are many. Safe to share between
+    threads.
+    """
 
     __slots__ = ("_parsed", "schema")
 
     def __init__(self, schema: Any, *, path: str | None = None) -> None:
-        """`schema` is Avro JSON; raises FormatError naming `path` when it is not a valid schema, or one of unbounded data (see weightless)."""
+        """`schema` is Avro JSON; raises FormatError naming `path` when it is not a valid schema, or one of unbounded
+        data (see weightless).
+        """
         self.schema = schema
         try:
             self._parsed = _fastavro.parse_schema(_physical(schema))
@@ -46,12 +62,18 @@ class DatumCodec:
     def read(self, stream: io.BytesIO, *, path: str | None = None) -> Any:
         """The next value of `stream`. Raises CorruptFileError naming `path`."""
         try:
-            return _fastavro.schemaless_reader(stream, self._parsed, None, return_record_name=True, return_record_name_override=True)
+            return _fastavro.schemaless_reader(
+                stream, self._parsed, None, return_record_name=True, return_record_name_override=True
+            )
         except _DECODE_ERRORS as error:
-            raise CorruptFileError(f"Avro datum does not decode by its schema: {type(error).__name__}: {error}", path=path) from error
+            raise CorruptFileError(
+                f"Avro datum does not decode by its schema: {type(error).__name__}: {error}", path=path
+            ) from error
 
     def encode(self, value: Any) -> bytes:
-        """The datum of `value`; raises FormatError when the value does not fit the schema. An absent field takes its default."""
+        """The datum of `value`; raises FormatError when the value does not fit the schema. An absent field takes its
+        default.
+        """
         out = io.BytesIO()
         try:
             _fastavro.schemaless_writer(out, self._parsed, value)
@@ -65,7 +87,9 @@ _lock = threading.Lock()
 
 
 def codec_of(schema: Any, *, path: str | None = None) -> DatumCodec:
-    """The codec of a schema object, cached by identity: do not change a schema after its first use here. Raises FormatError naming `path`."""
+    """The codec of a schema object, cached by identity: do not change a schema after its first use here. Raises
+    FormatError naming `path`.
+    """
     key = id(schema)
     with _lock:
         found = _cache.get(key)
@@ -78,7 +102,9 @@ def codec_of(schema: Any, *, path: str | None = None) -> DatumCodec:
 
 
 def decode_datum(schema: Any, data: bytes | memoryview, *, path: str | None = None) -> Any:
-    """The value of one datum, which must use up `data`. `schema` is Avro JSON. Raises CorruptFileError naming `path`."""
+    """The value of one datum, which must use up `data`. `schema` is Avro JSON. Raises CorruptFileError naming
+    `path`.
+    """
     return codec_of(schema, path=path).decode(data, path=path)
 
 

@@ -1,4 +1,6 @@
-"""Arrow schema → Avro schema, for files that say their columns in Parquet's way only (parquet-avro's AvroSchemaConverter)."""
+"""Arrow schema → Avro schema, for files that say their columns in Parquet's way only (parquet-avro's
+AvroSchemaConverter).
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ _PLAIN: Final[dict[pa.DataType, Any]] = {
 
 
 def avro_schema(schema: pa.Schema, *, name: str = "record", path: str) -> AvroSchema:
-    """An Avro record schema of the same columns; the inverse of codec.avro.arrow.arrow_schema but for names, enums and fixed sizes.
+    """An Avro record schema of the same columns; the inverse of codec.avro.arrow.arrow_schema but for names, enums and
+    fixed sizes.
 
-    Nullable columns are unions with null. Raises UnsupportedError naming `path` and the column for a type that Avro has no form of.
+    Nullable columns are unions with null. Raises UnsupportedError naming `path` and the column for a type that Avro has
+    no form of.
     """
     return _record(name, list(schema), path)
 
@@ -41,7 +45,11 @@ def _record(name: str, fields: list[pa.Field], path: str) -> AvroSchema:
 
 def _field(field: pa.Field, parent: str, path: str) -> dict[str, Any]:
     kind = _type(field.type, f"{parent}_{field.name}", path)
-    return {"name": field.name, "type": ["null", kind], "default": None} if field.nullable else {"name": field.name, "type": kind}
+    return (
+        {"name": field.name, "type": ["null", kind], "default": None}
+        if field.nullable
+        else {"name": field.name, "type": kind}
+    )
 
 
 def _item(field: pa.Field, where: str, path: str) -> Any:

@@ -1,7 +1,8 @@
-"""A container of one record with maps of very many entries, such as the files of a clean: read and written entry by entry.
+"""A container of one record with maps of very many entries, such as the files of a clean: read and written entry by
+entry.
 
-As Python values, records of a path each take five times the bytes of the file. Here one entry of a map is decoded at a time and turned into
-what the caller keeps; the bytes are those that container.write_container gives.
+As Python values, records of a path each take five times the bytes of the file. Here one entry of a map is decoded at a
+time and turned into what the caller keeps; the bytes are those that container.write_container gives.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: 
 
 
 def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The writer's schema and the one record of a container. Of a field in `maps` that is a map, each value is what the function makes of
-    its key and decoded value.
+    """The writer's schema and the one record of a container. Of a field in `maps` that is a map, each value is what the
+    function makes of its key and decoded value.
 
-    Raises CorruptFileError naming `path` when there is not exactly one record, or when it does not decode; and whatever a function raises.
-    Memory beside `data`: what the functions return, and one entry.
+    Raises CorruptFileError naming `path` when there is not exactly one record, or when it does not decode; and whatever
+    a function raises. Memory beside `data`: what the functions return, and one entry.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)
@@ -70,7 +71,9 @@ def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tu
     return schema, record
 
 
-def _write_map(body: bytearray, schema: dict[str, Any], kind: Any, count: int, entries: Iterable[tuple[str, Any]]) -> None:
+def _write_map(
+    body: bytearray, schema: dict[str, Any], kind: Any, count: int, entries: Iterable[tuple[str, Any]]
+) -> None:
     if isinstance(kind, list):
         body += encode_zigzag(next(number for number, branch in enumerate(kind) if _is_map(branch)))
     codec = _codec(schema, _map_values(kind))
@@ -128,7 +131,12 @@ def _definitions(kind: Any) -> dict[str, Any]:
     elif isinstance(kind, dict):
         if kind.get("type") in _NAMED and isinstance(kind.get("name"), str):
             found[kind["name"]] = kind
-        for part in (*(field.get("type") for field in kind.get("fields") or ()), kind.get("items"), kind.get("values"), kind.get("type")):
+        for part in (
+            *(field.get("type") for field in kind.get("fields") or ()),
+            kind.get("items"),
+            kind.get("values"),
+            kind.get("type"),
+        ):
             found |= _definitions(part) if isinstance(part, dict | list) else {}
     return found
 
@@ -144,7 +152,9 @@ def _closed(kind: Any, definitions: Mapping[str, Any], known: set[str]) -> Any:
         return kind
     if kind.get("type") in _NAMED:
         known.add(str(kind.get("name")))
-    closed = {key: _closed(value, definitions, known) if key in ("items", "values") else value for key, value in kind.items()}
+    closed = {
+        key: _closed(value, definitions, known) if key in ("items", "values") else value for key, value in kind.items()
+    }
     if isinstance(kind.get("fields"), list):
         closed["fields"] = [{**field, "type": _closed(field["type"], definitions, known)} for field in kind["fields"]]
     return closed

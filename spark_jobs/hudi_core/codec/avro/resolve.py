@@ -1,6 +1,8 @@
-"""An Avro schema as a tree of types: names looked up, unions with null turned into a flag, logical types kept only where they are valid.
+"""An Avro schema as a tree of types: names looked up, unions with null turned into a flag, logical types kept only
+where they are valid.
 
-The tree is what the Arrow side works from. It holds no named references, so a type that contains itself has no tree and is refused.
+The tree is what the Arrow side works from. It holds no named references, so a type that contains itself has no tree and
+is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ MAX_DECIMAL_PRECISION = 38
 
 _LOGICAL_OF = {
     "int": frozenset({"date", "time-millis"}),
-    "long": frozenset({"time-micros", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros"}),
+    "long": frozenset(
+        {"time-micros", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros"}
+    ),
     "string": frozenset({"uuid"}),
     "bytes": frozenset({"decimal"}),
     "fixed": frozenset({"decimal"}),
@@ -42,9 +46,9 @@ class AvroField:
 class AvroType:
     """One type.
 
-    `kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number of null in a union of null and
-    one other type, else -1; `lone_union` marks a union of one branch, which writes a branch number and is never null. A union of several
-    types that are not null has kind `union` and its branches in `branches`.
+    `kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number of null in a
+    union of null and one other type, else -1; `lone_union` marks a union of one branch, which writes a branch number
+    and is never null. A union of several types that are not null has kind `union` and its branches in `branches`.
     """
 
     kind: str
@@ -76,8 +80,8 @@ class AvroType:
 def resolve(schema: Any, *, path: str) -> AvroType:
     """The tree of a schema given as JSON.
 
-    Raises CorruptFileError when it is not an Avro schema and UnsupportedError when it refers to itself or nests deeper than MAX_DEPTH;
-    both name `path`.
+    Raises CorruptFileError when it is not an Avro schema and UnsupportedError when it refers to itself or nests deeper
+    than MAX_DEPTH; both name `path`.
     """
     return _Resolver(path).type_of(schema, "", 0)
 
@@ -155,7 +159,11 @@ class _Resolver:
         if not isinstance(fields, list) or not all(isinstance(entry, dict) and "type" in entry for entry in fields):
             raise self._bad(f"record {record!r} has no fields")
         made = [
-            AvroField(self._checked_name(entry.get("name")), self.type_of(entry["type"], namespace, depth + 1), "default" in entry)
+            AvroField(
+                self._checked_name(entry.get("name")),
+                self.type_of(entry["type"], namespace, depth + 1),
+                "default" in entry,
+            )
             for entry in fields
         ]
         if len({child.name for child in made}) != len(made):
@@ -172,7 +180,9 @@ class _Resolver:
         if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or precision < 1:
             raise self._bad(f"decimal with precision {precision!r} and scale {scale!r}")
         if precision > MAX_DECIMAL_PRECISION:
-            raise UnsupportedError(f"decimal of precision {precision}; at most {MAX_DECIMAL_PRECISION} is supported", path=self._path)
+            raise UnsupportedError(
+                f"decimal of precision {precision}; at most {MAX_DECIMAL_PRECISION} is supported", path=self._path
+            )
         return replace(plain, logical=logical, precision=precision, scale=scale)
 
     def _checked_name(self, name: Any) -> str:

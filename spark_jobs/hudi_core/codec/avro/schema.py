@@ -1,7 +1,7 @@
 """Avro schemas as JSON: parsing, the `_hoodie_*` fields, and which writer schemas a reader schema can read.
 
-A schema comes from a log block's header, a container's header or commit metadata, and is untrusted: it is parsed with a bound on its size
-and depth before anything is built from it.
+A schema comes from a log block's header, a container's header or commit metadata, and is untrusted: it is parsed with a
+bound on its size and depth before anything is built from it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def parse_schema(text: str, *, path: str) -> AvroSchema:
     A schema that is a union or a primitive at the top is refused: Hudi's records and plans are records.
     """
     if len(text) > MAX_SCHEMA_BYTES:
-        raise CorruptFileError(f"Avro schema of {len(text)} characters is larger than the {MAX_SCHEMA_BYTES} allowed", path=path)
+        raise CorruptFileError(
+            f"Avro schema of {len(text)} characters is larger than the {MAX_SCHEMA_BYTES} allowed", path=path
+        )
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -45,8 +47,12 @@ def parse_schema(text: str, *, path: str) -> AvroSchema:
     if not isinstance(schema, dict):
         raise CorruptFileError(f"Avro schema is a JSON {type(schema).__name__}, not an object", path=path)
     fields = schema.get("fields")
-    if not isinstance(fields, list) or not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in fields):
-        raise CorruptFileError("Avro schema is not that of a record: it has no fields, or some without a name", path=path)
+    if not isinstance(fields, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in fields
+    ):
+        raise CorruptFileError(
+            "Avro schema is not that of a record: it has no fields, or some without a name", path=path
+        )
     return schema
 
 
@@ -69,9 +75,11 @@ def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
 
 
 def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
-    """The record schema with the five `_hoodie_*` fields in front (HoodieAvroUtils.addMetadataFields), each nullable string.
+    """The record schema with the five `_hoodie_*` fields in front (HoodieAvroUtils.addMetadataFields), each nullable
+    string.
 
-    With `operation`, `_hoodie_operation` follows them. Fields that the schema already has are moved to the front, not doubled.
+    With `operation`, `_hoodie_operation` follows them. Fields that the schema already has are moved to the front, not
+    doubled.
     """
     names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in names]
@@ -87,8 +95,8 @@ def without_meta_fields(schema: AvroSchema) -> AvroSchema:
 def incompatibilities(writer: AvroSchema, reader: AvroSchema, *, path: str) -> list[str]:
     """Why data of `writer` cannot be read as `reader`, one sentence each; empty when it can.
 
-    Fields match by name. A field that only the reader has must be nullable or carry a default; a field that only the writer has is
-    dropped; types may widen int→long→float→double and change between string and bytes (facts 4.4).
+    Fields match by name. A field that only the reader has must be nullable or carry a default; a field that only the
+    writer has is dropped; types may widen int→long→float→double and change between string and bytes (facts 4.4).
     """
     found: list[str] = []
     _compare(resolve(writer, path=path), resolve(reader, path=path), "", found)
@@ -117,7 +125,9 @@ def _same_or_wider(writer: AvroType, reader: AvroType) -> bool:
     if writer.kind == "null" and reader.nullable:
         return True
     if writer.logical == "decimal" or reader.logical == "decimal":
-        return writer.logical == reader.logical and writer.scale == reader.scale and writer.precision <= reader.precision
+        return (
+            writer.logical == reader.logical and writer.scale == reader.scale and writer.precision <= reader.precision
+        )
     if writer.kind == reader.kind:
         same_time = writer.logical == reader.logical or writer.kind == "string"
         return same_time and writer.size == reader.size and set(writer.symbols) <= set(reader.symbols)

@@ -1,7 +1,8 @@
-"""HFile blocks: the 33-byte header, compression, and the checksum words behind the data (org.apache.hadoop.hbase.io.hfile.HFileBlock).
+"""HFile blocks: the 33-byte header, compression, and the checksum words behind the data
+(org.apache.hadoop.hbase.io.hfile.HFileBlock).
 
-On disk a block is `header | data | checksums`: the header's first size counts data and checksums, its last one header and data, and there
-is one 4-byte checksum for every 16 KiB of header and data, also where the checksum type is NULL.
+On disk a block is `header | data | checksums`: the header's first size counts data and checksums, its last one header
+and data, and there is one 4-byte checksum for every 16 KiB of header and data, also where the checksum type is NULL.
 """
 
 from __future__ import annotations
@@ -10,11 +11,34 @@ import struct
 import zlib
 from dataclasses import dataclass
 from enum import Enum
+from types import ModuleType
 
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.checksum import CHECKSUMS, crc32c
-from hudi_core.codec.hfile.inflate import inflate
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
+
+FASTEST: ModuleType
+try:
+    from isal import isal_zlib as FASTEST
+except ImportError:
+    FASTEST = zlib
+
+_GZIP_WINDOW = 31
+
+
+def inflate(member: bytes | memoryview, size: int, library: ModuleType = FASTEST) -> bytes:
+    """The `size` bytes of a gzip member, at most one more of which are ever made. Raises ValueError with the reason,
+    without a full stop.
+    """
+    inflater = library.decompressobj(_GZIP_WINDOW)
+    try:
+        data: bytes = inflater.decompress(member, size + 1)
+    except library.error as error:
+        raise ValueError(f"HFile block does not decompress ({error})") from error
+    if len(data) != size or not inflater.eof:
+        raise ValueError(f"HFile block decompresses to another size than the {size} bytes it claims")
+    return data
+
 
 HEADER_SIZE = 33
 BYTES_PER_CHECKSUM = 16384
@@ -52,14 +76,18 @@ class Codec(Enum):
 
     @staticmethod
     def of(number: int, path: str) -> Codec:
-        """The codec of that number; raises CorruptFileError for an unknown and UnsupportedError for one that Hudi does not write."""
+        """The codec of that number; raises CorruptFileError for an unknown and UnsupportedError for one that Hudi does
+        not write.
+        """
         try:
             codec = Codec(number)
         except ValueError as error:
             raise CorruptFileError(f"unknown HFile compression codec number {number}", path=path) from error
         if codec not in (Codec.GZ, Codec.NONE):
             raise UnsupportedError(
-                f"HFile compression codec {codec.name} is not supported", path=path, remedy="Hudi writes GZ or NONE; rebuild the metadata table"
+                f"HFile compression codec {codec.name} is not supported",
+                path=path,
+                remedy="Hudi writes GZ or NONE; rebuild the metadata table",
             )
         return codec
 
@@ -88,10 +116,14 @@ def read_block(source: Reader, codec: Codec, expected: frozenset[Magic]) -> Bloc
         raise source.fail(f"HFile block is {magic.name}, not {' or '.join(sorted(kind.name for kind in expected))}")
     compressed_size = data_end - HEADER_SIZE
     if compressed_size < 0 or data_size < 0 or per_checksum <= 0:
-        raise source.fail(f"HFile block header holds impossible sizes ({disk_size}, {data_size}, {per_checksum}, {data_end})")
+        raise source.fail(
+            f"HFile block header holds impossible sizes ({disk_size}, {data_size}, {per_checksum}, {data_end})"
+        )
     checksum_count = -(-data_end // per_checksum)
     if disk_size != compressed_size + 4 * checksum_count:
-        raise source.fail(f"HFile block sizes disagree ({disk_size} is not {compressed_size} and {checksum_count} checksums)")
+        raise source.fail(
+            f"HFile block sizes disagree ({disk_size} is not {compressed_size} and {checksum_count} checksums)"
+        )
     body = source.view(disk_size)
     compressed = body[:compressed_size]
     _verify(source, checksum_type, per_checksum, b"".join((head, compressed)), body[compressed_size:])
@@ -131,17 +163,36 @@ def write_codec(name: str) -> Codec:
 
 
 def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
-    """A whole block with CRC32C checksums. `previous_offset` is where the previous block of this kind starts, -1 for the first."""
+    """A whole block with CRC32C checksums. `previous_offset` is where the previous block of this kind starts, -1 for
+    the first.
+    """
     compressed = data if codec is Codec.NONE else _gzip(data)
     data_end = HEADER_SIZE + len(compressed)
     checksum_count = -(-data_end // BYTES_PER_CHECKSUM)
-    head = _HEADER.pack(magic.value, len(compressed) + 4 * checksum_count, len(data), previous_offset, _CRC32C_TYPE, BYTES_PER_CHECKSUM, data_end)
+    head = _HEADER.pack(
+        magic.value,
+        len(compressed) + 4 * checksum_count,
+        len(data),
+        previous_offset,
+        _CRC32C_TYPE,
+        BYTES_PER_CHECKSUM,
+        data_end,
+    )
     whole = head + compressed
     words = (crc32c(whole[start : start + BYTES_PER_CHECKSUM]) for start in range(0, data_end, BYTES_PER_CHECKSUM))
     return whole + b"".join(word.to_bytes(4, "big") for word in words)
 
 
 def _gzip(data: bytes) -> bytes:
-    """One gzip member with no time and an unknown operating system in its header, as HBase writes it: equal data gives equal bytes."""
+    """One gzip member with no time and an unknown operating system in its header, as HBase writes it: equal data gives
+    equal bytes.
+    """
     deflater = zlib.compressobj(wbits=-15)
-    return b"".join((_GZIP_HEADER, deflater.compress(data), deflater.flush(), struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF)))
+    return b"".join(
+        (
+            _GZIP_HEADER,
+            deflater.compress(data),
+            deflater.flush(),
+            struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF),
+        )
+    )

@@ -1,4 +1,6 @@
-"""A decompressed data block of an HFile as offsets, so that single cells are found by binary search and never copied in bulk."""
+"""A decompressed data block of an HFile as offsets, so that single cells are found by binary search and never copied in
+bulk.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _MAX_MATRIX = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class CellBlock:
-    """The cells of one block in file order: cell i has the row `data[rows[i]:row_ends[i]]` and the value `data[values[i]:value_ends[i]]`."""
+    """The cells of one block in file order: cell i has the row `data[rows[i]:row_ends[i]]` and the value
+    `data[values[i]:value_ends[i]]`.
+    """
 
     data: bytes
     rows: _Offsets
@@ -49,7 +53,9 @@ class CellBlock:
         return self.data[self.values[index] : self.value_ends[index]]
 
     def first_at(self, key: bytes, start: int = 0) -> int:
-        """The position of the first cell from `start` on whose row is `key` or greater; the number of cells when there is none."""
+        """The position of the first cell from `start` on whose row is `key` or greater; the number of cells when there
+        is none.
+        """
         low, high = start, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -62,7 +68,9 @@ class CellBlock:
     def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
         """The (row, value) pairs from a position on."""
         data = self.data
-        bounds = zip(self.rows.tolist(), self.row_ends.tolist(), self.values.tolist(), self.value_ends.tolist(), strict=True)
+        bounds = zip(
+            self.rows.tolist(), self.row_ends.tolist(), self.values.tolist(), self.value_ends.tolist(), strict=True
+        )
         for row, row_end, value, value_end in islice(bounds, start, None):
             yield data[row:row_end], data[value:value_end]
 
@@ -77,7 +85,9 @@ class CellBlock:
         if found is not None:
             data = self.data
             keys_found, cells = found
-            for index, value, end in zip(keys_found.tolist(), self.values[cells].tolist(), self.value_ends[cells].tolist(), strict=True):
+            for index, value, end in zip(
+                keys_found.tolist(), self.values[cells].tolist(), self.value_ends[cells].tolist(), strict=True
+            ):
                 yield keys[index], data[value:end]
             return
         position, count = 0, len(self)
@@ -88,7 +98,8 @@ class CellBlock:
                 position += 1
 
     def _by_words(self, keys: Sequence[bytes]) -> _Candidates | None:
-        """The keys and the first cells that may hold them, by the eight bytes behind what all rows have in common; None where these do not tell.
+        """The keys and the first cells that may hold them, by the eight bytes behind what all rows have in common; None
+        where these do not tell.
 
         Numbers are searched three times as fast as strings, and eight bytes of each row are gathered instead of all.
         """
@@ -96,7 +107,10 @@ class CellBlock:
         if not count:
             return None
         first, last = self.row(0), self.row(count - 1)
-        shared = next((at for at, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), min(len(first), len(last)))
+        shared = next(
+            (at for at, (left, right) in enumerate(zip(first, last, strict=False)) if left != right),
+            min(len(first), len(last)),
+        )
         if int((self.row_ends - self.rows).min()) < shared + _WORD:
             return None
         octets = np.frombuffer(self.data, dtype=np.uint8)
@@ -114,8 +128,18 @@ class CellBlock:
         """Of candidates the cells whose rows are the keys, in order."""
         data = self.data
         hits, cells, tied = candidates
-        columns = (hits, cells, self.rows[cells], self.row_ends[cells], self.values[cells], self.value_ends[cells], tied[cells])
-        for index, cell, row, row_end, value, value_end, more in zip(*(column.tolist() for column in columns), strict=True):
+        columns = (
+            hits,
+            cells,
+            self.rows[cells],
+            self.row_ends[cells],
+            self.values[cells],
+            self.value_ends[cells],
+            tied[cells],
+        )
+        for index, cell, row, row_end, value, value_end, more in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
             key = keys[index]
             if data[row:row_end] == key:
                 yield key, data[value:value_end]
@@ -127,7 +151,9 @@ class CellBlock:
                 more = tied[at]
 
     def _search(self, keys: Sequence[bytes]) -> tuple[_Offsets, _Offsets] | None:
-        """Positions of the keys that are there and of their cells, by one search; None where padding could not tell rows apart."""
+        """Positions of the keys that are there and of their cells, by one search; None where padding could not tell
+        rows apart.
+        """
         matrix = self.matrix()
         wanted = np.array(keys, dtype=np.bytes_)
         # NumPy takes NUL bytes at the end for padding.
@@ -142,11 +168,18 @@ class CellBlock:
         return None if repeated.any() else (keys_found, cells)
 
     def matrix(self) -> NDArray[Any] | None:
-        """The rows as fixed-width strings; None where padding could not tell rows apart, or would take too much memory."""
+        """The rows as fixed-width strings; None where padding could not tell rows apart, or would take too much
+        memory.
+        """
         lengths = self.row_ends - self.rows
         width = int(lengths.max(initial=0))
         octets = np.frombuffer(self.data, dtype=np.uint8)
-        if not len(self) or lengths.min() == 0 or width * len(self) > _MAX_MATRIX or (octets[self.row_ends - 1] == 0).any():
+        if (
+            not len(self)
+            or lengths.min() == 0
+            or width * len(self) > _MAX_MATRIX
+            or (octets[self.row_ends - 1] == 0).any()
+        ):
             return None
         columns = np.arange(width)
         # A row's padding is read from what follows it, which is within the block, and then blanked.
@@ -169,9 +202,9 @@ def decode_cells(data: bytes, path: str, *, with_mvcc: bool) -> CellBlock:
 def _by_tails(data: bytes) -> CellBlock | None:
     """The cells found all at once, or None where the loop has to find them.
 
-    Every cell key that Hudi writes ends with the same ten bytes. They are found by one search of the block, the row lengths before them by
-    trying each length on all cells at once; then all cells are proven to follow each other from the block's first byte to its last. Bytes
-    that only look like a key's end break that proof, and None is returned.
+    Every cell key that Hudi writes ends with the same ten bytes. They are found by one search of the block, the row
+    lengths before them by trying each length on all cells at once; then all cells are proven to follow each other from
+    the block's first byte to its last. Bytes that only look like a key's end break that proof, and None is returned.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     tails = _tails(octets)
@@ -216,7 +249,11 @@ def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
         at = tails[left]
         fits = at >= candidate + 10
         probe = np.where(fits, at - candidate - 10, 0)
-        agree = fits & (_i32(octets, probe) == candidate + len(KEY_TAIL) + 2) & (_words(octets, ">u2")[probe + 8] == candidate)
+        agree = (
+            fits
+            & (_i32(octets, probe) == candidate + len(KEY_TAIL) + 2)
+            & (_words(octets, ">u2")[probe + 8] == candidate)
+        )
         found[left[agree]] = candidate
         left = left[~agree]
         if not len(left):
@@ -237,7 +274,9 @@ def _nearest_untried(tried: set[int], first: int) -> int:
 
 
 def _words(octets: _Octets, kind: str) -> NDArray[Any]:
-    """The number that starts at each byte: a view, of which many are gathered three times as fast as their bytes one by one."""
+    """The number that starts at each byte: a view, of which many are gathered three times as fast as their bytes one by
+    one.
+    """
     dtype = np.dtype(kind)
     words: NDArray[Any] = np.ndarray((len(octets) - dtype.itemsize + 1,), dtype, octets, strides=(1,))
     return words

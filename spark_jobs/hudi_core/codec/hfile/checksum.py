@@ -1,8 +1,8 @@
 """CRC32C (Castagnoli) and CRC32 over the 16 KiB chunks of an HFile block (org.apache.hadoop.hbase.util.ChecksumType).
 
-The native `google_crc32c` is used when it is installed. Without it the sum is computed in NumPy: a CRC is linear over GF(2), so the data is
-cut into 16-byte lanes whose remainders are computed side by side and then folded pairwise, which reads about 100 MB/s where a
-byte-by-byte loop in Python reads under 10 MB/s.
+The native `google_crc32c` is used when it is installed. Without it the sum is computed in NumPy: a CRC is linear over
+GF(2), so the data is cut into 16-byte lanes whose remainders are computed side by side and then folded pairwise, which
+reads about 100 MB/s where a byte-by-byte loop in Python reads under 10 MB/s.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def crc32c_numpy(data: bytes | memoryview) -> int:
     size = len(data)
     if size < 4:
         return _crc_bytes(bytes(data))
-    # Leading zero bytes leave a zero register at zero, so the data may be padded in front to whole lanes. The register's start value of
-    # all ones is the same as a zero start with the first four bytes inverted.
+    # Leading zero bytes leave a zero register at zero, so the data may be padded in front to whole lanes. The
+    # register's start value of all ones is the same as a zero start with the first four bytes inverted.
     padding = -size % _LANE
     padded = np.zeros(size + padding, dtype=np.uint8)
     padded[padding:] = np.frombuffer(data, dtype=np.uint8)
@@ -80,7 +80,12 @@ def _byte_table() -> _Words:
 
 def _shift(tables: _Words, register: _Words) -> _Words:
     """The registers after as many zero bytes as `tables` stands for; `tables` has one row per byte of the register."""
-    result = tables[0][register & 0xFF] ^ tables[1][register >> 8 & 0xFF] ^ tables[2][register >> 16 & 0xFF] ^ tables[3][register >> 24]
+    result = (
+        tables[0][register & 0xFF]
+        ^ tables[1][register >> 8 & 0xFF]
+        ^ tables[2][register >> 16 & 0xFF]
+        ^ tables[3][register >> 24]
+    )
     return np.asarray(result, dtype=np.uint32)
 
 
@@ -91,7 +96,9 @@ def _shift_table(level: int) -> _Words:
         half = _shift_table(level - 1)
         return _shift(half, half.reshape(-1)).reshape(4, 256)
     byte_table = _byte_table()
-    register = (np.arange(256, dtype=np.uint32)[None, :] << np.array([[0], [8], [16], [24]], dtype=np.uint32)).astype(np.uint32)
+    register = (np.arange(256, dtype=np.uint32)[None, :] << np.array([[0], [8], [16], [24]], dtype=np.uint32)).astype(
+        np.uint32
+    )
     for _ in range(_LANE):
         register = byte_table[register & 0xFF] ^ (register >> 8)
     return register

@@ -1,6 +1,7 @@
 """Cells that go from one HFile into another as they are: their bytes are copied in runs.
 
-The merge of a record index of 300,000 keys with 3,000 in its logs takes 2.5 s so, deflating included, and 4.1 s cell by cell.
+The merge of a record index of 300,000 keys with 3,000 in its logs takes 2.5 s so, deflating included, and 4.1 s cell by
+cell.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class CopiedBlock:
     """A block whose cells are copied. What decides whether a cell may be is looked at once, for all of them."""
 
     def __init__(self, block: CellBlock, prefix: bytes) -> None:
-        """`block` holds cells with ascending rows; those are copied that have the form that HFileWriter gives, and a value that begins so."""
+        """`block` holds cells with ascending rows; those are copied that have the form that HFileWriter gives, and a
+        value that begins so.
+        """
         self.block = block
         self._begins = block.rows - _HEAD
         self._ends = block.value_ends + 1
@@ -43,7 +46,8 @@ class CopiedBlock:
     def copy(self, writer: HFileWriter, start: int, end: int) -> bool:
         """Adds the cells from `start` to `end`; False, with nothing added, where one of them cannot be copied.
 
-        Blocks are those that HFileWriter.add would make. Raises ValueError when the first row sorts before the last one added.
+        Blocks are those that HFileWriter.add would make. Raises ValueError when the first row sorts before the last one
+        added.
         """
         if start >= end or self._others[end] != self._others[start] or self._gaps[end] != self._gaps[start + 1]:
             return False
@@ -74,7 +78,9 @@ def _running(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64
 
 
 def _is_plain(block: CellBlock, prefix: bytes) -> NDArray[np.bool_]:
-    """Of each cell, whether its key is as HBase makes it, its mvcc number is zero, and its value begins with `prefix`."""
+    """Of each cell, whether its key is as HBase makes it, its mvcc number is zero, and its value begins with
+    `prefix`.
+    """
     octets = np.frombuffer(block.data, dtype=np.uint8)
     last = len(octets) - 1
     whole = (block.value_ends - block.values >= len(prefix)) & (block.value_ends <= last)

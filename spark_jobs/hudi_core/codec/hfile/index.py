@@ -1,4 +1,6 @@
-"""Block indexes: the root data index, the meta index, and the deeper levels HBase writes for very large files (HFileBlockIndex)."""
+"""Block indexes: the root data index, the meta index, and the deeper levels HBase writes for very large files
+(HFileBlockIndex).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _ENTRY = struct.Struct(">qi")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A block: its key (a cell key in a data index, the block's name in the meta index), its offset and its size on disk in bytes."""
+    """A block: its key (a cell key in a data index, the block's name in the meta index), its offset and its size on
+    disk in bytes.
+    """
 
     key: bytes
     offset: int
@@ -22,7 +26,8 @@ class IndexEntry:
 
 
 def decode_root_index(data: bytes, count: int, path: str, *, has_mid_key: bool = False) -> list[IndexEntry]:
-    """The `count` entries of a root or meta index. A root with deeper levels below it has a mid key behind them, which is ignored.
+    """The `count` entries of a root or meta index. A root with deeper levels below it has a mid key behind them, which
+    is ignored.
 
     The count comes from the trailer, which no checksum covers: entries and count must use the index up.
     """
@@ -39,7 +44,9 @@ def decode_root_index(data: bytes, count: int, path: str, *, has_mid_key: bool =
 
 
 def decode_inner_index(data: bytes, path: str) -> list[IndexEntry]:
-    """The entries of a leaf or intermediate index block: a count, the entries' offsets with one past the last, the entries."""
+    """The entries of a leaf or intermediate index block: a count, the entries' offsets with one past the last, the
+    entries.
+    """
     source = Reader(data, path)
     count = source.i32()
     if not 0 <= count <= len(data) // (_MIN_ENTRY + 3):
@@ -60,4 +67,6 @@ def _checked(entry: IndexEntry, source: Reader) -> IndexEntry:
 
 def encode_root_index(entries: list[IndexEntry]) -> bytes:
     """The content of a root or meta index block."""
-    return b"".join(_ENTRY.pack(entry.offset, entry.disk_size) + encode_hadoop_vint(len(entry.key)) + entry.key for entry in entries)
+    return b"".join(
+        _ENTRY.pack(entry.offset, entry.disk_size) + encode_hadoop_vint(len(entry.key)) + entry.key for entry in entries
+    )

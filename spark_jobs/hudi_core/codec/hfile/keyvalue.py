@@ -1,7 +1,7 @@
 """Cells of a data block, and the cell key around a record key (org.apache.hadoop.hbase.KeyValue).
 
-A cell is `i32 key length | i32 value length | key | value | mvcc vlong`. Its key wraps the row, which is the record key in UTF-8:
-`i16 row length | row | u8 family length 0 | i64 timestamp max | u8 type Put`.
+A cell is `i32 key length | i32 value length | key | value | mvcc vlong`. Its key wraps the row, which is the record key
+in UTF-8: `i16 row length | row | u8 family length 0 | i64 timestamp max | u8 type Put`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def cell_key(row: bytes) -> bytes:
 
 
 def row_of_key(key: bytes, source: Reader) -> bytes:
-    """The row of a cell key, or of the native writer's short form that ends behind the row. `source` names the file in errors."""
+    """The row of a cell key, or of the native writer's short form that ends behind the row. `source` names the file in
+    errors.
+    """
     length = int.from_bytes(key[:2], "big")
     if len(key) < 2 or length > MAX_ROW or len(key) < 2 + length:
         raise source.fail(f"HFile key of {len(key)} bytes claims a row of {length}")
@@ -42,7 +44,8 @@ def encode_cell(row: bytes, value: bytes) -> bytes:
 
 
 def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Where each cell of a decompressed data block has its row and its value: start and end of both. Raises CorruptFileError.
+    """Where each cell of a decompressed data block has its row and its value: start and end of both. Raises
+    CorruptFileError.
 
     One Python step per cell; codec.hfile.cells does without where the cells have the form that Hudi writes.
     """
@@ -56,8 +59,15 @@ def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[in
         start = position + 8
         value_start = start + key_length
         end = value_start + value_length
-        if key_length < _KEY_OVERHEAD or value_length < 0 or not 0 <= row_length <= key_length - _KEY_OVERHEAD or end > size:
-            raise source.fail(f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})")
+        if (
+            key_length < _KEY_OVERHEAD
+            or value_length < 0
+            or not 0 <= row_length <= key_length - _KEY_OVERHEAD
+            or end > size
+        ):
+            raise source.fail(
+                f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})"
+            )
         yield start + 2, start + 2 + row_length, value_start, end
         position = end
         if with_mvcc:

@@ -1,4 +1,6 @@
-"""The little protobuf that HFile v3 needs: varint and length-delimited fields of the trailer and of the file info (HFile.proto)."""
+"""The little protobuf that HFile v3 needs: varint and length-delimited fields of the trailer and of the file info
+(HFile.proto).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reading HFiles of version 3 by ranges (org.apache.hudi.io.hfile.HFileReaderImpl; org.apache.hadoop.hbase.io.hfile.HFileReaderImpl)."""
+"""Reading HFiles of version 3 by ranges (org.apache.hudi.io.hfile.HFileReaderImpl;
+org.apache.hadoop.hbase.io.hfile.HFileReaderImpl).
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ _SCHEMA = "schema"
 class HFileReader:
     """One HFile. Nothing is read before it is needed.
 
-    A lookup costs three ranges: the trailer and the load-on-open section, once, and one data block (one more per index level where HBase
-    wrote several levels, which it does above 128 KiB of index). The last data block is kept, so lookups in key order read each block once.
-    Every method raises CorruptFileError for a damaged file and UnsupportedError for features Hudi never uses.
+    A lookup costs three ranges: the trailer and the load-on-open section, once, and one data block (one more per index
+    level where HBase wrote several levels, which it does above 128 KiB of index). The last data block is kept, so
+    lookups in key order read each block once. Every method raises CorruptFileError for a damaged file and
+    UnsupportedError for features Hudi never uses.
     """
 
     def __init__(self, read_range: ReadRange, size: int, path: str) -> None:
@@ -85,14 +88,16 @@ class HFileReader:
         return None if entry is None else self._block(entry, _META).data
 
     def lookup(self, key: bytes) -> bytes | None:
-        """The value of a record key, or None. A base HFile has unique keys; of a repeated key one of the values is returned."""
+        """The value of a record key, or None. A base HFile has unique keys; of a repeated key one of the values is
+        returned.
+        """
         return next((value for _, value in self.lookup_many((key,))), None)
 
     def lookup_many(self, keys: Sequence[bytes], *, unique: bool = True) -> Iterator[tuple[bytes, bytes]]:
         """The (key, value) pairs of those of `keys` that are there, in order; `keys` must be sorted and distinct.
 
-        Each data block that may hold a wanted key is read once. Without `unique`, every cell of a key that repeats is given, as in the HFile
-        of a log block, at the cost of one more block where a key starts a block.
+        Each data block that may hold a wanted key is read once. Without `unique`, every cell of a key that repeats is
+        given, as in the HFile of a log block, at the cost of one more block where a key starts a block.
         """
         position = 0
         while position < len(keys):
@@ -117,7 +122,9 @@ class HFileReader:
             position = max(end, position + 1)
 
     def prefix_items(self, prefixes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once; keys may repeat."""
+        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once; keys may
+        repeat.
+        """
         covered: bytes | None = None
         for prefix in prefixes:
             if covered is not None and prefix.startswith(covered):
@@ -161,7 +168,9 @@ class HFileReader:
         start = trailer.load_on_open_offset
         section = Reader(self._range(start, self._size - TRAILER_SIZE - start), self._path, base=start)
         root = read_block(section, trailer.codec, _INDEX)
-        index = decode_root_index(root.data, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1)
+        index = decode_root_index(
+            root.data, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1
+        )
         meta = read_block(section, trailer.codec, _INDEX)
         for entry in decode_root_index(meta.data, trailer.meta_index_count, self._path):
             self._meta_index[Reader(entry.key, self._path).utf8(len(entry.key))] = entry
@@ -176,7 +185,11 @@ class HFileReader:
     def _refuse_foreign_features(self) -> None:
         info = self._file_info
         if any(info.get("hfile.MAX_TAGS_LEN", b"")):
-            raise UnsupportedError("HFile with cell tags is not supported", path=self._path, remedy="Hudi writes none; rebuild the metadata table")
+            raise UnsupportedError(
+                "HFile with cell tags is not supported",
+                path=self._path,
+                remedy="Hudi writes none; rebuild the metadata table",
+            )
         encoding = info.get("DATA_BLOCK_ENCODING", b"NONE")
         if encoding != b"NONE":
             raise UnsupportedError(f"HFile data block encoding {encoding!r} is not supported", path=self._path)
@@ -184,19 +197,23 @@ class HFileReader:
     def _blocks_from(self, key: bytes | None, *, unique: bool) -> Iterator[IndexEntry]:
         """The data blocks in order from the one on that may hold `key` (None: from the first).
 
-        With `unique`, none when `key` is less than every key, and a block that starts with `key` is the first; without, the block before
-        it is, which may end with the same key.
+        With `unique`, none when `key` is less than every key, and a block that starts with `key` is the first; without,
+        the block before it is, which may end with the same key.
         """
         self._open()
         last = -1
         for entry in self._walk(self._data_index or [], self._rows, self.trailer.data_index_levels - 1, key, unique):
             # Without this, a forged index could have one block read without end.
             if entry.offset <= last:
-                raise CorruptFileError(f"HFile index goes back from byte {last} to byte {entry.offset}", path=self._path)
+                raise CorruptFileError(
+                    f"HFile index goes back from byte {last} to byte {entry.offset}", path=self._path
+                )
             last = entry.offset
             yield entry
 
-    def _walk(self, entries: list[IndexEntry], rows: list[bytes], depth: int, key: bytes | None, unique: bool) -> Iterator[IndexEntry]:
+    def _walk(
+        self, entries: list[IndexEntry], rows: list[bytes], depth: int, key: bytes | None, unique: bool
+    ) -> Iterator[IndexEntry]:
         start = 0
         if key is not None:
             start = (bisect_right(rows, key) if unique else max(bisect_left(rows, key), 1)) - 1
@@ -215,7 +232,10 @@ class HFileReader:
             children = decode_inner_index(self._block(entry, _INNER).data, self._path)
             if not children:
                 raise CorruptFileError(f"HFile index block at byte {entry.offset} is empty", path=self._path)
-            self._inner[entry.offset] = children, [row_of_key(child.key, Reader(child.key, self._path)) for child in children]
+            self._inner[entry.offset] = (
+                children,
+                [row_of_key(child.key, Reader(child.key, self._path)) for child in children],
+            )
         return self._inner[entry.offset]
 
     def _cells(self, entry: IndexEntry) -> CellBlock:
@@ -227,12 +247,18 @@ class HFileReader:
 
     def _block(self, entry: IndexEntry, expected: frozenset[Magic]) -> Block:
         if entry.offset + entry.disk_size > self.trailer.load_on_open_offset:
-            raise CorruptFileError(f"HFile index points to {entry.disk_size} bytes at {entry.offset}, past the data blocks", path=self._path)
+            raise CorruptFileError(
+                f"HFile index points to {entry.disk_size} bytes at {entry.offset}, past the data blocks",
+                path=self._path,
+            )
         source = Reader(self._range(entry.offset, entry.disk_size), self._path, base=entry.offset)
         return read_block(source, self.trailer.codec, expected)
 
     def _range(self, offset: int, length: int) -> bytes:
         data = self._read_range(offset, length)
         if len(data) != length:
-            raise CorruptFileError(f"file ends at byte {offset + len(data)}, {length} bytes were needed from byte {offset}", path=self._path)
+            raise CorruptFileError(
+                f"file ends at byte {offset + len(data)}, {length} bytes were needed from byte {offset}",
+                path=self._path,
+            )
         return data

@@ -21,7 +21,9 @@ _ENCRYPTION_KEY_FIELD = 13
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Where an HFile's parts are. Offsets and sizes are bytes from the start of the file; the codec holds for every block."""
+    """Where an HFile's parts are. Offsets and sizes are bytes from the start of the file; the codec holds for every
+    block.
+    """
 
     file_info_offset: int
     load_on_open_offset: int
@@ -37,21 +39,31 @@ class Trailer:
 
 
 def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
-    """Parses the last 4096 bytes of a file of `size` bytes. Raises CorruptFileError, or UnsupportedError for another version or codec."""
+    """Parses the last 4096 bytes of a file of `size` bytes. Raises CorruptFileError, or UnsupportedError for another
+    version or codec.
+    """
     if len(data) != TRAILER_SIZE:
         raise CorruptFileError(f"HFile of {size} bytes has no whole trailer", path=path)
     if data[: len(MAGIC)] != MAGIC:
         raise CorruptFileError(f"HFile of {size} bytes does not end with a trailer: it is cut, or no HFile", path=path)
     major = int.from_bytes(data[-3:], "big")
     if major != _MAJOR_VERSION:
-        raise UnsupportedError(f"HFile version {major} is not supported", path=path, remedy="only version 3, which Hudi writes, can be read")
+        raise UnsupportedError(
+            f"HFile version {major} is not supported",
+            path=path,
+            remedy="only version 3, which Hudi writes, can be read",
+        )
     source = Reader(data[len(MAGIC) : -4], path, base=size - TRAILER_SIZE + len(MAGIC))
     numbers: dict[int, int] = {}
     for number, value in read_fields(read_delimited(source)):
         if isinstance(value, int):
             numbers[number] = value
         elif number == _ENCRYPTION_KEY_FIELD and value:
-            raise UnsupportedError("HFile is encrypted", path=path, remedy="Hudi does not write encrypted HFiles; rebuild the metadata table")
+            raise UnsupportedError(
+                "HFile is encrypted",
+                path=path,
+                remedy="Hudi does not write encrypted HFiles; rebuild the metadata table",
+            )
     trailer = Trailer(
         file_info_offset=numbers.get(1, 0),
         load_on_open_offset=numbers.get(2, 0),
@@ -68,7 +80,8 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
     end = size - TRAILER_SIZE
     if not trailer.load_on_open_offset <= trailer.file_info_offset <= end:
         raise CorruptFileError(
-            f"HFile trailer points outside the file (load-on-open {trailer.load_on_open_offset}, file info {trailer.file_info_offset}, end {end})",
+            f"HFile trailer points outside the file (load-on-open {trailer.load_on_open_offset}, file info "
+            f"{trailer.file_info_offset}, end {end})",
             path=path,
         )
     return trailer

@@ -1,4 +1,6 @@
-"""Writing HFiles of version 3 that HBase (Hudi 0.15) and Hudi's native reader (1.x) open (org.apache.hadoop.hbase.io.hfile.HFileWriterImpl)."""
+"""Writing HFiles of version 3 that HBase (Hudi 0.15) and Hudi's native reader (1.x) open
+(org.apache.hadoop.hbase.io.hfile.HFileWriterImpl).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_trailer
 DEFAULT_BLOCK_SIZE = 1 << 20
 """Hudi's block size of log blocks and its default of base files, bytes before compression."""
 LARGE_CELL = 64 << 10
-"""Bytes from which on a cell has a block to itself: who asks for another key need not inflate it, nor who asks for it its neighbours."""
+"""Bytes from which on a cell has a block to itself: who asks for another key need not inflate it, nor who asks for it
+its neighbours.
+"""
 _CELL_OVERHEAD = 9
 """Bytes of a cell beside its key and its value."""
 
@@ -34,9 +38,9 @@ def write_hfile(
 ) -> bytes:
     """A whole HFile of (record key in UTF-8, value) pairs, with a one-level index and CRC32C checksums.
 
-    `items` must be sorted by the keys' bytes; equal keys may follow each other and stay in one block. `codec` is GZ or NONE. `extra_info`
-    is added to the file info, `meta_blocks` (such as `bloomFilter`) become meta blocks.
-    Raises ValueError for keys out of order or longer than 32767 bytes, ConfigError for another codec.
+    `items` must be sorted by the keys' bytes; equal keys may follow each other and stay in one block. `codec` is GZ or
+    NONE. `extra_info` is added to the file info, `meta_blocks` (such as `bloomFilter`) become meta blocks. Raises
+    ValueError for keys out of order or longer than 32767 bytes, ConfigError for another codec.
     """
     out = io.BytesIO()
     writer = HFileWriter(out, codec=codec, block_size=block_size)
@@ -47,7 +51,9 @@ def write_hfile(
 
 
 def alone(large: NDArray[np.int64], start: int, end: int) -> int:
-    """Where a run of cells from `start` to `end` stops, so that those at the ascending positions `large` are added by themselves."""
+    """Where a run of cells from `start` to `end` stops, so that those at the ascending positions `large` are added by
+    themselves.
+    """
     found = int(np.searchsorted(large, start))
     if found == len(large) or large[found] >= end:
         return end
@@ -93,7 +99,9 @@ class HFileWriter:
 
     @property
     def room(self) -> int:
-        """Bytes of cells that end the block that is being filled: the cell that reaches this is the last but for equal keys."""
+        """Bytes of cells that end the block that is being filled: the cell that reaches this is the last but for equal
+        keys.
+        """
         return self._block_size - (0 if self._is_full else self._cells_size)
 
     @property
@@ -101,7 +109,8 @@ class HFileWriter:
         return self._is_large or self._cells_size >= self._block_size
 
     def add_encoded(self, cells: bytes | memoryview, count: int, first: bytes, last: bytes, value_bytes: int) -> None:
-        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk); errors as `add`.
+        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk); errors
+        as `add`.
 
         A cell of LARGE_CELL bytes comes by itself.
         """
@@ -145,7 +154,10 @@ class HFileWriter:
     def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> None:
         """Writes what follows the data blocks; nothing may be added afterwards."""
         self._flush()
-        meta_index = [IndexEntry(name.encode("utf-8"), *self._append(Magic.META, meta_blocks[name])) for name in sorted(meta_blocks)]
+        meta_index = [
+            IndexEntry(name.encode("utf-8"), *self._append(Magic.META, meta_blocks[name]))
+            for name in sorted(meta_blocks)
+        ]
         root = encode_root_index(self._index)
         load_on_open, _ = self._append(Magic.ROOT_INDEX, root)
         self._append(Magic.ROOT_INDEX, encode_root_index(meta_index))
@@ -167,7 +179,9 @@ class HFileWriter:
         self._write(encode_trailer(trailer))
 
     def _file_info(self, schema: str) -> dict[str, bytes]:
-        """What HBase's reader needs: it fails without the averages, and reads the mvcc byte of each cell only at key-value version 1."""
+        """What HBase's reader needs: it fails without the averages, and reads the mvcc byte of each cell only at
+        key-value version 1.
+        """
         count = max(self._count, 1)
         info = {
             "schema": schema.encode("utf-8"),

@@ -45,7 +45,8 @@ ROLLBACK_COMMAND = "0"
 class LogBlock:
     """A block's frame. All offsets and lengths are bytes within the file; the content is not read yet.
 
-    `offset` is where the magic starts, `length` what the block takes up in all, `content_offset` and `content_length` say what to read.
+    `offset` is where the magic starts, `length` what the block takes up in all, `content_offset` and `content_length`
+    say what to read.
     """
 
     type: BlockType
@@ -74,7 +75,9 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the records have only the columns of `schema`, and the rest of a row lies below (HoodieDataBlock.containsPartialUpdates)."""
+        """Whether the records have only the columns of `schema`, and the rest of a row lies below
+        (HoodieDataBlock.containsPartialUpdates).
+        """
         return self.headers.get(HeaderKey.IS_PARTIAL, "false").lower() == "true"
 
     @property

@@ -1,4 +1,6 @@
-"""The payload of AVRO_DATA, CDC_DATA and DELETE blocks, without Arrow (HoodieAvroDataBlock, HoodieDeleteBlock; facts 5.4)."""
+"""The payload of AVRO_DATA, CDC_DATA and DELETE blocks, without Arrow (HoodieAvroDataBlock, HoodieDeleteBlock; facts
+5.4).
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ ORDERING_KINDS = (
     "timestamp_micros",
     "array",
 )
-"""What the branches of a delete record's ordering union hold, by branch number; `array` came with Hudi 1.1 (several ordering fields), and
-its elements may be of one more kind, "local_date" (days).
+"""What the branches of a delete record's ordering union hold, by branch number; `array` came with Hudi 1.1 (several
+ordering fields), and its elements may be of one more kind, "local_date" (days).
 """
 DECIMAL_SCALE = 15
 """Of `decimal` ordering values: they are unscaled big-endian bytes of a decimal(30, 15)."""
@@ -41,9 +43,9 @@ DECIMAL_SCALE = 15
 class OrderingValue(NamedTuple):
     """A typed ordering value.
 
-    `kind` is one of ORDERING_KINDS but "null"; `value` is the raw Avro value (date: days, time and timestamp: microseconds, decimal:
-    unscaled bytes, array: a tuple of OrderingValue or None, or None for a null list). Values compare only when their kinds are equal, as
-    Java classes do.
+    `kind` is one of ORDERING_KINDS but "null"; `value` is the raw Avro value (date: days, time and timestamp:
+    microseconds, decimal: unscaled bytes, array: a tuple of OrderingValue or None, or None for a null list). Values
+    compare only when their kinds are equal, as Java classes do.
     """
 
     kind: str
@@ -59,15 +61,18 @@ class DeleteRecord(NamedTuple):
 
 
 def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, memoryview]:
-    """The record count of an AVRO_DATA or CDC_DATA block, and the records: length (i32, big-endian) and datum, one after the other.
+    """The record count of an AVRO_DATA or CDC_DATA block, and the records: length (i32, big-endian) and datum, one
+    after the other.
 
-    The count is checked against the bytes there are, not the lengths: `codec.avro.arrow.decode_records` does that. Raises CorruptFileError
-    naming `path`.
+    The count is checked against the bytes there are, not the lengths: `codec.avro.arrow.decode_records` does that.
+    Raises CorruptFileError naming `path`.
     """
     reader = Reader(content, path)
     version, count = reader.i32(), reader.i32()
     if version not in AVRO_BLOCK_VERSIONS:
-        raise UnsupportedError(f"Avro data block of version {version}; {sorted(AVRO_BLOCK_VERSIONS)} are supported", path=path)
+        raise UnsupportedError(
+            f"Avro data block of version {version}; {sorted(AVRO_BLOCK_VERSIONS)} are supported", path=path
+        )
     if count < 0 or count * _LENGTH.size > reader.remaining:
         raise CorruptFileError(f"Avro data block claims {count} records in {reader.remaining} bytes", path=path)
     return count, reader.view(reader.remaining)
@@ -89,14 +94,18 @@ def encode_avro_block(data: Sequence[bytes]) -> bytes:
 def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
     """The Avro datum of a delete block: a HoodieDeleteRecordList.
 
-    Raises UnsupportedError for the Kryo-serialised versions 1 and 2 (Hudi before 0.14), CorruptFileError for anything else; both name
-    `path`.
+    Raises UnsupportedError for the Kryo-serialised versions 1 and 2 (Hudi before 0.14), CorruptFileError for anything
+    else; both name `path`.
     """
     reader = Reader(content, path)
     version = reader.i32()
     if version in (1, 2):
         remedy = "compact the file group with the Hudi version that wrote it"
-        raise UnsupportedError(f"delete block of version {version} holds Kryo-serialised Java objects (Hudi before 0.14)", path=path, remedy=remedy)
+        raise UnsupportedError(
+            f"delete block of version {version} holds Kryo-serialised Java objects (Hudi before 0.14)",
+            path=path,
+            remedy=remedy,
+        )
     if version != DELETE_BLOCK_VERSION:
         raise CorruptFileError(f"unknown delete block version {version}", path=path)
     length = reader.i32()
@@ -106,17 +115,25 @@ def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
 
 
 def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[DeleteRecord]:
-    """The entries of a delete block in order. For many entries `codec.log.delete_columns` is faster and gives Arrow columns.
+    """The entries of a delete block in order. For many entries `codec.log.delete_columns` is faster and gives Arrow
+    columns.
 
-    The union with the array branch reads blocks of every Hudi version: the branches before it are the same. Errors as `delete_block_data`.
+    The union with the array branch reads blocks of every Hudi version: the branches before it are the same. Errors as
+    `delete_block_data`.
     """
     decoded = _codec().decode(delete_block_data(content, path=path), path=path)
-    return [DeleteRecord(entry["recordKey"], entry["partitionPath"], _ordering(entry["orderingVal"], path)) for entry in decoded["deleteRecordList"]]
+    return [
+        DeleteRecord(entry["recordKey"], entry["partitionPath"], _ordering(entry["orderingVal"], path))
+        for entry in decoded["deleteRecordList"]
+    ]
 
 
 def encode_delete_block(records: Iterable[DeleteRecord]) -> bytes:
     """The content of a DELETE block of version 3. Raises FormatError when an ordering value does not fit its kind."""
-    entries = [{"recordKey": record.key, "partitionPath": record.partition, "orderingVal": _wrapped(record.ordering)} for record in records]
+    entries = [
+        {"recordKey": record.key, "partitionPath": record.partition, "orderingVal": _wrapped(record.ordering)}
+        for record in records
+    ]
     data = _codec().encode({"deleteRecordList": entries})
     return _HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
 
@@ -189,7 +206,9 @@ def _wrapped(ordering: OrderingValue | None) -> tuple[str, dict[str, Any]] | Non
     if ordering is None:
         return None
     if ordering.kind == "array":
-        return _ARRAY, {"wrappedValues": None if ordering.value is None else [_wrapped(item) for item in ordering.value]}
+        return _ARRAY, {
+            "wrappedValues": None if ordering.value is None else [_wrapped(item) for item in ordering.value]
+        }
     if ordering.kind not in _NAME_OF:
         raise FormatError(f"unknown kind of ordering value {ordering.kind!r}")
     return _NAME_OF[ordering.kind], {"value": ordering.value}

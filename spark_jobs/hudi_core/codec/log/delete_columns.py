@@ -1,9 +1,10 @@
 """A delete block's entries as Arrow columns, for blocks too large to go through as Python values.
 
-`decode_delete_block` gives 0.09 M entries/s per core, this 3 M. Polars has no type for the ordering value's union of records, but one block
-comes from one writer and its values from one field, so all entries use one branch. The branch number is then a byte like any other: read as
-a fixed of size 1, followed by the plain value, it must equal the first entry's in every row, which proves by induction that every row began
-where its entry does. Blocks of mixed branches go entry by entry.
+`decode_delete_block` gives 0.09 M entries/s per core, this 3 M. Polars has no type for the ordering value's union of
+records, but one block comes from one writer and its values from one field, so all entries use one branch. The branch
+number is then a byte like any other: read as a fixed of size 1, followed by the plain value, it must equal the first
+entry's in every row, which proves by induction that every row began where its entry does. Blocks of mixed branches go
+entry by entry.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ _VALUES = {
     "timestamp_micros": AvroType("long"),
 }
 _FLAG, _FALSE, _TRUE = AvroType("fixed", size=1), b"\x00", b"\x01"
-"""A boolean's byte. Of a damaged one fastavro makes true, polars false: such a block goes entry by entry, with polars or without."""
+"""A boolean's byte. Of a damaged one fastavro makes true, polars false: such a block goes entry by entry, with polars
+or without.
+"""
 _ZERO_BYTES = {"float": 4, "double": 8, "decimal": 2}
 _LARGE_BYTES = 1 << 20
 MAX_ORDERING_FIELDS = 64
@@ -43,11 +46,12 @@ _LAST = b"\x00end of the delete block"
 
 
 def delete_columns(content: bytes | memoryview, *, path: str) -> pa.Table:
-    """The entries in order: `key` and `partition` (string), `branch` (int8, index into ORDERING_KINDS, 0 = no value), and one nullable column
-    per kind of ordering value in the block, named by the kind.
+    """The entries in order: `key` and `partition` (string), `branch` (int8, index into ORDERING_KINDS, 0 = no value),
+    and one nullable column per kind of ordering value in the block, named by the kind.
 
-    Values are raw (date: days; times: microseconds) but for decimals, which are decimal128(30, 15). Values of several ordering fields (branch
-    `array`, written from table version 9 on) come in columns named `<position>.<kind>`. Errors as `decode_delete_block`.
+    Values are raw (date: days; times: microseconds) but for decimals, which are decimal128(30, 15). Values of several
+    ordering fields (branch `array`, written from table version 9 on) come in columns named `<position>.<kind>`. Errors
+    as `decode_delete_block`.
     """
     # The import of polars pays for large blocks only; codec.avro.arrow_routes.Deferral says when for data blocks.
     large = len(content) >= _LARGE_BYTES or "polars" in sys.modules
@@ -69,15 +73,22 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     if not 0 <= branch < ORDERING_KINDS.index("array") or items[-1] != 0:
         return None
     kind = ORDERING_KINDS[branch]
-    fields = [AvroField("key", _TEXT, False), AvroField("partition", _TEXT, False), AvroField("branch", AvroType("fixed", size=1), False)]
+    fields = [
+        AvroField("key", _TEXT, False),
+        AvroField("partition", _TEXT, False),
+        AvroField("branch", AvroType("fixed", size=1), False),
+    ]
     if branch:
         fields.append(AvroField(kind, _FLAG if kind == "boolean" else _VALUES[kind], False))
-    # An entry of our own in place of the array's end: when it comes out whole, the entries before it used up the bytes exactly.
+    # An entry of our own in place of the array's end: when it comes out whole, the entries before it used up the bytes
+    # exactly.
     number = encode_zigzag(branch)
     last = encode_zigzag(1) + encode_zigzag(len(_LAST)) + _LAST + encode_zigzag(0) + number
     last += b"\x02\x00" if kind == "decimal" else bytes(_ZERO_BYTES.get(kind, 1 if branch else 0))
     body = memoryview(bytes(items[:-1]) + last)
-    arrays = read_fast(body, count + 1, AvroType("record", fields=tuple(fields)), list(range(len(fields))), prefix=False)
+    arrays = read_fast(
+        body, count + 1, AvroType("record", fields=tuple(fields)), list(range(len(fields))), prefix=False
+    )
     if arrays is None or arrays[0][count].as_py() != _LAST.decode() or arrays[2].unique().to_pylist() != [number]:
         return None
     texts = [to_logical(array, _TEXT, path=path)[:count] for array in arrays[:2]]
@@ -98,19 +109,33 @@ def _by_entry(content: bytes | memoryview, path: str) -> pa.Table:
     columns = {
         "key": pa.array([entry.key for entry in entries], pa.string()),
         "partition": pa.array([entry.partition for entry in entries], pa.string()),
-        "branch": pa.array([0 if ordering is None else ORDERING_KINDS.index(ordering.kind) for ordering in orderings], pa.int8()),
+        "branch": pa.array(
+            [0 if ordering is None else ORDERING_KINDS.index(ordering.kind) for ordering in orderings], pa.int8()
+        ),
     }
-    lists = [ordering.value or () if ordering is not None and ordering.kind == "array" else () for ordering in orderings]
+    lists = [
+        ordering.value or () if ordering is not None and ordering.kind == "array" else () for ordering in orderings
+    ]
     longest = max(map(len, lists), default=0)
     if longest > MAX_ORDERING_FIELDS:
-        raise CorruptFileError(f"a delete has {longest} ordering values; more than {MAX_ORDERING_FIELDS} ordering fields are refused", path=path)
+        raise CorruptFileError(
+            f"a delete has {longest} ordering values; more than {MAX_ORDERING_FIELDS} ordering fields are refused",
+            path=path,
+        )
     parts = [("", [None if ordering is None or ordering.kind == "array" else ordering for ordering in orderings])]
-    parts += [(f"{position}.", [values[position] if position < len(values) else None for values in lists]) for position in range(longest)]
+    parts += [
+        (f"{position}.", [values[position] if position < len(values) else None for values in lists])
+        for position in range(longest)
+    ]
     for prefix, values in parts:
-        for kind in sorted({value.kind for value in values if value is not None and value.kind in _VALUES}, key=ORDERING_KINDS.index):
+        for kind in sorted(
+            {value.kind for value in values if value is not None and value.kind in _VALUES}, key=ORDERING_KINDS.index
+        ):
             avro = _VALUES[kind]
             raw = [value.value if value is not None and value.kind == kind else None for value in values]
-            columns[prefix + kind] = to_logical(pa.array(raw, pa.binary() if kind == "decimal" else _ARROW[avro.kind]), avro, path=path)
+            columns[prefix + kind] = to_logical(
+                pa.array(raw, pa.binary() if kind == "decimal" else _ARROW[avro.kind]), avro, path=path
+            )
     return pa.table(columns)
 
 

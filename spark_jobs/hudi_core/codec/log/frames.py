@@ -1,4 +1,6 @@
-"""The forward walk over a log file's blocks, reading headers only, and what counts as a corrupt block (HoodieLogFileReader; facts 5.5)."""
+"""The forward walk over a log file's blocks, reading headers only, and what counts as a corrupt block
+(HoodieLogFileReader; facts 5.5).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)`: the bytes of the file, fewer only where it ends."""
 
 _WINDOW = 64 << 10
-"""What one read fetches: the end of a block, and the next block's header with a schema of usual size, so that a block costs one request."""
+"""What one read fetches: the end of a block, and the next block's header with a schema of usual size, so that a block
+costs one request.
+"""
 _SCAN = 1 << 20
 _MAX_HEADER = 64 << 20
 _SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
@@ -22,12 +26,14 @@ _SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
 def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -> Iterator[LogBlock | CorruptBlock]:
     """The blocks of a log file of `size` bytes in file order; none for an empty file. Content is not read.
 
-    Fewer bytes than a magic at the end are a write that was cut as it began and count as the end of the file, as in Hudi.
+    Fewer bytes than a magic at the end are a write that was cut as it began and count as the end of the file, as in
+    Hudi.
 
-    With `check_corruption`, bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic or the file's end.
-    Hudi skips that check on storage whose writes are all or nothing (s3, s3a, gs); there a broken frame is an error.
-    Raises CorruptFileError naming `path` when the file does not start with the magic, when a frame is broken and not checked for, and when
-    a well-framed block has a broken header; UnsupportedError for a framing or header that a newer Hudi may write.
+    With `check_corruption`, bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic
+    or the file's end. Hudi skips that check on storage whose writes are all or nothing (s3, s3a, gs); there a broken
+    frame is an error. Raises CorruptFileError naming `path` when the file does not start with the magic, when a frame
+    is broken and not checked for, and when a well-framed block has a broken header; UnsupportedError for a framing or
+    header that a newer Hudi may write.
     """
     window = _Window(read_at, size, path)
     position = 0
@@ -35,7 +41,9 @@ def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -
         if window.get(position, len(MAGIC)) != MAGIC:
             what = "a log file" if position == 0 else "a log block"
             remedy = "restore the file from a copy, or roll back the instant that wrote it"
-            raise CorruptFileError(f"byte {position} does not start {what}: the magic #HUDI# is missing", path=path, remedy=remedy)
+            raise CorruptFileError(
+                f"byte {position} does not start {what}: the magic #HUDI# is missing", path=path, remedy=remedy
+            )
         fault = _frame_fault(window, position)
         if fault and not check_corruption:
             raise CorruptFileError(f"log block at byte {position}: {fault}", path=path)
@@ -50,7 +58,9 @@ def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -
 
 
 class _Window:
-    """The two parts of the file that were read last, a block's start and its end; a read that neither covers fetches a new one."""
+    """The two parts of the file that were read last, a block's start and its end; a read that neither covers fetches a
+    new one.
+    """
 
     def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
         self.size = size
@@ -65,7 +75,10 @@ class _Window:
                 return data[offset - start : offset - start + length]
         data = self._read_at(offset, min(max(length, _WINDOW), self.size - offset))
         if len(data) < length:
-            raise CorruptFileError(f"read {len(data)} bytes at byte {offset} where {length} were listed; the file changed or is cut", path=self.path)
+            raise CorruptFileError(
+                f"read {len(data)} bytes at byte {offset} where {length} were listed; the file changed or is cut",
+                path=self.path,
+            )
         self._parts = [*self._parts[-1:], (offset, data)]
         return data[:length]
 
@@ -125,12 +138,21 @@ def _read_frame(window: _Window, position: int) -> LogBlock:
     content = reader.position
     footer_room = length - content - content_length - 8
     if content_length < 0 or footer_room < 4:
-        raise CorruptFileError(f"log block at byte {position}: content of {content_length} bytes does not fit a block of {length}", path=window.path)
-    tail = Reader(window.get(body + content + content_length, footer_room), window.path, base=body + content + content_length)
+        raise CorruptFileError(
+            f"log block at byte {position}: content of {content_length} bytes does not fit a block of {length}",
+            path=window.path,
+        )
+    tail = Reader(
+        window.get(body + content + content_length, footer_room), window.path, base=body + content + content_length
+    )
     footers = _read_map(tail)
     if not tail.at_end():
-        raise CorruptFileError(f"log block at byte {position}: {tail.remaining} bytes between footer and reverse pointer", path=window.path)
-    return LogBlock(kind, headers, body + content, content_length, window.path, position, len(MAGIC) + 8 + length, footers)
+        raise CorruptFileError(
+            f"log block at byte {position}: {tail.remaining} bytes between footer and reverse pointer", path=window.path
+        )
+    return LogBlock(
+        kind, headers, body + content, content_length, window.path, position, len(MAGIC) + 8 + length, footers
+    )
 
 
 def _read_head(reader: Reader) -> tuple[BlockType, dict[HeaderKey, str], int]:
@@ -156,6 +178,8 @@ def _read_map(reader: Reader) -> dict[HeaderKey, str]:
     for _ in range(count):
         ordinal, length = reader.i32(), reader.i32()
         if ordinal not in _KEYS:
-            raise UnsupportedError(f"log block header of unknown kind {ordinal}; a newer Hudi may have written the file", path=reader.path)
+            raise UnsupportedError(
+                f"log block header of unknown kind {ordinal}; a newer Hudi may have written the file", path=reader.path
+            )
         entries[HeaderKey(ordinal)] = reader.utf8(length)
     return entries

@@ -1,4 +1,5 @@
-"""What the table's files say against an archival: files of instants that never completed, and files of replaced file groups.
+"""What the table's files say against an archival: files of instants that never completed, and files of replaced file
+groups.
 
 Nothing of a partition is kept once the next is looked at; what is found is kept by name.
 """
@@ -9,16 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hudi_core.codec.log.blocks import LogBlock
-from hudi_core.filegroup.log_scan import DATA_TYPES, log_blocks
+from hudi_core.filegroup.read.log_scan import DATA_TYPES, log_blocks
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import LogFileName, parse_data_file
-from hudi_core.services.archive.rules import Findings
+from hudi_core.services.archive.planner import Findings
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.plan_fields import numbers
+from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.plan_fields import numbers
-from hudi_core.timeline.pretty_json import member
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile
 
 Partition = tuple[str, Sequence[FileInfo]]
@@ -29,10 +30,11 @@ Partition = tuple[str, Sequence[FileInfo]]
 class Search:
     """What to look for.
 
-    Orphans are of instants requested at `begin` or later and before `end` that are not in `committed`; none are looked for where `begin` is
-    None. `replaced` are the file groups of the replacecommits that may go. `blocks_tell`: a log file's name does not say which instants
-    wrote it, its blocks do (version 6); `written` are the bytes of log files that completed commits account for, by path. `hidden` are the
-    files of commits that may go although a savepointed commit before them stays, and the commits' requested times.
+    Orphans are of instants requested at `begin` or later and before `end` that are not in `committed`; none are looked
+    for where `begin` is None. `replaced` are the file groups of the replacecommits that may go. `blocks_tell`: a log
+    file's name does not say which instants wrote it, its blocks do (version 6); `written` are the bytes of log files
+    that completed commits account for, by path. `hidden` are the files of commits that may go although a savepointed
+    commit before them stays, and the commits' requested times.
     """
 
     begin: str | None
@@ -45,7 +47,12 @@ class Search:
 
     def is_orphan(self, instant: str) -> bool:
         """Whether files of this instant would turn from invisible to visible."""
-        return self.begin is not None and self.begin <= instant and (self.end is None or instant < self.end) and instant not in self.committed
+        return (
+            self.begin is not None
+            and self.begin <= instant
+            and (self.end is None or instant < self.end)
+            and instant not in self.committed
+        )
 
 
 def search(storage: Storage, partitions: Iterable[Partition], wanted: Search) -> Findings:
@@ -76,7 +83,9 @@ def search(storage: Storage, partitions: Iterable[Partition], wanted: Search) ->
 
 
 def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, int]:
-    """How far each log file was written by the completed deltacommits and rollbacks of the timeline, by path in the table."""
+    """How far each log file was written by the completed deltacommits and rollbacks of the timeline, by path in the
+    table.
+    """
     written: dict[str, int] = {}
     for instant in timeline.commits():
         for stat in active.read_commit(instant).write_stats():
@@ -84,17 +93,24 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
                 written[stat.path] = max(written.get(stat.path, 0), (stat.log_offset or 0) + stat.total_write_bytes)
     for instant in timeline.completed().of_actions(Action.ROLLBACK):
         path = active.path_of(instant)
-        for partition, undone in member(active.read_of(instant), "partitionMetadata", dict, path=path, default={}).items():
-            for name, size in numbers(undone if isinstance(undone, dict) else {}, "rollbackLogFiles", path=path).items():
+        for partition, undone in member(
+            active.read_of(instant), "partitionMetadata", dict, path=path, default={}
+        ).items():
+            for name, size in numbers(
+                undone if isinstance(undone, dict) else {}, "rollbackLogFiles", path=path
+            ).items():
                 plain = name.rsplit("/", 1)[-1]
                 written[f"{partition}/{plain}" if partition else plain] = int(size)
     return written
 
 
-def _orphan_blocks(storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], wanted: Search) -> Iterator[tuple[str, str]]:
+def _orphan_blocks(
+    storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], wanted: Search
+) -> Iterator[tuple[str, str]]:
     """Instants and files of log blocks that never committed and that no rollback command of their slice takes back.
 
-    Read are the headers of files that the timeline's commits do not account for: those of archived commits, and those of nobody.
+    Read are the headers of files that the timeline's commits do not account for: those of archived commits, and those
+    of nobody.
     """
     if wanted.begin is None:
         return
@@ -103,12 +119,16 @@ def _orphan_blocks(storage: Storage, partition: str, logs: Sequence[tuple[LogFil
         if info.size > wanted.written.get(info.path, -1):
             blocks = _blocks(storage, partition, [info])
             times = {block.instant_time for block in blocks if block.type in DATA_TYPES}
-            suspects += [(parsed, time, info.path) for time in sorted(time for time in times if time and wanted.is_orphan(time))]
+            suspects += [
+                (parsed, time, info.path) for time in sorted(time for time in times if time and wanted.is_orphan(time))
+            ]
     slices = {(parsed.file_id, parsed.instant) for parsed, _, _ in suspects}
     undone = {
         (*slice_, block.target_instant_time)
         for slice_ in slices
-        for block in _blocks(storage, partition, [info for parsed, info in logs if (parsed.file_id, parsed.instant) == slice_])
+        for block in _blocks(
+            storage, partition, [info for parsed, info in logs if (parsed.file_id, parsed.instant) == slice_]
+        )
         if block.is_rollback
     }
     for parsed, time, path in suspects:

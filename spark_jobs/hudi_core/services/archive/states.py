@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.table_config import timeline_zone
 from hudi_core.history.archiving import ArchivedInstant, StateFile
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import Instant, State
@@ -16,10 +16,12 @@ ROUND_BYTES: Final = 16 << 20
 
 
 def rounds(context: TableContext, instants: Sequence[Instant]) -> Iterator[list[ArchivedInstant]]:
-    """The instants in their order with the contents of all their state files: a thousand at once, or as many as have 16 MiB.
+    """The instants in their order with the contents of all their state files: a thousand at once, or as many as have 16
+    MiB.
 
-    That is what an archival holds in memory, beside its encoded form; a single commit may be larger. Raises StorageNotFoundError when a
-    completed file is gone, which under the table lock only an archiver without a lock can have done.
+    That is what an archival holds in memory, beside its encoded form; a single commit may be larger. Raises
+    StorageNotFoundError when a completed file is gone, which under the table lock only an archiver without a lock can
+    have done.
     """
     modified = context.active.modified()
     zone = timeline_zone(context.config, context.options)
@@ -37,7 +39,9 @@ def rounds(context: TableContext, instants: Sequence[Instant]) -> Iterator[list[
 
 
 def _files(context: TableContext, instant: Instant, modified: dict[str, float], zone: str) -> Iterator[StateFile]:
-    """The files of the instant's states; pending ones may be gone already, by a run that was cut off as it removed them."""
+    """The files of the instant's states; pending ones may be gone already, by a run that was cut off as it removed
+    them.
+    """
     for state in (State.REQUESTED, State.INFLIGHT):
         path = context.active.path(instant.requested_time, instant.pending_action, state)
         if path in modified:

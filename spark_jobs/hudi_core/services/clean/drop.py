@@ -7,9 +7,9 @@ import logging
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.clean.partitions import stored_data_files
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.clean_plans import CleanPlan
+from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.instant import COMMIT_ACTIONS
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -17,8 +17,9 @@ log = logging.getLogger(__name__)
 def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
     """Deletes the folders of the plan's partitions to be deleted; returns those that are gone.
 
-    One that is in use again is left: where a data file lies in it, a folder below it, or a writer is at work who may have looked for the
-    partition already. Hudi deletes the folder whatever is in it by then. Idempotent: a partition that is gone counts as deleted.
+    One that is in use again is left: where a data file lies in it, a folder below it, or a writer is at work who may
+    have looked for the partition already. Hudi deletes the folder whatever is in it by then. Idempotent: a partition
+    that is gone counts as deleted.
     """
     if not plan.dropped_partitions:
         return frozenset()
@@ -32,7 +33,9 @@ def _drop(storage: Storage, partition: str) -> bool:
     if stored_data_files(storage, partition) or storage.list_folders(partition):
         log.warning("partition %s is in use again and was left", partition)
         return False
-    for info in storage.list_files(partition):  # by name: a file that a writer creates meanwhile must not go with the folder
+    for info in storage.list_files(
+        partition
+    ):  # by name: a file that a writer creates meanwhile must not go with the folder
         if parse_data_file(info.name) is None:
             storage.delete(info.path)
     if storage.list_names(partition):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.ids import FileGroupId
+from hudi_core.timeline.actions.savepoint import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.savepoints import decode_savepoint
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.pending import PendingWork
 
 Names = Mapping[str, frozenset[str]]
@@ -19,8 +19,9 @@ Names = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """`by_plans` are the files of pending compactions, log compactions and clusterings, `compacting` the base instants of the first two's
-    operations by file group, `by_savepoints` the files of completed savepoints, whose requested times are `savepoints`.
+    """`by_plans` are the files of pending compactions, log compactions and clusterings, `compacting` the base instants
+    of the first two's operations by file group, `by_savepoints` the files of completed savepoints, whose requested
+    times are `savepoints`.
     """
 
     by_plans: Names = field(default_factory=dict)
@@ -30,13 +31,17 @@ class Needed:
 
 
 def read_needed(active: ActiveTimeline, timeline: Timeline, pending: PendingWork) -> Needed:
-    """What the pending plans and the savepoints of `timeline` need. Raises FormatError naming a plan or savepoint that is not safe."""
+    """What the pending plans and the savepoints of `timeline` need. Raises FormatError naming a plan or savepoint that
+    is not safe.
+    """
     compacting: dict[FileGroupId, tuple[str, ...]] = {}
     for work in (pending.compacting, pending.log_compacting):
         for group, (_, operation) in work.items():
             compacting[group] = (*compacting.get(group, ()), operation.base_instant)
     savepoints = timeline.completed().of_actions(Action.SAVEPOINT)
-    return Needed(files_of_plans(pending), compacting, savepointed_files(active, savepoints), savepoints.requested_times)
+    return Needed(
+        files_of_plans(pending), compacting, savepointed_files(active, savepoints), savepoints.requested_times
+    )
 
 
 def files_of_plans(pending: PendingWork) -> Names:

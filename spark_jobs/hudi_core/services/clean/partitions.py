@@ -1,4 +1,6 @@
-"""The table's partitions one after the other, each with its file groups: what planning looks at, never all of it in memory."""
+"""The table's partitions one after the other, each with its file groups: what planning looks at, never all of it in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
@@ -16,8 +18,8 @@ from hudi_core.services.clean.policies import PartitionFacts
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.replaced import replaced_file_groups
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.listing import walk_partitions
@@ -39,7 +41,9 @@ class TablePartitions:
 
     @staticmethod
     def open(context: TableContext, timeline: Timeline) -> TablePartitions:
-        """Reads what the slices depend on: pending plans, savepoints, replacecommits. Raises FormatError naming a plan that is not safe."""
+        """Reads what the slices depend on: pending plans, savepoints, replacecommits. Raises FormatError naming a plan
+        that is not safe.
+        """
         reading = context.reading()
         pending = PendingWork.read(context.active, timeline)
         pending.check_complete(timeline)
@@ -81,7 +85,11 @@ class TablePartitions:
         if partitions is None and self.metadata is None:
             yield from walk_partitions(self.storage, self.storage.list_files)
             return
-        names = self.metadata.list_partitions() if partitions is None and self.metadata is not None else sorted(partitions or ())
+        names = (
+            self.metadata.list_partitions()
+            if partitions is None and self.metadata is not None
+            else sorted(partitions or ())
+        )
         for partition in names:
             yield partition, self.files(partition)
 

@@ -1,7 +1,8 @@
 """Which slices of a file group a clean deletes. Pure (CleanPlanner of Hudi).
 
-A slice is deleted as a whole: base file, log files, change-data logs. It stays when a savepoint names one of its files, when it is the
-newest, when a query that began at the earliest retained commit may be reading it, and when a pending plan needs it.
+A slice is deleted as a whole: base file, log files, change-data logs. It stays when a savepoint names one of its files,
+when it is the newest, when a query that began at the earliest retained commit may be reading it, and when a pending
+plan needs it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ _NO_NAMES: frozenset[str] = frozenset()
 class PartitionFacts:
     """One partition of the table, with its file groups, replaced ones among them.
 
-    `replaced` maps a replaced group to its replacecommit. `compacting` maps a group in pending compactions or log compactions to the base
-    instants of their operations. `kept` are the names of files that savepoints keep, `needed` of those that pending plans need. `stored`
-    lists the names of all data files in the partition's folder, committed or not; it is asked only where no group is left.
+    `replaced` maps a replaced group to its replacecommit. `compacting` maps a group in pending compactions or log
+    compactions to the base instants of their operations. `kept` are the names of files that savepoints keep, `needed`
+    of those that pending plans need. `stored` lists the names of all data files in the partition's folder, committed or
+    not; it is asked only where no group is left.
     """
 
     partition: str
@@ -45,17 +47,25 @@ class PartitionDeletes:
 
 
 def deletes(facts: PartitionFacts, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
-    """What to delete in a partition. `earliest` is the requested time of the earliest commit to retain, None for the policy by versions."""
+    """What to delete in a partition. `earliest` is the requested time of the earliest commit to retain, None for the
+    policy by versions.
+    """
     found: list[DataFile] = []
     live = False
     for group in facts.groups:
         by = facts.replaced.get(group.id)
         live = live or by is None
-        expired = _expired(group, facts.compacting.get(group.id, ()), config, earliest) if by is None else _replaced(group, by, earliest)
+        expired = (
+            _expired(group, facts.compacting.get(group.id, ()), config, earliest)
+            if by is None
+            else _replaced(group, by, earliest)
+        )
         for item in expired:
             if not is_held(item, facts.kept) and not is_needed(item, facts.needed):
                 found.extend(item.files)
-    return PartitionDeletes(facts.partition, tuple(found), not live and _may_drop(facts, {file.name for file in found}, earliest))
+    return PartitionDeletes(
+        facts.partition, tuple(found), not live and _may_drop(facts, {file.name for file in found}, earliest)
+    )
 
 
 def is_held(item: FileSlice, kept: Collection[str]) -> bool:
@@ -66,13 +76,16 @@ def is_held(item: FileSlice, kept: Collection[str]) -> bool:
 def is_needed(item: FileSlice, needed: Collection[str]) -> bool:
     """Whether a pending plan names a file of the slice.
 
-    Hudi goes by the slices' base instants alone, which fails where its view and the plan disagree about the slice of a log file, as a
-    deltacommit that ran while a compaction was planned may have it (hudi#19290), and it does not look at pending clusterings at all.
+    Hudi goes by the slices' base instants alone, which fails where its view and the plan disagree about the slice of a
+    log file, as a deltacommit that ran while a compaction was planned may have it (hudi#19290), and it does not look at
+    pending clusterings at all.
     """
     return any(file.name in needed for file in item.files)
 
 
-def _expired(group: FileGroup, operations: tuple[str, ...], config: CleanConfig, earliest: str | None) -> Iterator[FileSlice]:
+def _expired(
+    group: FileGroup, operations: tuple[str, ...], config: CleanConfig, earliest: str | None
+) -> Iterator[FileSlice]:
     """The slices of a group that is not replaced which the policy gives up."""
     if config.policy == KEEP_LATEST_FILE_VERSIONS:
         yield from _beyond_versions(group, operations, config.versions_retained)
@@ -81,11 +94,17 @@ def _expired(group: FileGroup, operations: tuple[str, ...], config: CleanConfig,
 
 
 def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
-    """By commits and by hours alike: a query may have begun right before `earliest`, so the slice that it reads stays (HUDI-7226)."""
+    """By commits and by hours alike: a query may have begun right before `earliest`, so the slice that it reads stays
+    (HUDI-7226).
+    """
     newest = group.slices[0].base_instant
     in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)
     for item in group.slices:
-        if item.base_instant < earliest and item.base_instant not in (newest, in_use) and not _compacts(item, operations):
+        if (
+            item.base_instant < earliest
+            and item.base_instant not in (newest, in_use)
+            and not _compacts(item, operations)
+        ):
             yield item
 
 
@@ -96,7 +115,9 @@ def _beyond_versions(group: FileGroup, operations: tuple[str, ...], retained: in
 
 
 def _compacts(item: FileSlice, operations: tuple[str, ...]) -> bool:
-    """Whether a pending (log) compaction of the group began at this slice or before it (isFileSliceNeededForPendingCompaction)."""
+    """Whether a pending (log) compaction of the group began at this slice or before it
+    (isFileSliceNeededForPendingCompaction).
+    """
     return any(item.base_instant >= base for base in operations)
 
 
@@ -107,7 +128,8 @@ def _replaced(group: FileGroup, by: Instant, earliest: str | None) -> Iterator[F
 
 
 def _may_drop(facts: PartitionFacts, deleted: set[str], earliest: str | None) -> bool:
-    """Whether nothing is left of the partition: no group that is not replaced, and no file, committed or not, that is not deleted.
+    """Whether nothing is left of the partition: no group that is not replaced, and no file, committed or not, that is
+    not deleted.
 
     Hudi asks for the groups alone, and would drop replaced files with the partition that a savepoint keeps.
     """

@@ -1,4 +1,6 @@
-"""When a clean is due, up to which commit it may delete, and where it has to look. Pure (CleanPlanner, CleanerUtils of Hudi)."""
+"""When a clean is due, up to which commit it may delete, and where it has to look. Pure (CleanPlanner, CleanerUtils of
+Hudi).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from hudi_core.config.clean_config import (
     KEEP_LATEST_FILE_VERSIONS,
     CleanConfig,
 )
-from hudi_core.timeline.clean_plans import LastClean
-from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.actions.clean import LastClean
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import format_instant, zone_of
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 _RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
 """The pending actions that hold the earliest commit to retain back (getCommitsAndCompactionTimeline)."""
@@ -27,8 +29,9 @@ _RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
 class RetentionFacts:
     """What decides a clean before any file is looked at.
 
-    `timeline` is the whole active timeline, `now` an aware moment, `zone` the timeline's (instant_time.zone_of). `last_clean` is the last
-    completed clean whose metadata is not empty. `savepoints` are the requested times of completed savepoints.
+    `timeline` is the whole active timeline, `now` an aware moment, `zone` the timeline's (instant_time.zone_of).
+    `last_clean` is the last completed clean whose metadata is not empty. `savepoints` are the requested times of
+    completed savepoints.
     """
 
     timeline: Timeline
@@ -40,7 +43,9 @@ class RetentionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a clean looks. `commits` are those whose partitions changed since the last clean; None: in every partition."""
+    """Where a clean looks. `commits` are those whose partitions changed since the last clean; None: in every
+    partition.
+    """
 
     earliest: Instant | None
     commits: tuple[Instant, ...] | None = None
@@ -61,7 +66,9 @@ def retention(facts: RetentionFacts, config: CleanConfig) -> Scope | Nothing:
         return Nothing(f"clean {first} is pending: run it first, or set {CLEAN_MULTIPLE.name}=true")
     since = commits_since(facts)
     if since < config.trigger_commits:
-        return Nothing(f"{since} commits since the last clean, but {CLEAN_TRIGGER_COMMITS.name} is {config.trigger_commits}")
+        return Nothing(
+            f"{since} commits since the last clean, but {CLEAN_TRIGGER_COMMITS.name} is {config.trigger_commits}"
+        )
     if config.policy == KEEP_LATEST_FILE_VERSIONS:
         return Scope(None)
     earliest = earliest_to_retain(facts, config)
@@ -71,7 +78,9 @@ def retention(facts: RetentionFacts, config: CleanConfig) -> Scope | Nothing:
 
 
 def commits_since(facts: RetentionFacts) -> int:
-    """The completed commits since the last one that the last clean knew (CleanPlanActionExecutor.getCommitsSinceLastCleaning)."""
+    """The completed commits since the last one that the last clean knew
+    (CleanPlanActionExecutor.getCommitsSinceLastCleaning).
+    """
     commits = facts.timeline.commits()
     return len(commits if facts.last_clean is None else commits.after(facts.last_clean.last_completed))
 
@@ -103,10 +112,12 @@ def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
 
 
 def _changed(facts: RetentionFacts, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
-    """The commits since the last clean's earliest; None where they do not tell every partition with something to delete.
+    """The commits since the last clean's earliest; None where they do not tell every partition with something to
+    delete.
 
-    They do not when there was no clean, when its earliest commit is no commit of the timeline (archived, rolled back, or never real: what
-    it left behind could be anywhere), and when a savepoint of then is gone: its files may lie in any partition.
+    They do not when there was no clean, when its earliest commit is no commit of the timeline (archived, rolled back,
+    or never real: what it left behind could be anywhere), and when a savepoint of then is gone: its files may lie in
+    any partition.
     """
     last = facts.last_clean
     if not config.incremental or last is None or not last.earliest or last.savepoints - facts.savepoints:
@@ -114,7 +125,8 @@ def _changed(facts: RetentionFacts, config: CleanConfig, earliest: Instant) -> t
     commits = facts.timeline.commits()
     if not commits.contains(last.earliest):
         return None
-    # A commit that completed after the last clean was planned is looked at, however old its instant: by hours, pending ones hold nothing back.
+    # A commit that completed after the last clean was planned is looked at, however old its instant: by hours, pending
+    # ones hold nothing back.
     return tuple(
         instant
         for instant in commits.before(earliest.requested_time)
@@ -130,9 +142,16 @@ def partitions_of(metadata: CommitMetadata) -> set[str]:
 def _all_retained(facts: RetentionFacts, config: CleanConfig) -> str:
     commits = len(facts.timeline.commits())
     if config.policy == KEEP_LATEST_BY_HOURS:
-        return f"no commit of the last {config.hours_retained} hours: by hours, a clean keeps all until there is one ({config.retention.name})"
+        return (
+            f"no commit of the last {config.hours_retained} hours: by hours, a clean keeps all until there is one "
+            f"({config.retention.name})"
+        )
     if commits <= config.commits_retained:
         return f"the timeline has {commits} commits and {config.retention.name} keeps {config.commits_retained}"
     pending = facts.timeline.pending().of_actions(*_RETAINING).first()
-    held = "" if pending is None else f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
+    held = (
+        ""
+        if pending is None
+        else f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
+    )
     return f"{held}; complete it or roll it back ({config.retention.name} is {config.commits_retained})"

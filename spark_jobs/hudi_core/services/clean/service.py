@@ -6,21 +6,21 @@ import logging
 from functools import partial
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
+from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConflictError
-from hudi_core.model.engine import Engine
 from hudi_core.request.model import InstantResult
-from hudi_core.services.clean.plan import Planned, make_plan
+from hudi_core.services.clean.job import CleanRun
+from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.retention import Nothing
-from hudi_core.services.clean.run import CleanRun
 from hudi_core.services.context import TableContext
-from hudi_core.services.failed_writes.clean import clean_failed_writes
+from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.service import Scheduled, UnitProgress
-from hudi_core.timeline.clean_plans import encode_clean_plan
+from hudi_core.timeline.actions.clean import encode_clean_plan
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.addresses import plan_address
-from hudi_core.transaction.heartbeats import FailedWrites, failed_writes_policy
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +41,19 @@ class CleanService:
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Plans a clean and requests it; the plan names files and bytes.
 
-        The table is looked at without the lock, which is taken for the request alone. A plan of old slices is not made wrong by commits that
-        complete meanwhile; where a plan, savepoint, rollback, restore or clean came or went, it is made again. Raises ConflictError when
-        that happens all the time, ConfigError for options, FormatError for a plan or savepoint of the timeline that is not safe.
+        The table is looked at without the lock, which is taken for the request alone. A plan of old slices is not made
+        wrong by commits that complete meanwhile; where a plan, savepoint, rollback, restore or clean came or went, it
+        is made again. Raises ConflictError when that happens all the time, ConfigError for options, FormatError for a
+        plan or savepoint of the timeline that is not safe.
 
-        Where the options name the LAZY policy, failed writes are rolled back first: nobody else does it (CleanPlanner's caller in Hudi,
-        BaseHoodieTableServiceClient.clean), and one that stays keeps old files from being cleaned.
+        Where the options name the LAZY policy, failed writes are rolled back first: nobody else does it (CleanPlanner's
+        caller in Hudi, BaseHoodieTableServiceClient.clean), and one that stays keeps old files from being cleaned.
         """
-        if not dry_run and FAILED_WRITES_POLICY.is_set(context.options) and failed_writes_policy(context.options) is FailedWrites.LAZY:
+        if (
+            not dry_run
+            and FAILED_WRITES_POLICY.is_set(context.options)
+            and failed_writes_policy(context.options) is FailedWrites.LAZY
+        ):
             clean_failed_writes(context, owner)
         for _ in range(_ATTEMPTS):
             timeline = context.active.load()
@@ -61,9 +66,15 @@ class CleanService:
             if instant is not None:
                 log.info("clean %s requested: %d files", instant, made.plan.file_count)
                 return Scheduled(instant, made.to_json())
-        raise ConflictError("the table's plans changed each time while a clean was planned", path=context.active.folder, remedy="run it again")
+        raise ConflictError(
+            "the table's plans changed each time while a clean was planned",
+            path=context.active.folder,
+            remedy="run it again",
+        )
 
-    def run(self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None) -> InstantResult:
+    def run(
+        self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
+    ) -> InstantResult:
         """See run.CleanRun."""
         return CleanRun(context, instant, engine, owner, progress).run()
 
@@ -81,7 +92,9 @@ class CleanService:
 
 
 def _basis(timeline: Timeline) -> frozenset[tuple[str, str, bool]]:
-    """What a plan of old slices stands on: pending plans, and whatever takes files away, brings them back or keeps them."""
+    """What a plan of old slices stands on: pending plans, and whatever takes files away, brings them back or keeps
+    them.
+    """
     return frozenset(
         (instant.requested_time, instant.pending_action, instant.is_completed)
         for instant in timeline

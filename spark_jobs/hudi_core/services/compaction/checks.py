@@ -1,4 +1,6 @@
-"""Everything that must hold before a compaction writes its first byte. Each check raises a typed error that names the file and the remedy."""
+"""Everything that must hold before a compaction writes its first byte. Each check raises a typed error that names the
+file and the remedy.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +9,45 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hudi_core.codec.log.blocks import MAGIC
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.policy import MergePolicy
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
-from hudi_core.timeline.plans import CompactionOperation
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.transaction.reconcile import list_partitions
 
 _EVOLUTION_KEY = "latest_schema"
-"""Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not tell."""
+"""Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not
+tell.
+"""
 
 _MAGIC_RANGE = ByteRange(0, len(MAGIC))
 _READERS = 16
-_REMEDY = "restore it from a copy, or unschedule the compaction with Hudi's CLI; never just delete a plan, as log files written since belong to it"
+_REMEDY = (
+    "restore it from a copy, or unschedule the compaction with Hudi's CLI; never just delete a plan, as log "
+    "files written since belong to it"
+)
 
 
 def check_table(context: TableContext) -> MergePolicy:
     """Refuses tables whose rows or metadata this engine would not keep right; returns how the rows are merged.
 
-    Raises UnsupportedError: metadata that this engine would not keep true (it would give readers wrong answers, facts 8.10), base files other
-    than Parquet, rows without meta columns, a payload class or merge strategy that this engine does not merge by.
+    Raises UnsupportedError: metadata that this engine would not keep true (it would give readers wrong answers, facts
+    8.10), base files other than Parquet, rows without meta columns, a payload class or merge strategy that this engine
+    does not merge by.
     """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
-        raise UnsupportedError(f"{context.uri} cannot create a file exclusively, so it cannot carry a timeline", path=config.path)
+        raise UnsupportedError(
+            f"{context.uri} cannot create a file exclusively, so it cannot carry a timeline", path=config.path
+        )
     if config.base_file_format != "PARQUET":
         raise UnsupportedError(
-            f"base files of format {config.base_file_format} are not supported", path=config.path, remedy="use Hudi's own compaction"
+            f"base files of format {config.base_file_format} are not supported",
+            path=config.path,
+            remedy="use Hudi's own compaction",
         )
     if not config.populate_meta_fields:
         raise UnsupportedError(
@@ -52,12 +64,16 @@ def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
     """Raises UnsupportedError when the table's latest commit carries a schema-on-read schema."""
     if latest.extra_metadata.get(_EVOLUTION_KEY):
         raise UnsupportedError(
-            "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)", path=path, remedy="use Hudi's own compaction"
+            "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)",
+            path=path,
+            remedy="use Hudi's own compaction",
         )
 
 
 def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
-    """Raises StorageNotFoundError naming the first file of the plan that is missing, base files first; one listing per partition."""
+    """Raises StorageNotFoundError naming the first file of the plan that is missing, base files first; one listing per
+    partition.
+    """
     named: dict[str, list[str]] = {}
     for operation in operations:
         files = () if operation.base_file is None else (operation.base_file,)
@@ -74,12 +90,18 @@ def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> 
 
 
 def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
-    """Raises CorruptFileError naming a log file of the plan whose first bytes are not the magic; an empty log file is legal."""
+    """Raises CorruptFileError naming a log file of the plan whose first bytes are not the magic; an empty log file is
+    legal.
+    """
     paths = [join(operation.partition, name) for operation in operations for name in operation.log_files]
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="magic") as pool:
-        for path, first in zip(paths, pool.map(lambda path: storage.read_range(path, _MAGIC_RANGE), paths), strict=True):
+        for path, first in zip(
+            paths, pool.map(lambda path: storage.read_range(path, _MAGIC_RANGE), paths), strict=True
+        ):
             if first and first != MAGIC:
-                raise CorruptFileError("not a Hudi log file: it does not begin with the magic", path=path, remedy=_REMEDY)
+                raise CorruptFileError(
+                    "not a Hudi log file: it does not begin with the magic", path=path, remedy=_REMEDY
+                )
 
 
 def check_metadata(reader: MetadataTable, operations: Iterable[CompactionOperation]) -> None:
@@ -92,6 +114,8 @@ def check_metadata(reader: MetadataTable, operations: Iterable[CompactionOperati
 
 
 def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:
-    """Raises FormatError for a plan without operations: Hudi writes none, and completing it would tell readers nothing."""
+    """Raises FormatError for a plan without operations: Hudi writes none, and completing it would tell readers
+    nothing.
+    """
     if not operations:
         raise FormatError("the compaction plan has no operations", path=path, remedy=_REMEDY)

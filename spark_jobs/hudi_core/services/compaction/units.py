@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import ExecutionError, FormatError
-from hudi_core.filegroup.policy import MergePolicy
-from hudi_core.filegroup.reading_rules import reads_as_hudi_1
-from hudi_core.filegroup.validity import CommittedInstants, latest_compaction_instant
-from hudi_core.metadata_table.kinds.file_facts import Wanted
-from hudi_core.metadata_table.kinds.kind import DataFileRef, FileFacts
-from hudi_core.model.engine import Json
+from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_compaction_instant
+from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
+from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileFacts
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
-from hudi_core.services.compaction.execute import compaction_unit
+from hudi_core.services.compaction.merge_slice import compaction_unit
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.write_stats import stat_from_json
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.write_stats import stat_from_json
+from hudi_core.timeline.timeline import Timeline
 
 _COUNTS = ("base", "updated", "kept", "deleted", "inserted", "missed_deletes", "written")
 _REMEDY = "nothing was published; please report this with the log of the run"
@@ -29,7 +29,9 @@ _REMEDY = "nothing was published; please report this with the log of the run"
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """Results that are shown to be what the plan asked for. `facts` are of the files in `stats`, in their order; none where none were wanted."""
+    """Results that are shown to be what the plan asked for. `facts` are of the files in `stats`, in their order; none
+    where none were wanted.
+    """
 
     stats: list[WriteStat]
     facts: list[FileFacts]
@@ -44,11 +46,16 @@ def build_units(
     timeline: Timeline,
     wanted: Wanted | None,
 ) -> list[Json]:
-    """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's, without meta fields.
+    """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's,
+    without meta fields.
 
     `wanted` is what the metadata table must know of each new file; None without one.
     """
-    max_instant, committed, config = latest_compaction_instant(timeline), CommittedInstants.of(timeline), WriteConfig.of(context.options)
+    max_instant, committed, config = (
+        latest_compaction_instant(timeline),
+        CommittedInstants.of(timeline),
+        WriteConfig.of(context.options),
+    )
     as_hudi_1 = reads_as_hudi_1(context.config)
     return [
         compaction_unit(
@@ -69,12 +76,17 @@ def build_units(
 
 
 def prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, with_facts: bool) -> Proven:
-    """The write stats and the files' facts of the results, once they are shown to cover the plan's operations exactly and to lose or double no row.
+    """The write stats and the files' facts of the results, once they are shown to cover the plan's operations exactly
+    and to lose or double no row.
 
-    Raises ExecutionError otherwise. An operation whose log blocks were all rolled back and that has no base file has no result file.
+    Raises ExecutionError otherwise. An operation whose log blocks were all rolled back and that has no base file has no
+    result file.
     """
     if len(results) != len(plan.operations):
-        raise ExecutionError(f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results", remedy=_REMEDY)
+        raise ExecutionError(
+            f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results",
+            remedy=_REMEDY,
+        )
     proven = Proven([], [])
     for operation, result in zip(plan.operations, results, strict=True):
         stat = _prove_one(operation, result, instant)
@@ -109,7 +121,9 @@ def _prove_one(operation: CompactionOperation, result: Json, instant: str) -> Wr
         raise ExecutionError("the result has no row counts", path=source, remedy=_REMEDY)
     if raw is None:
         if operation.base_file is not None:
-            raise ExecutionError("the operation has a base file, but the engine wrote none", path=source, remedy=_REMEDY)
+            raise ExecutionError(
+                "the operation has a base file, but the engine wrote none", path=source, remedy=_REMEDY
+            )
         return None
     stat = stat_from_json(raw, path=source)
     _check_identity(operation, stat, instant, source)
@@ -122,10 +136,20 @@ def _check_identity(operation: CompactionOperation, stat: WriteStat, instant: st
     try:
         parsed = parse_base_file(name)
     except FormatError as error:
-        raise ExecutionError(f"the engine returned {stat.path!r}: {error.message}", path=source, remedy=_REMEDY) from error
+        raise ExecutionError(
+            f"the engine returned {stat.path!r}: {error.message}", path=source, remedy=_REMEDY
+        ) from error
     expected = (operation.partition, operation.partition, operation.file_id, operation.file_id, instant)
-    if (partition, stat.partition_path, parsed.file_id, stat.file_id, parsed.instant) != expected or stat.file_size_in_bytes <= 0:
-        raise ExecutionError(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", path=source, remedy=_REMEDY)
+    if (
+        partition,
+        stat.partition_path,
+        parsed.file_id,
+        stat.file_id,
+        parsed.instant,
+    ) != expected or stat.file_size_in_bytes <= 0:
+        raise ExecutionError(
+            f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", path=source, remedy=_REMEDY
+        )
 
 
 def _check_counts(operation: CompactionOperation, stat: WriteStat, raw: Json, source: str) -> None:
@@ -135,12 +159,16 @@ def _check_counts(operation: CompactionOperation, stat: WriteStat, raw: Json, so
     base, updated, kept, deleted, inserted, missed, written = (int(raw[name]) for name in _COUNTS)
     if not written == base + inserted - deleted == stat.num_writes or (operation.base_file is None and base):
         raise ExecutionError(
-            f"{base} base rows, {inserted} inserted and {deleted} deleted do not make the {stat.num_writes} rows written", path=source, remedy=_REMEDY
+            f"{base} base rows, {inserted} inserted and {deleted} deleted do not make the {stat.num_writes} rows "
+            "written",
+            path=source,
+            remedy=_REMEDY,
         )
     # A key that the base holds twice is met twice, hence no equality.
     if updated + kept + deleted + inserted + missed < stat.total_updated_records_compacted:
         raise ExecutionError(
-            f"the logs hold {stat.total_updated_records_compacted} keys, of which {updated + kept + deleted + inserted + missed} were merged",
+            f"the logs hold {stat.total_updated_records_compacted} keys, of which "
+            f"{updated + kept + deleted + inserted + missed} were merged",
             path=source,
             remedy=_REMEDY,
         )

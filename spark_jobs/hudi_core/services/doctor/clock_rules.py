@@ -1,4 +1,6 @@
-"""Rules about zones and clocks (HUDI-7507, HUDI-9127): instants must be in one zone, and their order must be that of the work."""
+"""Rules about zones and clocks (HUDI-7507, HUDI-9127): instants must be in one zone, and their order must be that of
+the work.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +9,42 @@ from typing import Final
 
 from hudi_core.config.service_config import TIMELINE_ZONE
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
-from hudi_core.services.doctor.facts import DoctorFacts
 from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.observations import DoctorFacts
 
 _QUARTER: Final = 900
 """Seconds: zones differ by whole quarters of an hour."""
 _MAX_QUARTERS: Final = 14 * 4
 _NEAR: Final = 60.0
-"""Seconds within which a requested file follows its instant; more than that is a copy of the table, or a slow writer."""
+"""Seconds within which a requested file follows its instant; more than that is a copy of the table, or a slow
+writer.
+"""
 _ENOUGH: Final = 3
 _COARSE: Final = 2.0
 """Seconds to which some storages cut the times of files: object stores to one, archives and old file systems to two."""
 
 
 def timeline_zone(facts: DoctorFacts) -> Iterator[Finding]:
-    """Instants that lie whole quarters of an hour beside their files' times: written in another zone than they are read in."""
+    """Instants that lie whole quarters of an hour beside their files' times: written in another zone than they are read
+    in.
+    """
     shifts = _shifts(facts.clock.offsets)
     if len(shifts) > 1:
         yield Finding(
             "mixed_zones",
             "error",
-            f"the latest instants were drawn in different zones ({', '.join(_hours(shift) for shift in shifts)} beside {facts.clock.zone}): "
+            "the latest instants were drawn in different zones "
+            f"({', '.join(_hours(shift) for shift in shifts)} beside {facts.clock.zone}): "
             "a later write may have the older instant",
-            "give all writers one zone: hoodie.table.timeline.timezone=UTC, or the same time zone of their processes; stop the others meanwhile",
+            "give all writers one zone: hoodie.table.timeline.timezone=UTC, or the same time zone of their "
+            "processes; stop the others meanwhile",
         )
     elif shifts and shifts != (0,):
         yield Finding(
             "timeline_zone",
             "warning",
-            f"the table's instants are {_hours(shifts[0])} beside the times of their files when they are read in {facts.clock.zone} "
+            f"the table's instants are {_hours(shifts[0])} beside the times of their files when they are read "
+            f"in {facts.clock.zone} "
             f"(LOCAL is {facts.clock.here} here)",
             f"set {TIMELINE_ZONE.name} to the zone of the writers",
         )
@@ -58,7 +67,11 @@ def clock_skew(facts: DoctorFacts) -> Iterator[Finding]:
     """Clocks that disagree by more than the table's writers wait for."""
     clock = facts.clock
     if clock.storage_ahead is not None and clock.storage_ahead > clock.tolerated:
-        yield _skew(f"the storage's clock is {clock.storage_ahead:.1f} s or more ahead of this process's", clock.storage_ahead, clock.tolerated)
+        yield _skew(
+            f"the storage's clock is {clock.storage_ahead:.1f} s or more ahead of this process's",
+            clock.storage_ahead,
+            clock.tolerated,
+        )
     ahead = max((offset for offset in clock.offsets if offset < _NEAR), default=0.0)
     # A file is made after its instant is drawn, so an instant later than its file can only be a clock that is ahead.
     if _shifts(clock.offsets) == (0,) and ahead > clock.tolerated + _COARSE:
@@ -82,7 +95,9 @@ def instant_ahead(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "instant_ahead",
             "warning",
-            f"the newest instant, {clock.newest}, lies {clock.newest_ahead:.1f} s in the future of this process, read in {clock.zone}",
-            f"check the clock and the zone of its writer ({TIMELINE_ZONE.name}); until then let no other writer draw instants",
+            f"the newest instant, {clock.newest}, lies {clock.newest_ahead:.1f} s in the future of this "
+            f"process, read in {clock.zone}",
+            f"check the clock and the zone of its writer ({TIMELINE_ZONE.name}); until then let no other "
+            "writer draw instants",
             clock.newest,
         )

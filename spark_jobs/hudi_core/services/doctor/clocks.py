@@ -1,4 +1,6 @@
-"""Reads what tells the zones and clocks of a table's writers: instant times beside the times of the files that they name."""
+"""Reads what tells the zones and clocks of a table's writers: instant times beside the times of the files that they
+name.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,23 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.table_config import timeline_zone
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.facts import ClockFacts
+from hudi_core.services.doctor.observations import ClockFacts
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 SAMPLES: Final = 20
 """Of how many of the latest instants the offsets are told."""
 
 
 def read_clocks(context: TableContext, timeline: Timeline, modified: Mapping[str, float], now: float) -> ClockFacts:
-    """Compares; `modified` are the times of the timeline's files by path, `now` is this process's clock, both seconds since the epoch."""
+    """Compares; `modified` are the times of the timeline's files by path, `now` is this process's clock, both seconds
+    since the epoch.
+    """
     zone = timeline_zone(context.config, context.options)
     latest = [moment for instant in timeline for moment in _moments(instant, zone)]
     newest = max(latest, default=None)
@@ -37,7 +41,9 @@ def read_clocks(context: TableContext, timeline: Timeline, modified: Mapping[str
 
 
 def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, float], zone: str) -> Iterator[float]:
-    """A requested file is made as soon as its instant is drawn. Savepoints bear older instants, and restores draw theirs long before."""
+    """A requested file is made as soon as its instant is drawn. Savepoints bear older instants, and restores draw
+    theirs long before.
+    """
     drawn = [item for item in timeline if item.action != Action.SAVEPOINT]
     for instant in drawn[-SAMPLES:]:
         path = context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)

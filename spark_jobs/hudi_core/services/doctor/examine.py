@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.facts import DoctorFacts, ExecutorFacts
 from hudi_core.services.doctor.finding import Finding, WriterOption
-from hudi_core.services.doctor.read import read_facts
+from hudi_core.services.doctor.observations import DoctorFacts, ExecutorFacts
+from hudi_core.services.doctor.observe import read_facts
 from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options
 
@@ -38,12 +38,18 @@ class DoctorReport:
             "lock": asdict(facts.lock),
             "store": asdict(facts.store),
             "wheels": [asdict(wheel) for wheel in facts.wheels],
-            "executors": None if facts.executors is None else asdict(facts.executors) | {"setups": list(facts.executors.setups)},
+            "executors": None
+            if facts.executors is None
+            else asdict(facts.executors) | {"setups": list(facts.executors.setups)},
             "files_looked_at": facts.orphans.looked,
         }
 
 
 def examine(context: TableContext, *, files: bool = True, executors: ExecutorFacts | None = None) -> DoctorReport:
-    """Examines the table; without `files` its data files are not listed, so no orphans are found. Errors as of read_facts."""
+    """Examines the table; without `files` its data files are not listed, so no orphans are found. Errors as of
+    read_facts.
+    """
     facts = read_facts(context, files=files, executors=executors)
-    return DoctorReport(context.config.name, int(context.config.version), facts, tuple(diagnose(facts)), tuple(writer_options(facts)))
+    return DoctorReport(
+        context.config.name, int(context.config.version), facts, tuple(diagnose(facts)), tuple(writer_options(facts))
+    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hudi_core.engine.protocol import Engine, RemoteEngine
 from hudi_core.errors import ConfigError
-from hudi_core.model.engine import Engine, RemoteEngine
-from hudi_core.services.doctor.facts import ExecutorFacts
+from hudi_core.services.doctor.observations import ExecutorFacts
 
 
 def ask_executors(engine: Engine) -> ExecutorFacts | None:

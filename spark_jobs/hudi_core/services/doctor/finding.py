@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
-"""error: rows are wrong or will be lost; warning: something stands still or may go wrong; info: nothing has to be done now."""
+"""error: rows are wrong or will be lost; warning: something stands still or may go wrong; info: nothing has to be done
+now.
+"""
 
 
 def duration(seconds: float) -> str:
@@ -19,7 +21,9 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: by which rule, what was seen, and what to do about it. `age_seconds` is that of the instant or lock."""
+    """One finding: by which rule, what was seen, and what to do about it. `age_seconds` is that of the instant or
+    lock.
+    """
 
     rule: str
     severity: Severity
@@ -39,7 +43,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class WriterOption:
-    """An option that every writer of the table should have: `value` to set, `now` what this run's options or the table's properties say."""
+    """An option that every writer of the table should have: `value` to set, `now` what this run's options or the
+    table's properties say.
+    """
 
     name: str
     value: str

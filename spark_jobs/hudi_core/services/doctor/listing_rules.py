@@ -1,27 +1,40 @@
-"""What a metadata table means that lists other files than there are: readers that list by it see other rows than those that list the storage."""
+"""What a metadata table means that lists other files than there are: readers that list by it see other rows than those
+that list the storage.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from hudi_core.services.doctor.facts import DoctorFacts
 from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.observations import DoctorFacts
 
 _SHOWN: Final = 5
-_REBUILD: Final = "stop the writers, drop the metadata table with Hudi (hoodie.metadata.enable=false), and let the next write build it anew"
+_REBUILD: Final = (
+    "stop the writers, drop the metadata table with Hudi (hoodie.metadata.enable=false), and let the next "
+    "write build it anew"
+)
 
 
 def listings(facts: DoctorFacts) -> Iterator[Finding]:
-    """Entries without a file, committed files without an entry, entries of another size, and a list that cannot be read."""
+    """Entries without a file, committed files without an entry, entries of another size, and a list that cannot be
+    read.
+    """
     found = facts.listings
     if found.problem is not None:
-        yield Finding("metadata_unreadable", "error", f"the metadata table's list of files cannot be read: {found.problem}", _REBUILD)
+        yield Finding(
+            "metadata_unreadable",
+            "error",
+            f"the metadata table's list of files cannot be read: {found.problem}",
+            _REBUILD,
+        )
     if found.unlisted_count:
         yield Finding(
             "metadata_unlisted",
             "error",
-            f"the metadata table does not list {_some(found.unlisted, found.unlisted_count)} of completed commits: readers that use it miss rows",
+            f"the metadata table does not list {_some(found.unlisted, found.unlisted_count)} of completed commits: "
+            "readers that use it miss rows",
             _REBUILD,
             path=found.unlisted[0],
         )
@@ -29,7 +42,9 @@ def listings(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "metadata_missing_file",
             "warning",
-            f"the metadata table lists {_some(found.missing, found.missing_count)} not in the storage: readers that use it may fail",
+            f"the metadata table lists {_some(found.missing, found.missing_count)} not in the storage: "
+            "readers that "
+            "use it may fail",
             _REBUILD,
             path=found.missing[0],
         )
@@ -38,7 +53,8 @@ def listings(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "metadata_wrong_size",
             "error",
-            f"the metadata table has the wrong size of {_some(sizes, found.wrong_size_count)}: readers that use it fail, or miss rows",
+            f"the metadata table has the wrong size of {_some(sizes, found.wrong_size_count)}: readers that use it "
+            "fail, or miss rows",
             f"a file that was cut short has to come back from a copy; where the files are whole, {_REBUILD}",
             path=found.wrong_size[0].path,
         )

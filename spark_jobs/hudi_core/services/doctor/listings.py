@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFoundError
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.facts import ListingFacts, WrongSize
+from hudi_core.services.doctor.observations import ListingFacts, WrongSize
 from hudi_core.services.listed_sizes import is_wrong_size
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
 KEPT: Final = 100
@@ -52,12 +52,14 @@ class _Differences:
 def compare_listings(context: TableContext, timeline: Timeline) -> ListingFacts:
     """Lists the table once, one partition in memory at a time. Nothing is found where no metadata table is in use.
 
-    Nothing either while a clean, rollback or restore is inflight, or when the timeline changed meanwhile: both lists may be right then. Files
-    that are there and not listed count as base files of completed commits of the active timeline only: a write that is not complete has
-    told nobody, and the name of a version 6 log file does not tell its write. Raises FormatError for a damaged commit or rollback of a
-    merge-on-read table of version 6.
+    Nothing either while a clean, rollback or restore is inflight, or when the timeline changed meanwhile: both lists
+    may be right then. Files that are there and not listed count as base files of completed commits of the active
+    timeline only: a write that is not complete has told nobody, and the name of a version 6 log file does not tell its
+    write. Raises FormatError for a damaged commit or rollback of a merge-on-read table of version 6.
     """
-    if not context.has_metadata_table or any(item.action in _UNDOES and item.state is State.INFLIGHT for item in timeline):
+    if not context.has_metadata_table or any(
+        item.action in _UNDOES and item.state is State.INFLIGHT for item in timeline
+    ):
         return ListingFacts()
     appended = context.config.is_merge_on_read and not context.config.features.log_name_has_own_instant
     written = written_log_bytes(context.active, timeline) if appended else None

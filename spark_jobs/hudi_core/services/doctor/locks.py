@@ -8,7 +8,7 @@ from typing import Final
 from hudi_core.config.lock_config import PROVIDER
 from hudi_core.errors import HudiError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.facts import LockFacts
+from hudi_core.services.doctor.observations import LockFacts
 from hudi_core.transaction import held
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
@@ -35,6 +35,9 @@ def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> 
 
 
 def _lock(context: TableContext, options: Mapping[str, str], provider: str | None) -> TableLock:
-    # Where none is configured our processes share the file; said like this, the search for other writers, which the doctor makes, is left out.
+    # Where none is configured our processes share the file; said like this, the search for other writers, which the
+    # doctor makes, is left out.
     named = {**options, PROVIDER.name: _FILE_SYSTEM} if provider in (None, _IN_PROCESS) else options
-    return table_lock(context.storage, context.config, named, Owner.current("doctor"), storage_options=context.storage_options)
+    return table_lock(
+        context.storage, context.config, named, Owner.current("doctor"), storage_options=context.storage_options
+    )

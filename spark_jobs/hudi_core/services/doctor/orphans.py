@@ -1,7 +1,8 @@
-"""Finds files of instants that never completed (facts 10.5): a write that was rolled back and whose upload landed afterwards, or one that died.
+"""Finds files of instants that never completed (facts 10.5): a write that was rolled back and whose upload landed
+afterwards, or one that died.
 
-A reader takes an instant for committed that is older than the timeline's first commit. Files of such an instant are visible; those of a later
-one turn visible when the timeline's first commits are archived.
+A reader takes an instant for committed that is older than the timeline's first commit. Files of such an instant are
+visible; those of a later one turn visible when the timeline's first commits are archived.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_core.services.archive.listing import Search, search, written_log_bytes
-from hudi_core.services.archive.rules import start_after
+from hudi_core.services.archive.planner import start_after
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.facts import OrphanFacts
-from hudi_core.timeline.query import Timeline
+from hudi_core.services.doctor.observations import OrphanFacts
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
 
 def find_orphans(context: TableContext, timeline: Timeline) -> OrphanFacts:
-    """Lists the whole table once, one partition in memory at a time; in version 6 it reads the headers of log blocks besides.
+    """Lists the whole table once, one partition in memory at a time; in version 6 it reads the headers of log blocks
+    besides.
 
-    Instants older than the oldest archived one are taken for committed, as a truncated archive says nothing about them. Raises FormatError
-    for an archive or a log file that is damaged.
+    Instants older than the oldest archived one are taken for committed, as a truncated archive says nothing about them.
+    Raises FormatError for an archive or a log file that is damaged.
     """
     start = start_after(timeline, frozenset())
     if start is None:

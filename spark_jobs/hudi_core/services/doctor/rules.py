@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from hudi_core.services.doctor.clock_rules import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.executor_rules import executors
-from hudi_core.services.doctor.facts import DoctorFacts, PendingFacts
 from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.listing_rules import listings
+from hudi_core.services.doctor.observations import DoctorFacts, PendingFacts
 from hudi_core.services.doctor.writer_rules import writers
-from hudi_core.services.stuck.advice import finish_restore, not_run_here
+from hudi_core.services.repair.advice import finish_restore, not_run_here
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
 
 _SHOWN = 5
@@ -31,19 +31,23 @@ def stuck_instants(facts: DoctorFacts) -> Iterator[Finding]:
             yield Finding(
                 "unreadable_plan",
                 "error",
-                f"the plan or claim of pending {instant.pending_action} {instant.requested_time} cannot be read: {item.problem}",
+                f"the plan or claim of pending {instant.pending_action} {instant.requested_time} cannot be read: "
+                f"{item.problem}",
                 f"bring the file back from a copy{_or_drop(facts.uri, item)}",
                 instant.requested_time,
                 age_seconds=item.age,
                 owner=item.owner,
                 blocks=item.blocks,
             )
-        elif not item.alive and (_is_old(item, facts.stuck_after) or (item.owner is not None and instant.state is State.INFLIGHT)):
+        elif not item.alive and (
+            _is_old(item, facts.stuck_after) or (item.owner is not None and instant.state is State.INFLIGHT)
+        ):
             since = "" if item.age is None else f" for {duration(item.age)}"
             yield Finding(
                 "stuck_instant",
                 "warning",
-                f"{instant.pending_action} {instant.requested_time} is {instant.state.value}{since}, and {_nobody(item)}",
+                f"{instant.pending_action} {instant.requested_time} is {instant.state.value}{since}, and "
+                f"{_nobody(item)}",
                 _way_out(facts.uri, item),
                 instant.requested_time,
                 age_seconds=item.age,
@@ -89,7 +93,11 @@ def lock(facts: DoctorFacts) -> Iterator[Finding]:
     found = facts.lock
     if found.problem is not None:
         yield Finding(
-            "lock_unreadable", "error", f"the lock cannot be asked: {found.problem}", found.how_to_break or "check its options", path=found.name
+            "lock_unreadable",
+            "error",
+            f"the lock cannot be asked: {found.problem}",
+            found.how_to_break or "check its options",
+            path=found.name,
         )
     elif found.holder is not None and found.left_behind:
         yield Finding(
@@ -120,7 +128,9 @@ def store(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "store_not_atomic",
             "error",
-            f"the storage library of {found.scheme}:// offers no exclusive create: two runs may both believe to have won",
+            f"the storage library of {found.scheme}:// offers no exclusive create: two runs may both "
+            "believe to have "
+            "won",
             "run one writer and one service at a time, or keep the table on a storage with conditional puts",
         )
     elif found.scheme not in ("file", "memory"):
@@ -138,11 +148,15 @@ def wheels(facts: DoctorFacts) -> Iterator[Finding]:
         if wheel.version is None:
             need = "are faster with it" if wheel.is_optional else "need it"
             what = f"{wheel.name} is not installed here; {wheel.side} {need}: {wheel.why}"
-            yield Finding("missing_wheel", "info" if wheel.is_optional else "error", what, f"pip install '{wheel.install}'")
+            yield Finding(
+                "missing_wheel", "info" if wheel.is_optional else "error", what, f"pip install '{wheel.install}'"
+            )
 
 
 def overtaken(facts: DoctorFacts) -> Iterator[Finding]:
-    """Commits that were archived behind an instant which is still on the timeline (CompletionTimeQueryViewV2 of 1.2)."""
+    """Commits that were archived behind an instant which is still on the timeline (CompletionTimeQueryViewV2 of
+    1.2).
+    """
     found = facts.overtaken
     if found is None:
         return
@@ -151,12 +165,19 @@ def overtaken(facts: DoctorFacts) -> Iterator[Finding]:
     if not first.is_completed:
         fix = f"bring {first.action} {first.requested_time} to its end, then: {fix}"
     elif first.action in (*WRITE_ACTIONS, Action.SAVEPOINT):
-        fix = f"delete the savepoint: hudictl savepoint delete {facts.uri} --instant {first.requested_time}; then: {fix}"
+        fix = (
+            f"delete the savepoint: hudictl savepoint delete {facts.uri} --instant {first.requested_time}; then: {fix}"
+        )
     yield Finding(
         "archive_overtook",
         "error",
-        f"{found.count} commits up to {found.latest} are archived, but {first.action} {first.requested_time}, which is older, is on the timeline: "
-        "Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it plans, so that rows are lost",
+        (
+            f"{found.count} commits up to {found.latest} are archived, but {first.action} "
+            f"{first.requested_time}, which is "
+            "older, is on the timeline: "
+            "Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it plans, so that "
+            "rows are lost"
+        ),
         f"plan no compaction with Hudi 1.2 before: {fix}",
         first.requested_time,
     )
@@ -180,8 +201,11 @@ def strange_names(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "timeline_name",
             "error",
-            "the name is no timeline file's, so Hudi and we pass over it: an instant that it completed looks pending or is not there",
-            "find out what made it; give it its right name (<instant>.<action>, from version 8 on <instant>_<completion>.<action>), or delete it",
+            "the name is no timeline file's, so Hudi and we pass over it: an instant that it completed "
+            "looks pending "
+            "or is not there",
+            "find out what made it; give it its right name (<instant>.<action>, from version 8 on "
+            "<instant>_<completion>.<action>), or delete it",
             path=path,
         )
 
@@ -192,8 +216,12 @@ def orphans(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "orphan_visible",
             "error",
-            f"{_files(paths)} of instant {instant}, which never completed and is older than the timeline: readers take them for committed",
-            "delete them when no writer is at work on that instant; a late upload after a rollback leaves such files (hudi#18783)",
+            f"{_files(paths)} of instant {instant}, which never completed and is older than the timeline: "
+            "readers take "
+            "them for committed",
+            "delete them when no writer is at work on that instant; a late upload after a rollback leaves "
+            "such files "
+            "(hudi#18783)",
             instant,
             paths[0],
         )
@@ -201,7 +229,9 @@ def orphans(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "orphan_hidden",
             "warning",
-            f"{_files(paths)} of instant {instant}, which is neither completed nor pending: hidden until the commits before it are archived",
+            f"{_files(paths)} of instant {instant}, which is neither completed nor pending: hidden until "
+            "the commits "
+            "before it are archived",
             "delete them when no writer is at work on that instant; our archival refuses to go past them",
             instant,
             paths[0],

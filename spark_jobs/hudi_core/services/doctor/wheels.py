@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
 from hudi_core.config.lock_config import PROVIDER
-from hudi_core.services.doctor.facts import Wheel
+from hudi_core.services.doctor.observations import Wheel
 
 _Side = Literal["driver", "driver and executors"]
 _ENGINE: Final = (
@@ -27,9 +27,14 @@ _STORES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def needed_wheels(scheme: str, options: Mapping[str, str]) -> tuple[Wheel, ...]:
-    """Those of the engine, of the storage's scheme, and of the lock provider that `options` name. fastavro and sqlglot are in the job zip."""
+    """Those of the engine, of the storage's scheme, and of the lock provider that `options` name. fastavro and sqlglot
+    are in the job zip.
+    """
     found = [_wheel(name, "driver and executors", why, "airflow-hudi[engine]") for name, why in _ENGINE]
-    found += [replace(_wheel(name, "driver and executors", why, "airflow-hudi[engine]"), is_optional=True) for name, why in _FASTER]
+    found += [
+        replace(_wheel(name, "driver and executors", why, "airflow-hudi[engine]"), is_optional=True)
+        for name, why in _FASTER
+    ]
     if scheme in _STORES:
         name, install = _STORES[scheme]
         found.append(_wheel(name, "driver", f"timeline and locks on {scheme}://", install))

@@ -7,8 +7,8 @@ from typing import Final
 
 from hudi_core.config.lock_config import LOCK_KEYS, PROVIDER
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
-from hudi_core.services.doctor.facts import DoctorFacts
 from hudi_core.services.doctor.finding import Finding, WriterOption
+from hudi_core.services.doctor.observations import DoctorFacts
 
 _CLIENT: Final = "org.apache.hudi.client.transaction.lock."
 _NEAR: Final = frozenset({"file", "hdfs", "memory"})
@@ -17,17 +17,35 @@ _SHOWN: Final = 3
 
 
 def writer_options(facts: DoctorFacts) -> list[WriterOption]:
-    """What every writer of the table should set, beside what is known of it now. A table does not record its writers' options."""
+    """What every writer of the table should set, beside what is known of it now. A table does not record its writers'
+    options.
+    """
     policy, mode = (_now(facts, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
     wanted = [
-        WriterOption(FAILED_WRITES_POLICY.name, "LAZY", policy, "an EAGER writer rolls back what others are writing, our runs included"),
         WriterOption(
-            CONCURRENCY_MODE.name, mode if mode in _MODES else _MODES[0], mode, "without it a writer takes no lock and looks for no conflict"
+            FAILED_WRITES_POLICY.name,
+            "LAZY",
+            policy,
+            "an EAGER writer rolls back what others are writing, our runs included",
+        ),
+        WriterOption(
+            CONCURRENCY_MODE.name,
+            mode if mode in _MODES else _MODES[0],
+            mode,
+            "without it a writer takes no lock and looks for no conflict",
         ),
         WriterOption(PROVIDER.name, *_provider(facts)),
     ]
-    others = sorted(name for key in LOCK_KEYS for name in (key.name,) if name.startswith("hoodie.") and name in facts.options and key is not PROVIDER)
-    return wanted + [WriterOption(name, facts.options[name], facts.options[name], "as this run has it: the same lock for all") for name in others]
+    others = sorted(
+        name
+        for key in LOCK_KEYS
+        for name in (key.name,)
+        if name.startswith("hoodie.") and name in facts.options and key is not PROVIDER
+    )
+    return wanted + [
+        WriterOption(name, facts.options[name], facts.options[name], "as this run has it: the same lock for all")
+        for name in others
+    ]
 
 
 def _now(facts: DoctorFacts, *names: str) -> str | None:
@@ -41,13 +59,16 @@ def _provider(facts: DoctorFacts) -> tuple[str, str | None, str]:
     if facts.store.scheme in _NEAR:
         return f"{_CLIENT}FileSystemBasedLockProvider", now, "the same lock for all, and for our runs"
     why = (
-        "the same lock for all, and for our runs; from Hudi 1.1 on StorageBasedLockProvider needs no server, where probe-store finds the storage fit"
+        "the same lock for all, and for our runs; from Hudi 1.1 on StorageBasedLockProvider needs no server, where "
+        "probe-store finds the storage fit"
     )
     return f"{_CLIENT}ZookeeperBasedLockProvider", now, why
 
 
 def writers(facts: DoctorFacts) -> Iterator[Finding]:
-    """Options that are known to be wrong, and signs that another writer is alive while this run has no lock in common with it."""
+    """Options that are known to be wrong, and signs that another writer is alive while this run has no lock in common
+    with it.
+    """
     policy, mode = (_now(facts, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
     if policy is not None and policy.upper() != "LAZY":
         yield Finding(
@@ -61,7 +82,8 @@ def writers(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "failed_writes_policy",
             "warning",
-            f"pending writes without a heartbeat ({named}): their writer seems to be EAGER and may roll back what others are writing",
+            f"pending writes without a heartbeat ({named}): their writer seems to be EAGER and may roll back what "
+            "others are writing",
             f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer",
             facts.eager[0],
         )
@@ -70,7 +92,8 @@ def writers(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(
             "lock_provider",
             "warning",
-            f"no lock provider is configured for this run, and another writer may be alive: {'; '.join(facts.other_writers)}",
+            "no lock provider is configured for this run, and another writer may be alive: "
+            f"{'; '.join(facts.other_writers)}",
             f"set {PROVIDER.name} and its options to what all writers of the table use",
         )
     if mode is not None and mode.upper() not in _MODES and shared:

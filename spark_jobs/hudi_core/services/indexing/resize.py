@@ -1,6 +1,8 @@
-"""Another number of file groups for an index of rows: it is delisted, deleted, built anew beside the writers, and listed again (RFC-8's open point).
+"""Another number of file groups for an index of rows: it is delisted, deleted, built anew beside the writers, and
+listed again (RFC-8's open point).
 
-The index is delisted first, and its files go when every write has ended that may have read the properties before (metadata.retired).
+The index is delisted first, and its files go when every write has ended that may have read the properties before
+(metadata.retired).
 """
 
 from __future__ import annotations
@@ -13,17 +15,22 @@ from typing import Final
 from hudi_core.config.indexing_config import FILE_GROUPS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError
-from hudi_core.metadata_table.create.target import first_log
 from hudi_core.metadata_table.early_instant import is_early
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.kinds.record_groups import GLOBAL_MAXIMUM, GLOBAL_MINIMUM, PARTITIONED_MAXIMUM, PARTITIONED_MINIMUM
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
-from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.initialize.target import first_log
+from hudi_core.metadata_table.partitions.record_groups import (
+    GLOBAL_MAXIMUM,
+    GLOBAL_MINIMUM,
+    PARTITIONED_MAXIMUM,
+    PARTITIONED_MINIMUM,
+)
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.timeline import OwnTimeline
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.index_plans import IndexedPartition
+from hudi_core.timeline.actions.indexing import IndexedPartition
 from hudi_core.timeline.instant import Action
 
 log = logging.getLogger(__name__)
@@ -33,7 +40,9 @@ GROUPS: Final = "airflow_hudi.file_groups"
 
 
 def asked_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
-    """The file groups that the options ask for, by index. Raises ConfigError when none of the named ones has a number to choose."""
+    """The file groups that the options ask for, by index. Raises ConfigError when none of the named ones has a number
+    to choose.
+    """
     count = FILE_GROUPS.read(options)
     if count is None:
         return {}
@@ -59,7 +68,9 @@ def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str],
             try:
                 found[item.name] = int(FILE_GROUPS.parse(text) or 0)
             except ValueError as error:
-                raise CorruptFileError(f"{GROUPS} is {text!r}: {error}", path=path, remedy="drop the plan with `hudictl unschedule`") from error
+                raise CorruptFileError(
+                    f"{GROUPS} is {text!r}: {error}", path=path, remedy="drop the plan with `hudictl unschedule`"
+                ) from error
         elif given is not None and is_index_of_rows(item.name):
             found[item.name] = given
     return found
@@ -76,7 +87,9 @@ def has_groups(storage: Storage, name: str, count: int) -> bool:
 
 
 def group_counts(storage: Storage, name: str) -> dict[str, int]:
-    """The file groups in an index's folder, by what their ids begin with: `record-index`, in a partitioned one also a data partition's name."""
+    """The file groups in an index's folder, by what their ids begin with: `record-index`, in a partitioned one also a
+    data partition's name.
+    """
     parsed = (parse_data_file(info.name) for info in storage.list_files(f"{ROOT}/{name}"))
     ids = {item.file_id for item in parsed if item is not None}
     return dict(Counter(file_id.rsplit("-", 2)[0] for file_id in ids))
@@ -84,23 +97,31 @@ def group_counts(storage: Storage, name: str) -> dict[str, int]:
 
 def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int]) -> list[str]:
     """The listed indexes that have another number of file groups, sorted."""
-    return sorted(name for name, count in counts.items() if name in config.metadata_partitions and not has_groups(context.storage, name, count))
+    return sorted(
+        name
+        for name, count in counts.items()
+        if name in config.metadata_partitions and not has_groups(context.storage, name, count)
+    )
 
 
 def remove_leftovers(context: TableContext, instant: str, names: Collection[str]) -> None:
     """Deletes what the run at `instant` wrote of indexes that are listed now although it did not publish them.
 
-    Real Hudi's writer does so: it empties the folder and builds at once what its options enable and is not listed, unless they say
-    `hoodie.metadata.index.async`. What we wrote into the folder behind it is of a deltacommit that nobody completes; in version 6 of file groups
-    whose first log file is gone, where it would count as groups of the index. The caller holds the claim of the instant, and the table lock. May
-    be repeated.
+    Real Hudi's writer does so: it empties the folder and builds at once what its options enable and is not listed,
+    unless they say `hoodie.metadata.index.async`. What we wrote into the folder behind it is of a deltacommit that
+    nobody completes; in version 6 of file groups whose first log file is gone, where it would count as groups of the
+    index. The caller holds the claim of the instant, and the table lock. May be repeated.
     """
     config = TableConfig.load(context.storage)
     own = OwnTimeline(context.storage, config, context.clock())
     folders = [f"{ROOT}/{name}" for name in sorted(config.metadata_partitions.intersection(names))]
     pending = own.active.load().pending().find(instant, Action.DELTA_COMMIT)
     for folder in folders:
-        files = [(info.path, parsed) for info in context.storage.list_files(folder) if (parsed := parse_data_file(info.name)) is not None]
+        files = [
+            (info.path, parsed)
+            for info in context.storage.list_files(folder)
+            if (parsed := parse_data_file(info.name)) is not None
+        ]
         paths = {path for path, _ in files}
         for path, name in files:
             if is_early(name.instant):

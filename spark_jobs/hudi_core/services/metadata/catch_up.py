@@ -1,13 +1,15 @@
-"""Brings to the metadata table what it was not told of (left_out), action by action, in the order of their completion, under the table lock.
+"""Brings to the metadata table what it was not told of (left_out), action by action, in the order of their completion,
+under the table lock.
 
-Each is one deltacommit under the action's own instant, as its writer would have written it, with two differences, since it comes late: files that
-a later clean or rollback has deleted are left out, and so are records that an index has already, because it began after the action. Statistics of
-whole partitions are made of the files as they are now, and come first where later commits told some (whole_ranges). Killed anywhere it can be run
-again: a deltacommit that has begun is gone on with.
+Each is one deltacommit under the action's own instant, as its writer would have written it, with two differences, since
+it comes late: files that a later clean or rollback has deleted are left out, and so are records that an index has
+already, because it began after the action. Statistics of whole partitions are made of the files as they are now, and
+come first where later commits told some (whole_ranges). Killed anywhere it can be run again: a deltacommit that has
+begun is gone on with.
 
-What the indexes of rows cannot be told of, because later commits told them what became of the rows or a clean took the older files, leaves them
-false. They are never left so: catch-up refuses (RowsUnknownError), and an update takes them away where the options say that they may be built anew
-(REBUILD_ROW_INDEXES, rebuild).
+What the indexes of rows cannot be told of, because later commits told them what became of the rows or a clean took the
+older files, leaves them false. They are never left so: catch-up refuses (RowsUnknownError), and an update takes them
+away where the options say that they may be built anew (REBUILD_ROW_INDEXES, rebuild).
 """
 
 from __future__ import annotations
@@ -18,41 +20,41 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.commit_records import CommitKinds
-from hudi_core.metadata_table.delta_writer import DeltaWriter
-from hudi_core.metadata_table.file_group import FILES_PARTITION
-from hudi_core.metadata_table.files import rollback_records
+from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.kind import DataFileRef, Record
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows, tells_of_rows
-from hudi_core.metadata_table.opened import OpenedMetadataTable
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.publish import MetadataPublisher
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows, tells_of_rows
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
 from hudi_core.metadata_table.record import Datum, FileDatum, RecordKind, files_datum
-from hudi_core.metadata_table.staged_logs import forget_staged, staged_instants
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record
+from hudi_core.metadata_table.records.files import rollback_records
+from hudi_core.metadata_table.timeline import OwnTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
+from hudi_core.metadata_table.write.commit_updates import CommitKinds
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.query.slices_plan import table_schema
-from hudi_core.services.metadata.facts_units import read_facts
-from hudi_core.services.metadata.left_out import CREATE_ANEW, left_out
+from hudi_core.services.metadata.completed_changes import clean_changes, rollback_changes
+from hudi_core.services.metadata.missing_actions import CREATE_ANEW, left_out
 from hudi_core.services.metadata.row_changes import CREATE_ROWS_ANEW, RowChanges, RowsUnknownError
-from hudi_core.services.metadata.told import clean_changes, rollback_changes
+from hudi_core.services.metadata.statistics_units import read_facts
 from hudi_core.services.metadata.whole_ranges import WholeRanges
-from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.restore import decode_restore_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.restore_plans import decode_restore_plan
 from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
 
 if TYPE_CHECKING:
-    from hudi_core.model.engine import Engine
+    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
 
 log = logging.getLogger(__name__)
@@ -63,10 +65,11 @@ _OF_FILES: Final = frozenset({int(RecordKind.COLUMN_STATS), int(RecordKind.BLOOM
 def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]) -> None:
     """Applies what was left out, in its order; `applied` gets each instant when it is told.
 
-    The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises, before anything is written,
-    TimelineError for what cannot be told any more (an archived action; a restore that later actions followed; RowsUnknownError for rows whose
-    later changes the indexes of rows know), ConflictError while a restore is pending or an indexing builds, UnsupportedError for an index that no
-    kind keeps; while it goes on, RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
+    The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises,
+    before anything is written, TimelineError for what cannot be told any more (an archived action; a restore that later
+    actions followed; RowsUnknownError for rows whose later changes the indexes of rows know), ConflictError while a
+    restore is pending or an indexing builds, UnsupportedError for an index that no kind keeps; while it goes on,
+    RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
     """
     own = OwnTimeline(context.storage, context.config, context.clock())
     _forget_told(context, own)
@@ -99,13 +102,18 @@ class _CatchUp:
                 path=self.context.active.path_of(restoring),
                 remedy="run the restore to its end first",
             )
-        building = next((item for item in self._timeline.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT), None)
+        building = next(
+            (item for item in self._timeline.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT),
+            None,
+        )
         if building is not None:
-            # Listed indexes alone are told here, and real Hudi's indexer takes a deltacommit of the instant for proof that its own was told, too.
+            # Listed indexes alone are told here, and real Hudi's indexer takes a deltacommit of the instant for proof
+            # that its own was told, too.
             raise ConflictError(
                 f"indexing {building.requested_time} is building partitions of the metadata table",
                 path=self.context.active.path_of(building),
-                remedy="run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; then run this again",
+                remedy="run it to its end, or drop what it builds with `hudictl metadata drop TABLE "
+                "--partition …`; then run this again",
             )
         self._check_restores(missing)
         for operation in {self._commit(item).operation_type or "" for item in missing if item.action in COMMIT_ACTIONS}:
@@ -117,13 +125,25 @@ class _CatchUp:
         rows = [item for item in missing if item.action in COMMIT_ACTIONS and self._rows_of(self._commit(item))]
         if not rows:
             return
-        later = [item for item in self._timeline.completed().of_actions(*COMMIT_ACTIONS) if item.completed_at > rows[0].completed_at]
-        known = next((item for item in later if item.requested_time not in names and tells_of_rows(self._commit(item).operation_type)), None)
+        later = [
+            item
+            for item in self._timeline.completed().of_actions(*COMMIT_ACTIONS)
+            if item.completed_at > rows[0].completed_at
+        ]
+        known = next(
+            (
+                item
+                for item in later
+                if item.requested_time not in names and tells_of_rows(self._commit(item).operation_type)
+            ),
+            None,
+        )
         if known is None:
             known = self._archived_behind(rows[0])
         if known is not None:
             raise RowsUnknownError(
-                f"{', '.join(sorted(self.row_indexes))} know {known.action} {known.requested_time}, but not {rows[0].action} "
+                f"{', '.join(sorted(self.row_indexes))} know {known.action} {known.requested_time}, but not "
+                f"{rows[0].action} "
                 f"{rows[0].requested_time} before it: which rows they hold wrongly cannot be told",
                 path=self.own.active.folder,
                 remedy=f"{CREATE_ROWS_ANEW}, or set {REBUILD_ROW_INDEXES.name} to true",
@@ -151,12 +171,18 @@ class _CatchUp:
         for metadata in map(self._commit, commits):
             touched.update(metadata.partition_to_write_stats, metadata.replaced_file_ids or ())
         token = WriteToken(0, self.epoch, 0)
-        WholeRanges(self.context.storage, self.context.config, self._table, self.own, self._listing, token).tell(touched)
+        WholeRanges(self.context.storage, self.context.config, self._table, self.own, self._listing, token).tell(
+            touched
+        )
 
     def _has_overtaken(self, commit: Instant) -> bool:
-        """Whether an older write is pending, whose ranges of whole partitions those of `commit` would replace when it tells them."""
+        """Whether an older write is pending, whose ranges of whole partitions those of `commit` would replace when it
+        tells them.
+        """
         writes = self._timeline.pending().of_actions(*COMMIT_ACTIONS)
-        return self.own.features.log_name_has_own_instant and any(item.requested_time < commit.requested_time for item in writes)
+        return self.own.features.log_name_has_own_instant and any(
+            item.requested_time < commit.requested_time for item in writes
+        )
 
     def _check_restores(self, missing: list[Instant]) -> None:
         restores = [item for item in missing if item.action == Action.RESTORE]
@@ -164,7 +190,8 @@ class _CatchUp:
         for item in restores:
             if item.requested_time != newest or not self._target(item):
                 raise TimelineError(
-                    f"the metadata table was not told of restore {item.requested_time}, and other actions followed it or its plan names no instant",
+                    f"the metadata table was not told of restore {item.requested_time}, and other actions "
+                    "followed it or its plan names no instant",
                     path=self.own.active.folder,
                     remedy=CREATE_ANEW,
                 )
@@ -200,19 +227,27 @@ class _CatchUp:
         details = active.read_of(item)
         changes = rollback_changes(details, path=active.path_of(item)) if details else FileChanges()
         there = {name: {info.name for info in self._listing.files(name)} for name in changes.written}
-        written = {name: {file: size for file, size in sizes.items() if file in there[name]} for name, sizes in changes.written.items()}
+        written = {
+            name: {file: size for file, size in sizes.items() if file in there[name]}
+            for name, sizes in changes.written.items()
+        }
         changes = FileChanges({name: sizes for name, sizes in written.items() if sizes}, changes.deleted)
         failed = self._rolled_back(item)
         if any(self._timeline.contains(time) for time in failed):
-            # It was run again, and what it wrote then stands: only the log files of the rollback's own commands are news.
+            # It was run again, and what it wrote then stands: only the log files of the rollback's own commands are
+            # news.
             found = rollback_records(changes.written)
-            self._writer().write(instant, {FILES_PARTITION: [(record.key, files_datum(record)) for record in found]} if found else {})
+            self._writer().write(
+                instant, {FILES_PARTITION: [(record.key, files_datum(record)) for record in found]} if found else {}
+            )
             return
         for time in failed:
             self._publisher().roll_back(time, instant, changes)
 
     def _standing_commit(self, item: Instant) -> CommitMetadata:
-        """The commit without the files that are gone by now. Raises CorruptFileError where nothing explains that one is."""
+        """The commit without the files that are gone by now. Raises CorruptFileError where nothing explains that one
+        is.
+        """
         metadata, path = self._commit(item), self.context.active.path_of(item)
         explained = any(
             other.action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
@@ -225,7 +260,9 @@ class _CatchUp:
             standing = tuple(_without_gone(stat, there) for stat in found if _name(stat.path) in there)
             if len(standing) < len(found) and not explained:
                 gone = next(stat.path for stat in found if _name(stat.path) not in there)
-                raise CorruptFileError(f"{path} wrote this file, but it is not there", path=gone, remedy="restore it from a copy")
+                raise CorruptFileError(
+                    f"{path} wrote this file, but it is not there", path=gone, remedy="restore it from a copy"
+                )
             if standing or not found or there:
                 stats[partition] = standing
         return replace(metadata, partition_to_write_stats=stats)
@@ -235,24 +272,33 @@ class _CatchUp:
         for partition, stats in metadata.partition_to_write_stats.items():
             sizes = {info.name: info.size for info in self._listing.files(partition)}
             for name in (_name(stat.path) for stat in stats):
-                found[partition, name] = DataFileRef(partition, name, sizes[name], isinstance(parse_data_file(name), BaseFileName))
+                found[partition, name] = DataFileRef(
+                    partition, name, sizes[name], isinstance(parse_data_file(name), BaseFileName)
+                )
         return list(found.values())
 
     def _new(self, name: str, records: Iterable[Record], *, whole: bool) -> Iterable[Record]:
-        """Without the records of files that an index has: it began when they were there, and ranges of one file would add up. Those of whole
-        partitions only where they are asked for.
+        """Without the records of files that an index has: it began when they were there, and ranges of one file would
+        add up. Those of whole partitions only where they are asked for.
         """
         if name == FILES_PARTITION:
             return records
         kept = [record for record in records if whole or _type_of(record[1]) != RecordKind.PARTITION_STATS]
         keys = [key for key, datum in kept if _type_of(datum) in _OF_FILES]
         opened = OpenedMetadataTable(self.context.storage, self.context.config, self._timeline)
-        known = {key for key, is_there in opened.partition(name, _Presence()).lookup(keys).items() if is_there} if keys else set()
+        known = (
+            {key for key, is_there in opened.partition(name, _Presence()).lookup(keys).items() if is_there}
+            if keys
+            else set()
+        )
         return [item for item in kept if item[0] not in known]
 
     def _rows_of(self, metadata: CommitMetadata) -> Collection[str]:
         return (
-            self.row_indexes if tells_of_rows(metadata.operation_type) and (metadata.partition_to_write_stats or metadata.replaced_file_ids) else ()
+            self.row_indexes
+            if tells_of_rows(metadata.operation_type)
+            and (metadata.partition_to_write_stats or metadata.replaced_file_ids)
+            else ()
         )
 
     def _commit(self, item: Instant) -> CommitMetadata:
@@ -262,18 +308,28 @@ class _CatchUp:
 
     def _kinds(self, operation: str) -> CommitKinds:
         context = self.context
-        return CommitKinds(context.storage, context.config, context.options, operation, context.config.metadata_partitions - self.row_indexes)
+        return CommitKinds(
+            context.storage,
+            context.config,
+            context.options,
+            operation,
+            context.config.metadata_partitions - self.row_indexes,
+        )
 
     def _target(self, restore: Instant) -> str:
         active = self.context.active
-        return decode_restore_plan(active.read_requested(restore.requested_time, restore.action), path=active.path_of(restore)).target
+        return decode_restore_plan(
+            active.read_requested(restore.requested_time, restore.action), path=active.path_of(restore)
+        ).target
 
     def _rolled_back(self, rollback: Instant) -> list[str]:
         return rolled_back_by(self.context.active, rollback)
 
     def _publisher(self) -> MetadataPublisher:
         context = self.context
-        return MetadataPublisher(context.storage, context.config, WriteToken(0, self.epoch, 0), context.clock(), context.options)
+        return MetadataPublisher(
+            context.storage, context.config, WriteToken(0, self.epoch, 0), context.clock(), context.options
+        )
 
     def _writer(self) -> DeltaWriter:
         return DeltaWriter(self.context.storage, self.own, WriteToken(0, self.epoch, 0))
@@ -294,9 +350,14 @@ class _CatchUp:
     @cached_property
     def _table(self) -> IndexedTable:
         context = self.context
-        schema, history = table_schema(context.reading(), self._timeline), internal_schema_history(context.storage, self._timeline)
+        schema, history = (
+            table_schema(context.reading(), self._timeline),
+            internal_schema_history(context.storage, self._timeline),
+        )
         definitions = load_index_definitions(context.storage, context.config)
-        return IndexedTable(context.config, schema, definitions, context.options, None if history is None else history.to_json())
+        return IndexedTable(
+            context.config, schema, definitions, context.options, None if history is None else history.to_json()
+        )
 
 
 class _Presence:
@@ -315,7 +376,9 @@ class _Presence:
 
 
 def _forget_told(context: TableContext, own: OwnTimeline) -> None:
-    """Deletes what attempts staged that died right after their deltacommit: nobody comes again for an instant that both timelines completed."""
+    """Deletes what attempts staged that died right after their deltacommit: nobody comes again for an instant that both
+    timelines completed.
+    """
     staged = staged_instants(context.storage)
     done = staged and context.active.load().completed().requested_times & own.active.load().completed().requested_times
     for instant in sorted(staged & done):

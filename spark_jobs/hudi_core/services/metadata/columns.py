@@ -1,21 +1,24 @@
-"""Statistics of single columns brought into `column_stats` and `partition_stats`, or taken out, without building these anew (RFC-15).
+"""Statistics of single columns brought into `column_stats` and `partition_stats`, or taken out, without building these
+anew (RFC-15).
 
-Files do not change, so what the index holds of a column and a file is true for good. To add columns the files are read without the table lock,
-however long that takes. Then, under the lock, the files that came meanwhile are read, one deltacommit of the metadata table's own tells the
-records, and at last the index's definition names the columns. To drop columns is to change the definition, under the lock for a moment.
+Files do not change, so what the index holds of a column and a file is true for good. To add columns the files are read
+without the table lock, however long that takes. Then, under the lock, the files that came meanwhile are read, one
+deltacommit of the metadata table's own tells the records, and at last the index's definition names the columns. To drop
+columns is to change the definition, under the lock for a moment.
 
-The definition is what readers of 1.x go by: of a column that it names, a file without a record has only nulls (ColumnStatsIndexSupport.transpose),
-and rows would be passed over; records of columns that it does not name are not asked for (DataSkippingUtils). So it comes last where a
-column is added, and the records stay where one is dropped.
+The definition is what readers of 1.x go by: of a column that it names, a file without a record has only nulls
+(ColumnStatsIndexSupport.transpose), and rows would be passed over; records of columns that it does not name are not
+asked for (DataSkippingUtils). So it comes last where a column is added, and the records stay where one is dropped.
 
-Beside writers: what is pending tells its own files when it completes, which are not listed now, and by its own options. One of Hudi 1.x whose
-options lack the column leaves the definition as it is where its list is that of the definition which it read when it began
-(HoodieTableMetaClient.buildIndexDefinition): that it then names the column the writer does not see, and its files would pass for ones where the
-column is null. So the definition is put when no such write is at work; what they wrote meanwhile is read and told. One that begins in that very
-moment has the definition taken back and is waited for as well. Ranges of whole partitions, which merge by their instants, widen what is there and
-do not replace it. The deletions of a pending clean would merge beneath our records: it has to be run first, except where log files merge as they
-are written. Killed anywhere, it is run again: a deltacommit that did not complete counts for nobody and is taken back, and what was told is not
-told twice.
+Beside writers: what is pending tells its own files when it completes, which are not listed now, and by its own options.
+One of Hudi 1.x whose options lack the column leaves the definition as it is where its list is that of the definition
+which it read when it began (HoodieTableMetaClient.buildIndexDefinition): that it then names the column the writer does
+not see, and its files would pass for ones where the column is null. So the definition is put when no such write is at
+work; what they wrote meanwhile is read and told. One that begins in that very moment has the definition taken back and
+is waited for as well. Ranges of whole partitions, which merge by their instants, widen what is there and do not replace
+it. The deletions of a pending clean would merge beneath our records: it has to be run first, except where log files
+merge as they are written. Killed anywhere, it is run again: a deltacommit that did not complete counts for nobody and
+is taken back, and what was told is not told twice.
 """
 
 from __future__ import annotations
@@ -29,27 +32,27 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.config.keys import name_list
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
-from hudi_core.metadata_table.create.instants import FIRST_SUFFIX
-from hudi_core.metadata_table.create.of_files import COLUMN_STATS
-from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
-from hudi_core.metadata_table.kinds.indexed_table import COLUMN_LIST
-from hudi_core.metadata_table.kinds.kind import Record
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.reader import PARTITION_STATS
-from hudi_core.metadata_table.upkeep.failed import roll_back_failed
+from hudi_core.metadata_table.indexed_table import COLUMN_LIST
+from hudi_core.metadata_table.initialize.from_files import COLUMN_STATS
+from hudi_core.metadata_table.initialize.instants import FIRST_SUFFIX
+from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS
+from hudi_core.metadata_table.records.file_statistics import Record
+from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from hudi_core.services.failed_writes.clean import clean_failed_writes
-from hudi_core.services.metadata.beginnings import Snapshot
-from hudi_core.services.metadata.column_facts import ColumnFacts, check_indexable, indexed_table
+from hudi_core.services.metadata.column_statistics import ColumnFacts, check_indexable, indexed_table
+from hudi_core.services.metadata.initialization import Snapshot
+from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import current_claim, is_live
 
 if TYPE_CHECKING:
-    from hudi_core.model.engine import Engine
+    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
 
@@ -64,7 +67,8 @@ _FEW: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ColumnsChanged:
-    """`columns` are those that were added or dropped, or that the index had and some files lacked; `indexed` are all that it has then.
+    """`columns` are those that were added or dropped, or that the index had and some files lacked; `indexed` are all
+    that it has then.
 
     Of table version 6, which does not record them, `indexed` is empty.
     """
@@ -78,8 +82,9 @@ class _AtWork(ConflictError):
 
 
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
-    """Raises ConfigError where no column is named, or one that the table does not have or that the option COLUMN_LIST of `context` leaves out;
-    UnsupportedError for one of which the index holds nothing."""
+    """Raises ConfigError where no column is named, or one that the table does not have or that the option COLUMN_LIST
+    of `context` leaves out; UnsupportedError for one of which the index holds nothing.
+    """
     if not columns:
         raise ConfigError("no column is named", remedy="name at least one")
     listed = name_list(context.options.get(COLUMN_LIST, ""))
@@ -92,14 +97,17 @@ def check_columns(context: TableContext, columns: Collection[str]) -> None:
     check_indexable(indexed_table(context, context.active.load()), tuple(columns))
 
 
-def add_columns(context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0) -> ColumnsChanged:
-    """Sees to it that `column_stats`, and `partition_stats` where there is one, hold `columns` (dotted names) of every file.
+def add_columns(
+    context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
+) -> ColumnsChanged:
+    """Sees to it that `column_stats`, and `partition_stats` where there is one, hold `columns` (dotted names) of every
+    file.
 
-    Files that lack a column that the index has already, as after a change of its writers' options, get it, too. Raises, before anything is
-    written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a column that some file cannot tell; ConflictError
-    while the index is being built, an action is pending that takes files away, or writers leave no moment without a write for
-    `airflow_hudi.indexing.catchup_minutes`; LockError. Writes that died are rolled back, as the options say. Memory: the names of the table's files,
-    and ColumnFacts.
+    Files that lack a column that the index has already, as after a change of its writers' options, get it, too. Raises,
+    before anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a
+    column that some file cannot tell; ConflictError while the index is being built, an action is pending that takes
+    files away, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError.
+    Writes that died are rolled back, as the options say. Memory: the names of the table's files, and ColumnFacts.
     """
     wanted = tuple(dict.fromkeys(columns))
     _check_index(context.config)
@@ -111,7 +119,13 @@ def add_columns(context: TableContext, columns: Collection[str], engine: Engine,
             _learn(context, facts)
         try:
             with context.lock(owner) as lock:
-                return _publish(replace(context, config=TableConfig.load(context.storage)), wanted, facts, WriteToken(0, epoch, 0), lock.check)
+                return _publish(
+                    replace(context, config=TableConfig.load(context.storage)),
+                    wanted,
+                    facts,
+                    WriteToken(0, epoch, 0),
+                    lock.check,
+                )
         except _AtWork as error:
             if time.monotonic() >= deadline:
                 raise
@@ -121,10 +135,11 @@ def add_columns(context: TableContext, columns: Collection[str], engine: Engine,
 def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> ColumnsChanged:
     """Takes `columns` out of the index's definition; no record is read or written.
 
-    Their records stay, unasked, until the index is created anew; a column that is added again needs only the files that came since. Raises
-    MetadataUnavailableError without the index; ConfigError for a column that every index has, that the option COLUMN_LIST of `context` names, or
-    when none would be left; UnsupportedError in table version 6, which does not record what is indexed: readers of 0.15 would take files without
-    a record for ones where the column is null; ConflictError while the index is being built; LockError.
+    Their records stay, unasked, until the index is created anew; a column that is added again needs only the files that
+    came since. Raises MetadataUnavailableError without the index; ConfigError for a column that every index has, that
+    the option COLUMN_LIST of `context` names, or when none would be left; UnsupportedError in table version 6, which
+    does not record what is indexed: readers of 0.15 would take files without a record for ones where the column is
+    null; ConflictError while the index is being built; LockError.
     """
     gone = frozenset(columns)
     with context.lock(owner):
@@ -133,14 +148,21 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
         definition = _definition(current, current.active.load())
         if definition is None:
             raise UnsupportedError(
-                f"table version {current.config.version} does not record which columns are indexed: readers would go on asking for them",
+                f"table version {current.config.version} does not record which columns are indexed: "
+                "readers would go "
+                "on asking for them",
                 path=current.config.path,
-                remedy=f"drop the index column_stats, and create it anew with {COLUMN_LIST}, which all writers and readers then need",
+                remedy=(
+                    f"drop the index column_stats, and create it anew with {COLUMN_LIST}, which all writers and "
+                    "readers then need"
+                ),
             )
         kept = tuple(name for name in definition.source_fields if name not in gone)
         _check_drop(current, gone, kept)
         dropped = tuple(name for name in definition.source_fields if name in gone)
-        put_index_definitions(current.storage, current.config, [replace(definition, source_fields=kept)] if dropped else [])
+        put_index_definitions(
+            current.storage, current.config, [replace(definition, source_fields=kept)] if dropped else []
+        )
     return ColumnsChanged(dropped, kept)
 
 
@@ -154,7 +176,8 @@ def _learn(context: TableContext, facts: ColumnFacts) -> None:
 
 
 def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
-    """Until none of the writes that are pending now is at work; those that died are rolled back, so that they cannot complete later.
+    """Until none of the writes that are pending now is at work; those that died are rolled back, so that they cannot
+    complete later.
 
     Whether there were any.
     """
@@ -166,8 +189,12 @@ def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
 
 
 def _writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
-    """The pending instants of writers that may not look at the definition again. Our own services do, under the lock (CommitKinds.records)."""
-    return frozenset(item.requested_time for item in timeline.pending().of_actions(*WRITE_ACTIONS) if not _is_ours(context, item))
+    """The pending instants of writers that may not look at the definition again. Our own services do, under the lock
+    (CommitKinds.records).
+    """
+    return frozenset(
+        item.requested_time for item in timeline.pending().of_actions(*WRITE_ACTIONS) if not _is_ours(context, item)
+    )
 
 
 def _is_ours(context: TableContext, item: Instant) -> bool:
@@ -186,17 +213,21 @@ def _refuse_begun(context: TableContext, before: Timeline) -> None:
 
 def _at_work(context: TableContext, writers: Sequence[Instant]) -> _AtWork:
     return _AtWork(
-        f"{writers[0].pending_action} {writers[0].requested_time} is at work" + (f", with {len(writers) - 1} others" if len(writers) > 1 else ""),
+        f"{writers[0].pending_action} {writers[0].requested_time} is at work"
+        + (f", with {len(writers) - 1} others" if len(writers) > 1 else ""),
         path=context.active.path_of(writers[0]),
         remedy="run this again when the table's writers rest for a moment",
     )
 
 
-def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts, token: WriteToken, guard: Callable[[], None]) -> ColumnsChanged:
+def _publish(
+    context: TableContext, columns: tuple[str, ...], facts: ColumnFacts, token: WriteToken, guard: Callable[[], None]
+) -> ColumnsChanged:
     """Learns the rest and tells everything. The caller holds the table lock, `context.config` was loaded under it."""
     storage, config = context.storage, context.config
     _check_index(config)
-    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and what it tells of whole partitions counts.
+    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and what it tells of
+    # whole partitions counts.
     own = OwnTimeline(storage, config, context.clock())
     instant = _own_instant(own, context.active.load())
     snapshot = Snapshot.of(context)
@@ -209,7 +240,9 @@ def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts
     definition = _definition(context, timeline)
     missing, gone = list(facts.missing(listed)), list(facts.left_over(listed))
     lacking = {str(_column(record)) for record in missing}
-    fresh = tuple(name for name in columns if name in lacking or (definition is not None and name not in definition.source_fields))
+    fresh = tuple(
+        name for name in columns if name in lacking or (definition is not None and name not in definition.source_fields)
+    )
     told: dict[str, Iterable[Record]] = {COLUMN_STATS: [*missing, *gone]} if missing or gone else {}
     if fresh and PARTITION_STATS in config.metadata_partitions:
         told[PARTITION_STATS] = list(facts.whole_ranges(context, snapshot))
@@ -226,10 +259,11 @@ def _publish(context: TableContext, columns: tuple[str, ...], facts: ColumnFacts
 
 
 def _name(context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline) -> None:
-    """Puts the definition, if nobody began to write since the timeline was `before`: such a writer may have read the one that stands.
+    """Puts the definition, if nobody began to write since the timeline was `before`: such a writer may have read the
+    one that stands.
 
-    Real Hudi 1.0 puts its instants without the lock, and reads the definition behind that. None can complete here, as that needs the lock. Raises
-    _AtWork when somebody did; the definition is then what it was.
+    Real Hudi 1.0 puts its instants without the lock, and reads the definition behind that. None can complete here, as
+    that needs the lock. Raises _AtWork when somebody did; the definition is then what it was.
     """
     storage, config = context.storage, context.config
     _refuse_begun(context, before)  # so that a crash between the two next steps has a moment's time
@@ -242,14 +276,18 @@ def _name(context: TableContext, definition: IndexDefinition, fields: tuple[str,
 
 
 def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | None:
-    """What says which columns are indexed; None in table version 6. Where the file lacks it, as the options and the schema have it."""
+    """What says which columns are indexed; None in table version 6. Where the file lacks it, as the options and the
+    schema have it.
+    """
     if not context.config.features.merge_modes:
         return None
     table = indexed_table(context, timeline)
     found = table.definitions.get(COLUMN_STATS)
     if found is not None and found.source_fields:
         return found
-    return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, table.statistics_columns(), {}, table.version_of(COLUMN_STATS))
+    return IndexDefinition(
+        COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, table.statistics_columns(), {}, table.version_of(COLUMN_STATS)
+    )
 
 
 def _own_instant(own: OwnTimeline, data: Timeline) -> str:
@@ -269,7 +307,9 @@ def _check_index(config: TableConfig) -> None:
     """Raises where the index is not there, or is on its way."""
     building = sorted(_STATISTICS & config.metadata_partitions_inflight)
     if building:
-        raise ConflictError(f"{', '.join(building)} is being built", path=config.path, remedy="run this again when it is there")
+        raise ConflictError(
+            f"{', '.join(building)} is being built", path=config.path, remedy="run this again when it is there"
+        )
     if COLUMN_STATS not in config.metadata_partitions:
         raise MetadataUnavailableError(
             "the table has no statistics of columns",
@@ -279,10 +319,14 @@ def _check_index(config: TableConfig) -> None:
 
 
 def _check_rest(config: TableConfig, timeline: Timeline) -> None:
-    """Raises while an action is pending whose deletions would be merged beneath what is told here, or that takes it back."""
+    """Raises while an action is pending whose deletions would be merged beneath what is told here, or that takes it
+    back.
+    """
     late = (Action.RESTORE, Action.CLEAN) if config.features.log_name_has_own_instant else (Action.RESTORE,)
     for item in timeline.pending().of_actions(*late):
-        raise ConflictError(f"{item.action} {item.requested_time} is pending", path=config.path, remedy="run it, then this again")
+        raise ConflictError(
+            f"{item.action} {item.requested_time} is pending", path=config.path, remedy="run it, then this again"
+        )
 
 
 def _check_drop(context: TableContext, gone: Collection[str], kept: Collection[str]) -> None:
@@ -291,6 +335,12 @@ def _check_drop(context: TableContext, gone: Collection[str], kept: Collection[s
         raise ConfigError(f"{', '.join(fixed)}: every index of Hudi's has these columns", remedy="leave them")
     named = sorted(set(name_list(context.options.get(COLUMN_LIST, ""))).intersection(gone))
     if named:
-        raise ConfigError(f"{COLUMN_LIST} names {', '.join(named)}", remedy="take them out of the option of all writers first, and here")
+        raise ConfigError(
+            f"{COLUMN_LIST} names {', '.join(named)}",
+            remedy="take them out of the option of all writers first, and here",
+        )
     if not kept:
-        raise ConfigError("no column would be left", remedy="drop the index with `hudictl metadata drop TABLE --partition column_stats`")
+        raise ConfigError(
+            "no column would be left",
+            remedy="drop the index with `hudictl metadata drop TABLE --partition column_stats`",
+        )

@@ -1,7 +1,8 @@
-"""`metadata create`, `update` and `drop`: the metadata table begun, kept in shape and taken away without any write of data.
+"""`metadata create`, `update` and `drop`: the metadata table begun, kept in shape and taken away without any write of
+data.
 
-All of it happens under the table lock, as in real Hudi: writers wait for it. Only while an index of rows goes the lock is let go in between,
-until the writes that may use it have ended.
+All of it happens under the table lock, as in real Hudi: writers wait for it. Only while an index of rows goes the lock
+is let go in between, until the writes that may use it have ended.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
-from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
+from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.metadata_table.compaction.group_task import compact_group_task
-from hudi_core.metadata_table.compaction.run import MetadataCompaction
-from hudi_core.metadata_table.create.create import MetadataCreation
-from hudi_core.metadata_table.create.of_rows import record_index_definition
-from hudi_core.metadata_table.drop import drop_partitions, with_dependents
-from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.upkeep.run import Upkeep, keep_up
+from hudi_core.metadata_table.initialize.from_rows import record_index_definition
+from hudi_core.metadata_table.initialize.initialize import MetadataCreation
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
+from hudi_core.metadata_table.services.compaction_units import compact_group_task
+from hudi_core.metadata_table.services.run import Upkeep, keep_up
+from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
 from hudi_core.model.ids import WriteToken
-from hudi_core.services.metadata.beginnings import PARTITION_STATS, Beginnings, Snapshot
 from hudi_core.services.metadata.catch_up import catch_up
+from hudi_core.services.metadata.initialization import PARTITION_STATS, Beginnings, Snapshot
 from hudi_core.services.metadata.pending_indexing import give_up_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.rebuild import forget_rebuild, planned_rebuild, retire_rows
 from hudi_core.services.metadata.retired import left_over, refuse_compacting, retire, rows_among, users_of
@@ -33,24 +34,30 @@ from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import wait_for_writers
 
 if TYPE_CHECKING:
-    from hudi_core.model.engine import Engine
+    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
 
 _ORDER: Final = (FILES_PARTITION, "column_stats", "bloom_filters", RECORD_INDEX, PARTITION_STATS)
 
 
-def create_metadata(context: TableContext, names: Collection[str], engine: Engine, owner: Owner, epoch: int = 0) -> TableConfig:
-    """Begins the metadata table with `files`, where there is none, and those of the named partitions that are not listed; the properties then.
+def create_metadata(
+    context: TableContext, names: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
+) -> TableConfig:
+    """Begins the metadata table with `files`, where there is none, and those of the named partitions that are not
+    listed; the properties then.
 
-    Secondary and expression indexes must be defined (`.hoodie/.index_defs`); a record index is one of each data partition where it is defined so,
-    or the options say so (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a crash. Raises UnsupportedError for a
-    partition that no kind keeps, or statistics of partitions on a table without them, before anything is written; ConflictError as
-    MetadataCreation.check; LockError. Memory here: the listing of the table's files, and the records of `files`; all others stay with the tasks.
+    Secondary and expression indexes must be defined (`.hoodie/.index_defs`); a record index is one of each data
+    partition where it is defined so, or the options say so (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a
+    crash. Raises UnsupportedError for a partition that no kind keeps, or statistics of partitions on a table without
+    them, before anything is written; ConflictError as MetadataCreation.check; LockError. Memory here: the listing of
+    the table's files, and the records of `files`; all others stay with the tasks.
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
-    wanted = sorted({*names} - {FILES_PARTITION}, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+    wanted = sorted(
+        {*names} - {FILES_PARTITION}, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
+    )
     defined = _defined(context, wanted)
     Beginnings(context, engine, epoch, defined).check(wanted)
     with context.lock(owner) as lock:
@@ -82,20 +89,26 @@ def _begin(
     guard: Callable[[], None],
     defined: Mapping[str, IndexDefinition] | None = None,
 ) -> TableConfig:
-    """Begins those of the named partitions that are not listed, from the table as it is now: the caller holds the lock."""
+    """Begins those of the named partitions that are not listed, from the table as it is now: the caller holds the
+    lock.
+    """
     config = context.config
     for name in names:
         guard()
         if name not in config.metadata_partitions:
             current = replace(context, config=config)
             beginnings, snapshot = Beginnings(current, engine, epoch, defined), Snapshot.of(current)
-            config = creation.begin(beginnings.beginning(name, snapshot, beginnings.rows_by_partition([name], snapshot)))
+            config = creation.begin(
+                beginnings.beginning(name, snapshot, beginnings.rows_by_partition([name], snapshot))
+            )
     return config
 
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What an update did: the instants that some writer had left out, the indexes built anew for it, and the metadata table's own services."""
+    """What an update did: the instants that some writer had left out, the indexes built anew for it, and the metadata
+    table's own services.
+    """
 
     applied: tuple[str, ...]
     rebuilt: tuple[str, ...]
@@ -103,14 +116,20 @@ class Updated:
 
 
 def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: int = 0) -> Updated:
-    """Applies what the metadata table was not told of (catch_up), then rolls back, cleans, compacts and archives as the options say (keep_up).
+    """Applies what the metadata table was not told of (catch_up), then rolls back, cleans, compacts and archives as the
+    options say (keep_up).
 
-    Where indexes of rows cannot be told and the options say that they may be built anew (REBUILD_ROW_INDEXES), they are taken off the list, the
-    writes that may use them are waited for without the lock, and they are built anew; who dies in between leaves it to the next update (rebuild).
-    Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
+    Where indexes of rows cannot be told and the options say that they may be built anew (REBUILD_ROW_INDEXES), they are
+    taken off the list, the writes that may use them are waited for without the lock, and they are built anew; who dies
+    in between leaves it to the next update (rebuild). Raises as these, ConfigError for a table without a metadata
+    table, ConflictError as wait_for_writers, and LockError.
     """
     if not context.has_metadata_table:
-        raise ConfigError("the table has no metadata table", path=context.config.path, remedy="create one with `hudictl metadata create TABLE`")
+        raise ConfigError(
+            "the table has no metadata table",
+            path=context.config.path,
+            remedy="create one with `hudictl metadata create TABLE`",
+        )
     applied: list[str] = []
     users: frozenset[str] | None = None
     retired = False
@@ -128,8 +147,12 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
         wait_for_writers(context, users, lambda: None)
 
 
-def _update(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]) -> Updated:
-    """Everything that an update does, with the lock held; of planned rebuilds nobody uses the old files any more. `applied` as in catch_up."""
+def _update(
+    context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]
+) -> Updated:
+    """Everything that an update does, with the lock held; of planned rebuilds nobody uses the old files any more.
+    `applied` as in catch_up.
+    """
     token, anew = WriteToken(0, epoch, 0), planned_rebuild(context)
     if anew:
         MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
@@ -137,7 +160,9 @@ def _update(context: TableContext, engine: Engine, epoch: int, guard: Callable[[
     catch_up(context, engine, epoch, guard, applied)
     if anew:
         order = sorted(anew, key=lambda name: (name != RECORD_INDEX, name))
-        _begin(context.reloaded(), MetadataCreation(context.storage, token, context.clock()), order, engine, epoch, guard)
+        _begin(
+            context.reloaded(), MetadataCreation(context.storage, token, context.clock()), order, engine, epoch, guard
+        )
     forget_rebuild(context)
     guard()
     upkeep = keep_up(
@@ -157,10 +182,11 @@ def _update(context: TableContext, engine: Engine, epoch: int, guard: Callable[[
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
     """Takes the named indexes away, with `files` the whole metadata table; returns the properties as they are then.
 
-    `column_stats` takes `partition_stats` with it. Indexing actions that are pending for one of them go first, with what they have built. The
-    definitions of dropped indexes go, too; real Hudi's writer would build the indexes anew by them. Indexes of rows go off the list first, and the
-    writes that may use them are waited for without the lock (retired). Raises ConflictError while an indexing runs, for an index while a compaction
-    of the metadata table is pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
+    `column_stats` takes `partition_stats` with it. Indexing actions that are pending for one of them go first, with
+    what they have built. The definitions of dropped indexes go, too; real Hudi's writer would build the indexes anew by
+    them. Indexes of rows go off the list first, and the writes that may use them are waited for without the lock
+    (retired). Raises ConflictError while an indexing runs, for an index while a compaction of the metadata table is
+    pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
     """
     names = with_dependents(names)
     refuse_running_builds(context, names)
@@ -171,7 +197,9 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
     with context.lock(owner):
         begun = inflight_build(context, names)
         if begun is not None:
-            raise ConflictError(f"indexing {begun} began meanwhile", path=context.active.folder, remedy="run this again")
+            raise ConflictError(
+                f"indexing {begun} began meanwhile", path=context.active.folder, remedy="run this again"
+            )
         config = TableConfig.load(context.storage)
         again = [name for name in rows_among(context, config, names) if name in config.metadata_partitions]
         if again:
@@ -180,7 +208,9 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
                 path=config.path,
                 remedy="take the index out of the options of all writers, then run this again",
             )
-        if FILES_PARTITION not in names and (left_over(context.storage, config, names) or not config.metadata_partitions.isdisjoint(names)):
+        if FILES_PARTITION not in names and (
+            left_over(context.storage, config, names) or not config.metadata_partitions.isdisjoint(names)
+        ):
             refuse_compacting(context, config, names)
         config = drop_partitions(context.storage, config, names)
         forget_rebuild(context, names)

@@ -1,4 +1,6 @@
-"""Indexing actions that are pending, and how one is given up: with its index, or because nobody will run it (deletePendingIndexingInstant)."""
+"""Indexing actions that are pending, and how one is given up: with its index, or because nobody will run it
+(deletePendingIndexingInstant).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError
-from hudi_core.metadata_table.create.indexing import IndexBuild
-from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.index_definitions import put_index_definitions
+from hudi_core.metadata_table.initialize.indexing import IndexBuild
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.retired import counts_early, left_over, refuse_compacting
-from hudi_core.timeline.index_plans import IndexedPartition, decode_index_plan
+from hudi_core.timeline.actions.indexing import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import current_claim, forget_claims, is_live
 from hudi_core.transaction.owner import Owner
 
@@ -26,7 +28,9 @@ _DEFINED: Final = ("secondary_index_", "expr_index_")
 
 
 def read_index_plan(context: TableContext, instant: str) -> tuple[IndexedPartition, ...]:
-    """The plan of a requested or inflight indexing action; errors as decode_index_plan, StorageNotFoundError when it is gone."""
+    """The plan of a requested or inflight indexing action; errors as decode_index_plan, StorageNotFoundError when it is
+    gone.
+    """
     path = context.active.path(instant, Action.INDEXING, State.REQUESTED)
     return decode_index_plan(context.active.read_requested(instant, Action.INDEXING), path=path)
 
@@ -44,17 +48,23 @@ def pending_builds(context: TableContext, timeline: Timeline) -> dict[str, tuple
 
 
 def inflight_build(context: TableContext, names: Collection[str]) -> str | None:
-    """An indexing action that has begun to build one of the named partitions, or any of them with `files`. The caller holds the table lock."""
+    """An indexing action that has begun to build one of the named partitions, or any of them with `files`. The caller
+    holds the table lock.
+    """
     timeline = context.active.load()
     for instant, partitions in pending_builds(context, timeline).items():
         item = timeline.get(instant, Action.INDEXING)
-        if item.state is State.INFLIGHT and (FILES_PARTITION in names or not {part.name for part in partitions}.isdisjoint(names)):
+        if item.state is State.INFLIGHT and (
+            FILES_PARTITION in names or not {part.name for part in partitions}.isdisjoint(names)
+        ):
             return instant
     return None
 
 
 def planned_partitions(context: TableContext, timeline: Timeline, instant: str) -> tuple[str, ...]:
-    """What a pending indexing action builds; of one whose plan is damaged, what is inflight and that no other one builds."""
+    """What a pending indexing action builds; of one whose plan is damaged, what is inflight and that no other one
+    builds.
+    """
     builds = pending_builds(context, timeline)
     mine = tuple(item.name for item in builds.pop(instant, ()))
     others = {item.name for partitions in builds.values() for item in partitions}
@@ -62,24 +72,31 @@ def planned_partitions(context: TableContext, timeline: Timeline, instant: str) 
 
 
 def take_back_build(context: TableContext, instant: str, names: Collection[str], *, all_goes: bool = False) -> None:
-    """Takes away what attempts at a pending indexing action built of partitions that are not listed, and the definitions of such indexes.
+    """Takes away what attempts at a pending indexing action built of partitions that are not listed, and the
+    definitions of such indexes.
 
-    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as retired.refuse_compacting, unless the metadata table
-    goes with all its plans (`all_goes`).
+    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as retired.refuse_compacting,
+    unless the metadata table goes with all its plans (`all_goes`).
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
         return
     unlisted = sorted(set(names) - config.metadata_partitions)
-    may_be_planned = counts_early(config, unlisted) or (config.features.metadata_needs_rest and left_over(context.storage, config, unlisted))
+    may_be_planned = counts_early(config, unlisted) or (
+        config.features.metadata_needs_rest and left_over(context.storage, config, unlisted)
+    )
     if may_be_planned and not all_goes:
         refuse_compacting(context, config, unlisted)
-    config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(unlisted, context.active.load())
+    config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(
+        unlisted, context.active.load()
+    )
     put_index_definitions(context.storage, config, [], [name for name in unlisted if name.startswith(_DEFINED)])
 
 
 def refuse_running_builds(context: TableContext, names: Collection[str]) -> None:
-    """Raises ConflictError while somebody runs an indexing action that builds one of the named partitions, with `files` any."""
+    """Raises ConflictError while somebody runs an indexing action that builds one of the named partitions, with `files`
+    any.
+    """
     for instant, partitions in pending_builds(context, context.active.load()).items():
         if FILES_PARTITION not in names and {item.name for item in partitions}.isdisjoint(names):
             continue
@@ -93,7 +110,8 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
 
 
 def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:
-    """Takes the pending indexing actions off the timeline that build any of the named partitions; returns their instants.
+    """Takes the pending indexing actions off the timeline that build any of the named partitions; returns their
+    instants.
 
     Raises ConflictError while somebody runs one. Killed anywhere, it can be run again.
     """

@@ -1,8 +1,10 @@
-"""`metadata perf`: how long the metadata table takes to answer, beside the storage answering the same. Nothing is written.
+"""`metadata perf`: how long the metadata table takes to answer, beside the storage answering the same. Nothing is
+written.
 
-Every question is put to a metadata table that was just opened (`cold_ms`: its timeline, log blocks and HFile index are read for it) and then
-REPEATS times to the same one (`open_ms`: the median). `without_ms` is the median of what it spares: listing the storage, or reading the
-footers of the files. The caches of the operating system stay as they are. Times are of this process, in milliseconds.
+Every question is put to a metadata table that was just opened (`cold_ms`: its timeline, log blocks and HFile index are
+read for it) and then REPEATS times to the same one (`open_ms`: the median). `without_ms` is the median of what it
+spares: listing the storage, or reading the footers of the files. The caches of the operating system stay as they are.
+Times are of this process, in milliseconds.
 
 Memory: the file names of the table, SAMPLE rows of one slice, and what the metadata table keeps open.
 """
@@ -21,23 +23,23 @@ import pyarrow as pa
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.expr.evaluate import evaluate
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.base_file import open_base_file
-from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
-from hudi_core.metadata_table.clean_records import EXPRESSION_PREFIX as EXPRESSION
-from hudi_core.metadata_table.file_group import FILES_PARTITION
-from hudi_core.metadata_table.reader import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, MetadataTable
-from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.secondary_index import PREFIX as SECONDARY
+from hudi_core.metadata_table.partitions.clean_updates import EXPRESSION_PREFIX as EXPRESSION
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, MetadataTable
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY
 from hudi_core.model.meta_fields import RECORD_KEY
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.slices_plan import reader_spec, table_schema
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.keys_of_rows import KeysOfRows
+from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.secondary_index import can_print
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
 
 REPEATS: Final = 5
@@ -49,7 +51,8 @@ _SINGLES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One question. `items` is how many things were asked for or answered, `asked` how many questions one time is the sum of.
+    """One question. `items` is how many things were asked for or answered, `asked` how many questions one time is the
+    sum of.
 
     `without_ms` is None where nothing but the rows could answer.
     """
@@ -77,11 +80,15 @@ class Timings:
         return {"kinds": list(self.kinds), "partitions": self.partitions, "files": self.files, "timings": timings}
 
 
-def measure(context: TableContext, data: Storage, kinds: Collection[str] = (), clock: Callable[[], float] = time.perf_counter) -> Timings:
-    """Asks the metadata table what readers and writers ask it; `data` is the storage of the data path, `clock` gives seconds.
+def measure(
+    context: TableContext, data: Storage, kinds: Collection[str] = (), clock: Callable[[], float] = time.perf_counter
+) -> Timings:
+    """Asks the metadata table what readers and writers ask it; `data` is the storage of the data path, `clock` gives
+    seconds.
 
-    `kinds` names those of its partitions that are asked, none: all. Raises MetadataUnavailableError for a table without a metadata table that
-    could be read, ConfigError where it does not list one of `kinds`, CorruptFileError for one that is damaged.
+    `kinds` names those of its partitions that are asked, none: all. Raises MetadataUnavailableError for a table without
+    a metadata table that could be read, ConfigError where it does not list one of `kinds`, CorruptFileError for one
+    that is damaged.
     """
     if not context.has_metadata_table:
         raise MetadataUnavailableError(
@@ -114,7 +121,9 @@ class _Measure:
         self._kinds = kinds
 
     def run(self) -> Timings:
-        return Timings(tuple(sorted(self._kinds)), len(self._names), sum(map(len, self._files.values())), tuple(self._timings()))
+        return Timings(
+            tuple(sorted(self._kinds)), len(self._names), sum(map(len, self._files.values())), tuple(self._timings())
+        )
 
     def _timings(self) -> Iterator[Timing]:
         if FILES_PARTITION in self._kinds:
@@ -136,12 +145,24 @@ class _Measure:
     def _of_listing(self) -> Iterator[Timing]:
         names, storage = self._names, self._context.storage
         files = sum(map(len, self._files.values()))
-        yield self._time("all partitions", len(names), MetadataTable.list_partitions, lambda: StorageListing(storage).partitions())
-        yield self._time("all files", files, lambda table: [table.list_files(name) for name in names], lambda: _list_all(StorageListing(storage)))
+        yield self._time(
+            "all partitions", len(names), MetadataTable.list_partitions, lambda: StorageListing(storage).partitions()
+        )
+        yield self._time(
+            "all files",
+            files,
+            lambda table: [table.list_files(name) for name in names],
+            lambda: _list_all(StorageListing(storage)),
+        )
         some = names[:SAMPLE]
         if some:
-            ask = (lambda table: [table.list_files(name) for name in some], lambda: [storage.list_files(name) for name in some])
-            yield self._time("files of a partition", sum(len(self._files[name]) for name in some), *ask, asked=len(some))
+            ask = (
+                lambda table: [table.list_files(name) for name in some],
+                lambda: [storage.list_files(name) for name in some],
+            )
+            yield self._time(
+                "files of a partition", sum(len(self._files[name]) for name in some), *ask, asked=len(some)
+            )
 
     def _of_files(self, partition: str, bases: list[str]) -> Iterator[Timing]:
         """Statistics of one column and filters, of the base files of a partition."""
@@ -149,42 +170,67 @@ class _Measure:
         asked = {partition: bases}
         if COLUMN_STATS in self._kinds:
             column = RECORD_KEY if self._context.config.populate_meta_fields else str(self._schema["fields"][0]["name"])
-            ask = (lambda table: table.column_stats([column], files=asked), lambda: [self._footer(path) for path in paths])
+            ask = (
+                lambda table: table.column_stats([column], files=asked),
+                lambda: [self._footer(path) for path in paths],
+            )
             yield self._time("column statistics of files", len(bases), *ask)
         if BLOOM_FILTERS in self._kinds:
-            filters = (lambda table: table.bloom_filters(partition, bases[:1]), lambda: [self._footer(path) for path in paths[:1]])
+            filters = (
+                lambda table: table.bloom_filters(partition, bases[:1]),
+                lambda: [self._footer(path) for path in paths[:1]],
+            )
             yield self._time("bloom filter of a file", 1, *filters)
 
     def _of_expression(self, index: str, place: tuple[str, list[str]] | None) -> Iterator[Timing]:
         """All statistics of an expression, or its filter of a file."""
         definition = self._new().index_definitions().get(index)
         if definition is not None and definition.type == COLUMN_STATS:
-            yield self._time(f"{index}: all files", sum(map(len, self._files.values())), lambda table: table.expression_stats(index))
+            yield self._time(
+                f"{index}: all files", sum(map(len, self._files.values())), lambda table: table.expression_stats(index)
+            )
         elif definition is not None and place is not None:
             partition, bases = place
-            yield self._time(f"{index}: filter of a file", 1, lambda table: table.expression_blooms(index, partition, bases[:1]))
+            yield self._time(
+                f"{index}: filter of a file", 1, lambda table: table.expression_blooms(index, partition, bases[:1])
+            )
 
     def _of_values(self, index: str) -> Iterator[Timing]:
-        """The record keys of values, of a column of text or of whole numbers, whose text is the same whoever writes it."""
+        """The record keys of values, of a column of text or of whole numbers, whose text is the same whoever writes
+        it.
+        """
         definition = self._new().index_definitions().get(index)
         if definition is None or len(definition.source_fields) != 1:
             return
         path = definition.source_fields[0].split(".")
         found = [evaluate(Column(tuple(path)), batch, "UTC") for batch in self._some_rows((path[0],))]
         if found and can_print(found[0].type):
-            values = list(dict.fromkeys(value for array in found for value in array.cast(pa.string()).to_pylist()))[:SAMPLE]
-            yield self._time(f"{index}: record keys of values", len(values), lambda table: table.secondary_keys(index, values))
+            values = list(dict.fromkeys(value for array in found for value in array.cast(pa.string()).to_pylist()))[
+                :SAMPLE
+            ]
+            yield self._time(
+                f"{index}: record keys of values", len(values), lambda table: table.secondary_keys(index, values)
+            )
 
     def _of_keys(self, keys: list[str]) -> Iterator[Timing]:
         if keys:
             singles = keys[:_SINGLES]
             yield self._time(
-                "record keys, one by one", len(singles), lambda table: [table.record_locations([key]) for key in singles], asked=len(singles)
+                "record keys, one by one",
+                len(singles),
+                lambda table: [table.record_locations([key]) for key in singles],
+                asked=len(singles),
             )
             yield self._time("record keys, at once", len(keys), lambda table: table.record_locations(keys))
 
     def _time(
-        self, what: str, items: int, ask: Callable[[MetadataTable], object], without: Callable[[], object] | None = None, *, asked: int = 1
+        self,
+        what: str,
+        items: int,
+        ask: Callable[[MetadataTable], object],
+        without: Callable[[], object] | None = None,
+        *,
+        asked: int = 1,
     ) -> Timing:
         table = self._new()
         cold = self._milliseconds(lambda: ask(table))
@@ -213,7 +259,9 @@ class _Measure:
 
     def _some_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Columns of the first SAMPLE rows or so: whole batches of the first slices that have some."""
-        reader = SliceReader(self._data, reader_spec(self._context.reading(), self._schema, self._timeline, merge_logs=True))
+        reader = SliceReader(
+            self._data, reader_spec(self._context.reading(), self._schema, self._timeline, merge_logs=True)
+        )
         view = self._context.view(self._timeline)
         left = SAMPLE
         for file_slice in (item for name in self._names for item in view.latest_merged_slices(name)):

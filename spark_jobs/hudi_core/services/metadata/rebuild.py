@@ -1,6 +1,7 @@
 """Indexes of rows that `metadata update` takes away, as they cannot be told what was left out, and builds anew.
 
-Which they are is kept in a file from before the first goes off the list until all are built: whoever dies in between leaves it to the next update.
+Which they are is kept in a file from before the first goes off the list until all are built: whoever dies in between
+leaves it to the next update.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.errors import CorruptFileError, HudiError, StorageNotFoundError
-from hudi_core.metadata_table.compaction.run import MetadataCompaction
-from hudi_core.metadata_table.create.create import MetadataCreation
-from hudi_core.metadata_table.file_group import FILES_PARTITION
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
-from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.initialize.initialize import MetadataCreation
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.model.partition import check_file_name
 from hudi_core.services.metadata.retired import delist, users_of
 
@@ -31,10 +32,12 @@ _INDEXES: Final = "indexes"
 
 
 def retire_rows(context: TableContext, error: HudiError, token: WriteToken) -> frozenset[str]:
-    """Takes the table's indexes of rows off the list, to be built anew for `error`; the pending instants of those who may use them.
+    """Takes the table's indexes of rows off the list, to be built anew for `error`; the pending instants of those who
+    may use them.
 
-    The caller holds the table lock, `context.config` was loaded under it. What would stand in the way of building them comes first: raises as
-    MetadataCreation.check, before anything is written, and as MetadataCompaction.finish, since a pending compaction's plan names files that go.
+    The caller holds the table lock, `context.config` was loaded under it. What would stand in the way of building them
+    comes first: raises as MetadataCreation.check, before anything is written, and as MetadataCompaction.finish, since a
+    pending compaction's plan names files that go.
     """
     names = frozenset(filter(is_index_of_rows, context.config.metadata_partitions))
     MetadataCreation(context.storage, token, context.clock()).check()
@@ -46,7 +49,9 @@ def retire_rows(context: TableContext, error: HudiError, token: WriteToken) -> f
 
 
 def planned_rebuild(context: TableContext) -> frozenset[str]:
-    """The indexes that an update took away and that nobody has built since. Raises CorruptFileError for a damaged file."""
+    """The indexes that an update took away and that nobody has built since. Raises CorruptFileError for a damaged
+    file.
+    """
     planned = _read(context)
     defined = load_index_definitions(context.storage, context.config).keys() if planned else frozenset[str]()
     there = context.config.metadata_partitions | context.config.metadata_partitions_inflight
@@ -78,5 +83,7 @@ def _read(context: TableContext) -> frozenset[str]:
         if not isinstance(names, list) or not all(isinstance(name, str) and is_index_of_rows(name) for name in names):
             raise ValueError(f"{_INDEXES} are {names!r}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CorruptFileError(f"it does not say which indexes are to be built: {error!r}", path=PLAN, remedy="delete it") from error
+        raise CorruptFileError(
+            f"it does not say which indexes are to be built: {error!r}", path=PLAN, remedy="delete it"
+        ) from error
     return frozenset(check_file_name(name, source=PLAN) for name in names)

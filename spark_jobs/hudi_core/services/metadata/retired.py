@@ -1,9 +1,9 @@
 """Indexes of rows that are to go: off the list first, their files when nobody can hold properties that list them.
 
-How many file groups an index has is stored nowhere: who looks a key up counts them in the folder and takes the key's hash by that. Whoever lists the
-folder while its files go, one after the other, looks in wrong groups and finds nothing. A writer of Hudi that tags by the record index then inserts
-rows that are there. It reads the properties again after it has put its instant on the timeline: so the writes are waited for that are pending when
-the index is off the list.
+How many file groups an index has is stored nowhere: who looks a key up counts them in the folder and takes the key's
+hash by that. Whoever lists the folder while its files go, one after the other, looks in wrong groups and finds nothing.
+A writer of Hudi that tags by the record index then inserts rows that are there. It reads the properties again after it
+has put its instant on the timeline: so the writes are waited for that are pending when the index is off the list.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.file_group import FILES_PARTITION, ROOT
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
-from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
+from hudi_core.metadata_table.timeline import OwnTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.waiting import is_at_work, pending_writers, writers_at_work
 from hudi_core.storage.base import Storage
@@ -28,34 +28,45 @@ _FINISH: Final = "finish it with `hudictl metadata update TABLE`, or by a write 
 
 
 def delist(context: TableContext, names: Collection[str]) -> TableConfig:
-    """Takes indexes off the properties' list, so that nobody begins to use them; their files and definitions stay. Returns the properties.
+    """Takes indexes off the properties' list, so that nobody begins to use them; their files and definitions stay.
+    Returns the properties.
 
     The caller holds the table lock. May be repeated.
     """
     config = TableConfig.load(context.storage)
-    return update_properties(context.storage, {METADATA.name: ",".join(sorted(config.metadata_partitions.difference(names)))})
+    return update_properties(
+        context.storage, {METADATA.name: ",".join(sorted(config.metadata_partitions.difference(names)))}
+    )
 
 
 def refuse_compacting(context: TableContext, config: TableConfig, names: Iterable[str]) -> None:
-    """Raises ConflictError while a compaction of the metadata table is pending: its plan may name files of `names`, and could not be finished."""
+    """Raises ConflictError while a compaction of the metadata table is pending: its plan may name files of `names`, and
+    could not be finished.
+    """
     own = OwnTimeline(context.storage, config, context.clock()).active
     timeline = own.load()
     pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
     if pending:
         raise ConflictError(
-            f"compaction {pending[0].requested_time} of the metadata table is pending, and its plan may name files of {', '.join(sorted(names))}",
+            f"compaction {pending[0].requested_time} of the metadata table is pending, and its plan may "
+            "name files of "
+            f"{', '.join(sorted(names))}",
             path=own.path_of(pending[0]),
             remedy=_FINISH,
         )
 
 
 def counts_early(config: TableConfig, names: Iterable[str]) -> bool:
-    """Whether the file groups of any of `names` count while it is built, so that a plan to compact may name their files."""
+    """Whether the file groups of any of `names` count while it is built, so that a plan to compact may name their
+    files.
+    """
     return config.features.metadata_needs_rest and not config.metadata_partitions_inflight.isdisjoint(names)
 
 
 def left_over(storage: Storage, config: TableConfig, names: Iterable[str]) -> list[str]:
-    """Those of `names` that nothing lists and whose files of an earlier life are there: somebody may hold properties that list them."""
+    """Those of `names` that nothing lists and whose files of an earlier life are there: somebody may hold properties
+    that list them.
+    """
     unknown = set(names) - config.metadata_partitions - config.metadata_partitions_inflight
     return sorted(name for name in unknown if storage.list_files(f"{ROOT}/{name}"))
 
@@ -75,12 +86,16 @@ def rows_among(context: TableContext, config: TableConfig, names: Collection[str
     """The indexes of rows among `names`, with `files` all that are listed or have a folder; sorted."""
     found = set(names)
     if FILES_PARTITION in names:
-        found.update(config.metadata_partitions, (folder.rpartition("/")[2] for folder in context.storage.list_folders(ROOT)))
+        found.update(
+            config.metadata_partitions, (folder.rpartition("/")[2] for folder in context.storage.list_folders(ROOT))
+        )
     return sorted(filter(is_index_of_rows, found))
 
 
 def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
-    """Raises ConflictError while a write is at work that may use one of the delisted indexes `names`, whose files are to go."""
+    """Raises ConflictError while a write is at work that may use one of the delisted indexes `names`, whose files are
+    to go.
+    """
     users = sorted(users_of(context, filter(is_index_of_rows, names)))
     if users:
         raise ConflictError(
@@ -91,10 +106,11 @@ def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
 
 
 def retire(context: TableContext, names: Collection[str]) -> frozenset[str]:
-    """Takes the indexes of rows among `names`, with `files` all of them, off the list; the pending instants of those who may use them.
+    """Takes the indexes of rows among `names`, with `files` all of them, off the list; the pending instants of those
+    who may use them.
 
-    Their files may go when these have ended (waiting.wait_for_writers). The caller holds the table lock. May be repeated. Raises as
-    refuse_compacting where an index goes and the metadata table stays.
+    Their files may go when these have ended (waiting.wait_for_writers). The caller holds the table lock. May be
+    repeated. Raises as refuse_compacting where an index goes and the metadata table stays.
     """
     config = TableConfig.load(context.storage)
     rows = rows_among(context, config, names)

@@ -1,7 +1,8 @@
-"""What a completed commit did to the rows of its file groups, told to the record index and the secondary indexes afterwards.
+"""What a completed commit did to the rows of its file groups, told to the record index and the secondary indexes
+afterwards.
 
-The slices before and after it are told by the timeline as it was then; an exchange brings the keys to the index's file groups, whose blocks tasks
-stage (metadata_table.staged_logs).
+The slices before and after it are told by the timeline as it was then; an exchange brings the keys to the index's file
+groups, whose blocks tasks stage (metadata_table.write.staged_logs).
 """
 
 from __future__ import annotations
@@ -11,37 +12,39 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.table_config import timeline_zone
 from hudi_core.errors import StorageNotFoundError, TimelineError
-from hudi_core.filegroup.spec import ReaderSpec
-from hudi_core.metadata_table.create.new_groups import begin_groups
-from hudi_core.metadata_table.delta_commit import latest_schema
-from hudi_core.metadata_table.file_group import ROOT, latest_slices
-from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.record_groups import PREFIX, escape_file_name, partitioned_group_count
-from hudi_core.metadata_table.kinds.row_kinds import Counts, index_rows, row_file_ids
-from hudi_core.metadata_table.kinds.row_units import index_unit, produce_index_rows
-from hudi_core.metadata_table.kinds.slice_change import SliceChange
-from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.metadata_table.extract.slice_change import SliceChange
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.initialize.new_groups import begin_groups
+from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
+from hudi_core.metadata_table.partitions.row_level import Counts, index_rows, row_file_ids
+from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows
+from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.slices import merged_slices
-from hudi_core.metadata_table.staged_logs import StagedLog, staging_folder, write_log_shard
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.staged_logs import StagedLog, staging_folder, write_log_shard
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.timeline.commit_metadata import CommitMetadata
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import FileListing
 
 if TYPE_CHECKING:
-    from hudi_core.model.engine import Engine
+    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
 
 
-CREATE_ROWS_ANEW: Final = "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them anew"
+CREATE_ROWS_ANEW: Final = (
+    "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them anew"
+)
 
 _NONE: Final = "null"
 """What `prevCommit` says of a new file group."""
@@ -65,31 +68,47 @@ class RowChanges:
     epoch: int
 
     def stage(self, names: Collection[str], instant: Instant, metadata: CommitMetadata) -> dict[str, list[StagedLog]]:
-        """The staged blocks of each of the indexes `names`, under the instant of the commit, which is the newest that moved rows.
+        """The staged blocks of each of the indexes `names`, under the instant of the commit, which is the newest that
+        moved rows.
 
-        A record index of each data partition gets file groups for the commit's new ones, as HoodieBackedTableMetadataWriter's
-        maybeInitializeNewFileGroupsForPartitionedRLI makes them, under an instant of the metadata table's own. Raises RowsUnknownError where the
-        files of the slices before the commit were cleaned.
+        A record index of each data partition gets file groups for the commit's new ones, as
+        HoodieBackedTableMetadataWriter's maybeInitializeNewFileGroupsForPartitionedRLI makes them, under an instant of
+        the metadata table's own. Raises RowsUnknownError where the files of the slices before the commit were cleaned.
         """
         if not names:
             return {}
         timeline = self.context.active.load()
         changes = self._changes(timeline, instant, metadata)
         history = internal_schema_history(self.context.storage, timeline)
-        spec = ReaderSpec.for_query(self.context.config, self.table.schema, timeline, merge_logs=True, history=history, options=self.context.options)
+        spec = ReaderSpec.for_query(
+            self.context.config,
+            self.table.schema,
+            timeline,
+            merge_logs=True,
+            history=history,
+            options=self.context.options,
+        )
         text = spec.up_to(instant.requested_time).to_text()
         try:
             return {name: self._exchange(name, instant.requested_time, changes, text) for name in sorted(names)}
         except StorageNotFoundError as error:
             raise RowsUnknownError(
-                f"the indexes {', '.join(sorted(names))} cannot be told of {instant.action} {instant.requested_time}: {error.message}",
+                f"the indexes {', '.join(sorted(names))} cannot be told of {instant.action} "
+                f"{instant.requested_time}: "
+                f"{error.message}",
                 path=error.path,
                 remedy=CREATE_ROWS_ANEW,
             ) from error
 
     def _exchange(self, name: str, instant: str, changes: list[SliceChange], spec: str) -> list[StagedLog]:
-        context, counts = self.context, self._counts(name, {group for change in changes for group in _partitions(change)})
-        file_ids, schema = row_file_ids(name, counts), block_schema(latest_schema(self.own.active, self.own.active.load()))
+        context, counts = (
+            self.context,
+            self._counts(name, {group for change in changes for group in _partitions(change)}),
+        )
+        file_ids, schema = (
+            row_file_ids(name, counts),
+            block_schema(latest_schema(self.own.active, self.own.active.load())),
+        )
         rows = index_rows(name, self.table, counts, schema, timeline_zone(context.config, context.options))
         options = dict(context.storage_options)
         shard = {
@@ -103,11 +122,15 @@ class RowChanges:
             "folder": staging_folder(instant, self.epoch),
         }
         units = [index_unit(context.uri, options, spec, rows, change) for change in changes]
-        found = self.engine.exchange(produce_index_rows, units, partial(write_log_shard, shard), shards=rows.shards, run_epoch=self.epoch)
+        found = self.engine.exchange(
+            produce_index_rows, units, partial(write_log_shard, shard), shards=rows.shards, run_epoch=self.epoch
+        )
         return [StagedLog.from_json(log) for item in found for log in item["logs"]]
 
     def _counts(self, name: str, partitions: Collection[str]) -> Counts:
-        """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get theirs here."""
+        """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get
+        theirs here.
+        """
         storage, timeline, layout = self.context.storage, self.own.active.load(), self.own.features.layout
         definition = self.table.definitions.get(name)
         if name != RECORD_INDEX or definition is None or not definition.is_partitioned:
@@ -121,7 +144,13 @@ class RowChanges:
         for partition in partitions:
             start = f"{PREFIX}{escape_file_name(partition)}-"
             counts[partition] = sum(1 for file_id in there if file_id.startswith(start)) or least
-        begin_groups(storage, self.own, self.context.active.load(), name, sorted(set(row_file_ids(name, counts)).difference(there)))
+        begin_groups(
+            storage,
+            self.own,
+            self.context.active.load(),
+            name,
+            sorted(set(row_file_ids(name, counts)).difference(there)),
+        )
         return counts
 
     def _changes(self, timeline: Timeline, instant: Instant, metadata: CommitMetadata) -> list[SliceChange]:
@@ -134,11 +163,17 @@ class RowChanges:
         return [SliceChange(before.get(group), after.get(group), instant.requested_time) for group in sorted(touched)]
 
     def _begun(self, timeline: Timeline, commit: Instant) -> Timeline:
-        """The timeline right before `commit` with the last archived commit of then, where it shows nothing that stood: without one to begin with,
-        all older files would count for uncommitted ones. Archived commits that completed later are pending ones, as in _as_of."""
+        """The timeline right before `commit` with the last archived commit of then, where it shows nothing that stood:
+        without one to begin with, all older files would count for uncommitted ones. Archived commits that completed
+        later are pending ones, as in _as_of.
+        """
         if timeline.visible_writes().start is not None:
             return timeline
-        archived = [item for item in self.context.history().instants(up_to=commit.requested_time) if item.action in COMMIT_ACTIONS]
+        archived = [
+            item
+            for item in self.context.history().instants(up_to=commit.requested_time)
+            if item.action in COMMIT_ACTIONS
+        ]
         stood = Timeline(item for item in archived if _is_there(item, commit, inclusive=False))
         added = [_not_yet(item) for item in archived if not stood.contains(item.requested_time)]
         last = stood.last()
@@ -148,7 +183,9 @@ class RowChanges:
         return Timeline([*timeline, *(item for item in added if not timeline.contains(item.requested_time))])
 
     def _check_known(self, instant: Instant, metadata: CommitMetadata, before: Slices, after: Slices) -> None:
-        """What the commit wrote is there, and so is what it wrote upon or replaced; else a clean took it since, and nobody knows its rows."""
+        """What the commit wrote is there, and so is what it wrote upon or replaced; else a clean took it since, and
+        nobody knows its rows.
+        """
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
                 group, name = (partition, stat.file_id), stat.path.rpartition("/")[2]
@@ -167,10 +204,13 @@ class RowChanges:
                 raise _unknown(instant, f"the file group {replaced.file_id}")
 
     def _is_older(self, group: tuple[str, str], instant: Instant) -> bool:
-        """Whether a file group has a file that is older than a commit. In layout 2 a log file's stat does not say upon what it was written, and
-        after a compaction and a clean the slice may have begun with it."""
+        """Whether a file group has a file that is older than a commit. In layout 2 a log file's stat does not say upon
+        what it was written, and after a compaction and a clean the slice may have begun with it.
+        """
         names = (parse_data_file(info.name) for info in self.listing.files(group[0]))
-        return any(item.file_id == group[1] and item.instant < instant.requested_time for item in names if item is not None)
+        return any(
+            item.file_id == group[1] and item.instant < instant.requested_time for item in names if item is not None
+        )
 
     def _slices(self, timeline: Timeline, partitions: Collection[str]) -> Slices:
         view = load_view(self.context.active, self.listing, timeline, self.context.history)
@@ -180,7 +220,8 @@ class RowChanges:
 
 def _unknown(instant: Instant, what: str) -> RowsUnknownError:
     return RowsUnknownError(
-        f"the indexes of rows cannot be told of {instant.action} {instant.requested_time}: {what} was cleaned since", remedy=CREATE_ROWS_ANEW
+        f"the indexes of rows cannot be told of {instant.action} {instant.requested_time}: {what} was cleaned since",
+        remedy=CREATE_ROWS_ANEW,
     )
 
 
@@ -189,8 +230,10 @@ def _partitions(change: SliceChange) -> Collection[str]:
 
 
 def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:
-    """The timeline as it was right after the commit completed, or right before. Commits that were not there yet are pending ones: without them,
-    the first of the timeline would count as archived, its files as old ones, and its rows as rows that the indexes know."""
+    """The timeline as it was right after the commit completed, or right before. Commits that were not there yet are
+    pending ones: without them, the first of the timeline would count as archived, its files as old ones, and its rows
+    as rows that the indexes know.
+    """
     kept = (item for item in timeline if item.action in COMMIT_ACTIONS or _is_there(item, commit, inclusive=inclusive))
     return Timeline(item if _is_there(item, commit, inclusive=inclusive) else _not_yet(item) for item in kept)
 

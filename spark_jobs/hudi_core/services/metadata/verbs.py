@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.create.of_files import COLUMN_STATS
-from hudi_core.metadata_table.file_group import FILES_PARTITION
-from hudi_core.metadata_table.kinds.indexed_table import COLUMN_LIST
+from hudi_core.metadata_table.indexed_table import COLUMN_LIST
+from hudi_core.metadata_table.initialize.from_files import COLUMN_STATS
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.retired import left_over
@@ -18,7 +18,7 @@ from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
-    from hudi_core.model.engine import Engine, Json
+    from hudi_core.engine.protocol import Engine, Json
     from hudi_core.request.model import RunRequest
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 _THERE: Final = "all of them are there"
 _NOT_THERE: Final = "none of them was there"
 _EPOCHS: Final = 1 << 30
-"""Attempts at these verbs have no claim that numbers them: a random number in the names of files keeps two of them apart."""
+"""Attempts at these verbs have no claim that numbers them: a random number in the names of files keeps two of them
+apart.
+"""
 
 
 def perform_metadata(context: TableContext, request: RunRequest, engine: Engine, owner: Owner) -> Json:
-    """Does what `request.verb` (`metadata_…`) says; the document is that of hudictl's command. Errors as maintain's functions and validate."""
+    """Does what `request.verb` (`metadata_…`) says; the document is that of hudictl's command. Errors as maintain's
+    functions and validate.
+    """
     epoch = 1 + secrets.randbelow(_EPOCHS)
     match request.verb:
         case "metadata_create":
@@ -58,11 +62,18 @@ def _create(context: TableContext, request: RunRequest, engine: Engine, owner: O
         added = add_columns(replace(context, config=config), columns, engine, owner, epoch).columns
     after = config.metadata_partitions
     nothing = not (after - before or added)
-    return {"created": sorted(after - before), "partitions": sorted(after), "columns": list(added), "reason": _THERE if nothing else None}
+    return {
+        "created": sorted(after - before),
+        "partitions": sorted(after),
+        "columns": list(added),
+        "reason": _THERE if nothing else None,
+    }
 
 
 def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner: Owner, epoch: int) -> Json:
-    """Deltacommits are of the table as a whole: `names` have to be listed, and what else is there is updated with them."""
+    """Deltacommits are of the table as a whole: `names` have to be listed, and what else is there is updated with
+    them.
+    """
     absent = sorted({*names} - context.config.metadata_partitions) if context.has_metadata_table else []
     if absent:
         raise ConfigError(
@@ -76,7 +87,11 @@ def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner
         "applied": list(done.applied),
         "rebuilt": sorted(done.rebuilt),
         "rolled_back": list(kept.rolled_back),
-        "compacted": {"instants": list(kept.compacted.instants), "files": kept.compacted.files, "bytes": kept.compacted.size},
+        "compacted": {
+            "instants": list(kept.compacted.instants),
+            "files": kept.compacted.files,
+            "bytes": kept.compacted.size,
+        },
         "cleaned": {"instants": list(kept.cleaned.instants), "files": kept.cleaned.files},
         "archived": len(kept.archived.instants),
         "partitions": sorted(TableConfig.load(context.storage).metadata_partitions),
@@ -87,8 +102,20 @@ def _drop(context: TableContext, request: RunRequest, owner: Owner) -> Json:
     before = context.config.metadata_partitions
     if request.columns:
         dropped = drop_columns(context, request.columns, owner).columns
-        return {"dropped": [], "partitions": sorted(before), "columns": list(dropped), "reason": None if dropped else _NOT_THERE}
+        return {
+            "dropped": [],
+            "partitions": sorted(before),
+            "columns": list(dropped),
+            "reason": None if dropped else _NOT_THERE,
+        }
     names = request.partitions or (FILES_PARTITION,)
-    before = before.union(left_over(context.storage, context.config, names))  # which a drop took off the list that died or gave up
+    before = before.union(
+        left_over(context.storage, context.config, names)
+    )  # which a drop took off the list that died or gave up
     after = drop_metadata(context, names, owner).metadata_partitions
-    return {"dropped": sorted(before - after), "partitions": sorted(after), "columns": [], "reason": None if before - after else _NOT_THERE}
+    return {
+        "dropped": sorted(before - after),
+        "partitions": sorted(after),
+        "columns": [],
+        "reason": None if before - after else _NOT_THERE,
+    }

@@ -1,10 +1,12 @@
-"""Ranges of whole partitions widened under an instant of the metadata table's own, before a commit is told that came late.
+"""Ranges of whole partitions widened under an instant of the metadata table's own, before a commit is told that came
+late.
 
-In layout 2 log files of the metadata table merge by the instants in their names, whenever they were written. What a commit tells late comes
-beneath what later commits told, and their ranges of whole partitions, made without its files, would replace its own: readers would pass its rows
-over for good. So ranges of the files as they are now come first, under a newer instant than all others; they hold before the commit is told and
-after it, and whoever dies in between begins anew with another such instant. They add to what is there and replace nothing: what a write that is
-still pending will tell under its own, older instant goes on to count.
+In layout 2 log files of the metadata table merge by the instants in their names, whenever they were written. What a
+commit tells late comes beneath what later commits told, and their ranges of whole partitions, made without its files,
+would replace its own: readers would pass its rows over for good. So ranges of the files as they are now come first,
+under a newer instant than all others; they hold before the commit is told and after it, and whoever dies in between
+begins anew with another such instant. They add to what is there and replace nothing: what a write that is still pending
+will tell under its own, older instant goes on to count.
 """
 
 from __future__ import annotations
@@ -13,24 +15,27 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.delta_writer import DeltaWriter
-from hudi_core.metadata_table.kinds.file_facts import Wanted, wanted_by
-from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.kind import CommitFacts, Kind, Record
-from hudi_core.metadata_table.kinds.registry import kinds_of
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.standing import StandingFacts, StandingFiles, ToldRanges
+from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partitions.protocol import Kind
+from hudi_core.metadata_table.partitions.registry import kinds_of, wanted_by
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.records.file_statistics import CommitFacts, Record
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.remaining_files import StandingFacts, StandingFiles, ToldRanges
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
 from hudi_core.view.listing import FileListing
 
 
 @dataclass(frozen=True, slots=True)
 class WholeRanges:
-    """Of the table in `storage`; `listing` gives the files that there are, `token` makes the names of log files this attempt's own."""
+    """Of the table in `storage`; `listing` gives the files that there are, `token` makes the names of log files this
+    attempt's own.
+    """
 
     storage: Storage
     config: TableConfig
@@ -42,7 +47,8 @@ class WholeRanges:
     def tell(self, partitions: Collection[str]) -> str | None:
         """Tells of `partitions` what the indexes do not hold yet; the instant, None where that is nothing.
 
-        The caller holds the table lock. Memory: the facts of the files in one partition, and the records, as data and as encoded cells.
+        The caller holds the table lock. Memory: the facts of the files in one partition, and the records, as data and
+        as encoded cells.
         """
         names = [name for name in self.config.metadata_partitions if not is_index_of_rows(name)]
         kinds = {name: kind for name, kind in kinds_of(names, self.table).items() if kind.needs.standing}
@@ -65,5 +71,7 @@ class WholeRanges:
 def _records(kind: Kind, files: StandingFiles, wanted: Wanted, instant: str) -> list[Record]:
     """As of an operation that writes all these files anew, which widens ranges where they do not hold."""
     standing, told = StandingFacts(files, kind, wanted), ToldRanges(files, kind, wanted)
-    parts = (CommitFacts(instant, Operation.COMPACT, {}, standing[name], told=told, by_partition=True) for name in standing)
+    parts = (
+        CommitFacts(instant, Operation.COMPACT, {}, standing[name], told=told, by_partition=True) for name in standing
+    )
     return [record for facts in parts for record in kind.of_commit(facts)]

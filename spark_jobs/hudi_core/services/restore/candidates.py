@@ -6,21 +6,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from hudi_core.config.rollback_config import ARCHIVE_BEYOND_SAVEPOINT
+from hudi_core.config.verb_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.savepoint.retained import last_commit_retained
-from hudi_core.timeline.clustering_plan import read_clustering_plans
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.pending_plans import read_clustering_plans
+from hudi_core.timeline.timeline import Timeline
 
 _BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
-"""On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however late it completes."""
+"""On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however
+late it completes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Restorable:
-    """A completed commit of the timeline: whether a savepoint keeps it, and why the table cannot be restored to it (None: it can)."""
+    """A completed commit of the timeline: whether a savepoint keeps it, and why the table cannot be restored to it
+    (None: it can).
+    """
 
     instant: str
     action: str
@@ -42,12 +46,16 @@ class RestoreCandidates:
     def all(self) -> list[Restorable]:
         """Every completed commit, oldest first."""
         return [
-            Restorable(instant.requested_time, instant.action, instant.requested_time in self._saved, self.reason(instant))
+            Restorable(
+                instant.requested_time, instant.action, instant.requested_time in self._saved, self.reason(instant)
+            )
             for instant in self._timeline.commits()
         ]
 
     def check(self, time: str) -> Instant:
-        """The commit at `time`. Raises ConfigError when the timeline holds none, TimelineError naming the reason when it cannot be restored."""
+        """The commit at `time`. Raises ConfigError when the timeline holds none, TimelineError naming the reason when
+        it cannot be restored.
+        """
         target = next((instant for instant in self._timeline.commits() if instant.requested_time == time), None)
         if target is None:
             raise ConfigError(
@@ -58,7 +66,11 @@ class RestoreCandidates:
         reason = self.reason(target)
         if reason is not None:
             usable = [item.instant for item in self.all() if item.reason is None]
-            remedy = f"these can be restored: {', '.join(usable[-10:])}" if usable else "no instant of this table can be restored now"
+            remedy = (
+                f"these can be restored: {', '.join(usable[-10:])}"
+                if usable
+                else "no instant of this table can be restored now"
+            )
             raise TimelineError(f"the table cannot be restored to {target.action} {time}: {reason}", remedy=remedy)
         return target
 
@@ -70,7 +82,9 @@ class RestoreCandidates:
         if kept:
             return f"commit {kept[-1]} after it is savepointed; delete that savepoint first"
         if not saved and self._retained is not None and target.requested_time < self._retained:
-            return f"cleans may have removed files of it; the oldest commit whose files are all there is {self._retained}"
+            return (
+                f"cleans may have removed files of it; the oldest commit whose files are all there is {self._retained}"
+            )
         legacy = [instant.requested_time for instant in going if instant.is_legacy]
         if legacy:
             return f"commit {legacy[0]} after it was written before the table's upgrade, and no engine rolls that back"
@@ -81,9 +95,17 @@ class RestoreCandidates:
         return None
 
     def after(self, target: Instant) -> list[Instant]:
-        """What has to go for the table to be as it was after `target`, in the order of going: pending clusterings, then newest first."""
-        late = [instant for instant in self._timeline if instant.action in WRITE_ACTIONS and self._is_after(instant, target)]
-        clusterings = [instant for instant in late if instant.requested_time in self._clusterings and instant.requested_time > target.requested_time]
+        """What has to go for the table to be as it was after `target`, in the order of going: pending clusterings, then
+        newest first.
+        """
+        late = [
+            instant for instant in self._timeline if instant.action in WRITE_ACTIONS and self._is_after(instant, target)
+        ]
+        clusterings = [
+            instant
+            for instant in late
+            if instant.requested_time in self._clusterings and instant.requested_time > target.requested_time
+        ]
         rest = [instant for instant in late if instant not in clusterings]
         return [
             *sorted(clusterings, key=lambda instant: instant.requested_time, reverse=True),
@@ -97,10 +119,15 @@ class RestoreCandidates:
         """
         if instant.requested_time == target.requested_time:
             return False
-        by_request = self._context.config.is_merge_on_read and (instant.action in _BY_REQUEST or target.action in _BY_REQUEST)
+        by_request = self._context.config.is_merge_on_read and (
+            instant.action in _BY_REQUEST or target.action in _BY_REQUEST
+        )
         if self._context.active.layout == 1 or by_request:
             return instant.requested_time > target.requested_time
-        return not instant.is_completed or (instant.completed_at, instant.requested_time) > (target.completed_at, target.requested_time)
+        return not instant.is_completed or (instant.completed_at, instant.requested_time) > (
+            target.completed_at,
+            target.requested_time,
+        )
 
     def _order(self, instant: Instant) -> tuple[bool, str, str]:
         if self._context.active.layout == 1:
@@ -108,13 +135,21 @@ class RestoreCandidates:
         return not instant.is_completed, instant.completed_at, instant.requested_time
 
     def _is_behind_archived(self, target: Instant) -> bool:
-        """Whether archival passed the target by: a savepoint may have kept it on the timeline while later instants were archived."""
-        others = (instant.requested_time for instant in self._timeline if instant.action in COMMIT_ACTIONS and instant != target)
+        """Whether archival passed the target by: a savepoint may have kept it on the timeline while later instants were
+        archived.
+        """
+        others = (
+            instant.requested_time
+            for instant in self._timeline
+            if instant.action in COMMIT_ACTIONS and instant != target
+        )
         first = next(others, None)
         if first is None or first < target.requested_time:
             return False  # an older one is still there, and archival goes from the oldest on
         return any(
-            target.requested_time < instant.requested_time for instant in self._context.history().instants() if instant.action in WRITE_ACTIONS
+            target.requested_time < instant.requested_time
+            for instant in self._context.history().instants()
+            if instant.action in WRITE_ACTIONS
         )
 
     @cached_property
@@ -131,5 +166,7 @@ class RestoreCandidates:
 
 
 def restorable_instants(context: TableContext) -> list[Restorable]:
-    """Every completed commit of the active timeline, oldest first, with the reason where the table cannot be restored to it."""
+    """Every completed commit of the active timeline, oldest first, with the reason where the table cannot be restored
+    to it.
+    """
     return RestoreCandidates(context, context.active.load()).all()

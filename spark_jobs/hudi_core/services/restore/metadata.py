@@ -1,20 +1,21 @@
 """The metadata table at the beginning of a restore: whether it can go back, and what of it cannot.
 
-It goes back by the order in which it was told of commits, the data table by its own. A commit that stays and was told later than the target (a
-compaction that completed behind it, or what `metadata update` has told since) would be taken out of the indexes and its files be listed again: rows
-whose keys no index knows. Real Hudi does so. Here the metadata table is dropped then, as where it was compacted since.
+It goes back by the order in which it was told of commits, the data table by its own. A commit that stays and was told
+later than the target (a compaction that completed behind it, or what `metadata update` has told since) would be taken
+out of the indexes and its files be listed again: rows whose keys no index knows. Real Hudi does so. Here the metadata
+table is dropped then, as where it was compacted since.
 """
 
 from __future__ import annotations
 
 import logging
 
-from hudi_core.metadata_table.drop import drop_metadata_table, remove_dropped
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.restore_reach import completed_at, instants_after
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
+from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
 from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.restore import RestorePlan
 from hudi_core.timeline.instant import COMMIT_ACTIONS
-from hudi_core.timeline.restore_plans import RestorePlan
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +31,20 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
         return
     late = told_late(context, plan)
     if late:
-        log.warning("the metadata table is dropped, Hudi's next write builds it anew: it was told of %s after %s", ", ".join(late), plan.target)
+        log.warning(
+            "the metadata table is dropped, Hudi's next write builds it anew: it was told of %s after %s",
+            ", ".join(late),
+            plan.target,
+        )
         drop_metadata_table(context.storage)
         return
     publisher.prepare_restore(plan.target)
 
 
 def told_late(context: TableContext, plan: RestorePlan) -> list[str]:
-    """The completed commits that stay and that the metadata table was told of after the target; none where it does not say when that was."""
+    """The completed commits that stay and that the metadata table was told of after the target; none where it does not
+    say when that was.
+    """
     own = OwnTimeline(context.storage, context.config)
     timeline = own.active.load()
     until = completed_at(own, timeline, plan.target)
@@ -45,4 +52,8 @@ def told_late(context: TableContext, plan: RestorePlan) -> list[str]:
         return []
     goes = {item.time for item in plan.instants} | {plan.target}
     stays = context.active.load().completed().of_actions(*COMMIT_ACTIONS).requested_times - goes
-    return sorted(item.requested_time for item in instants_after(own, timeline, plan.target, until) if item.requested_time in stays)
+    return sorted(
+        item.requested_time
+        for item in instants_after(own, timeline, plan.target, until)
+        if item.requested_time in stays
+    )

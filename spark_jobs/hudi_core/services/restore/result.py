@@ -11,11 +11,13 @@ from hudi_core.services.rollback.result import NOTHING, Removed
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """`instant` is the restore's own, None in a dry run and when nothing had to go; `target` what the table went back to.
+    """`instant` is the restore's own, None in a dry run and when nothing had to go; `target` what the table went back
+    to.
 
     `target` is None where a dry run names none and only lists.
 
-    `reason` says why nothing had to go. `restorable`: in a dry run, every completed commit, and for those that cannot be restored why not.
+    `reason` says why nothing had to go. `restorable`: in a dry run, every completed commit, and for those that cannot
+    be restored why not.
     """
 
     instant: str | None
@@ -26,7 +28,12 @@ class RestoreResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl restore --json`."""
-        document: dict[str, Any] = {"instant": self.instant, "target": self.target, "removed": self.removed.to_dict(), "reason": self.reason}
+        document: dict[str, Any] = {
+            "instant": self.instant,
+            "target": self.target,
+            "removed": self.removed.to_dict(),
+            "reason": self.reason,
+        }
         if self.restorable or self.target is None:
             document["restorable"] = [item.to_dict() for item in self.restorable]
         return document

@@ -1,4 +1,6 @@
-"""Carries out a rollback's plan, up to the point where the rollback completes: the part that a rollback and a restore have in common."""
+"""Carries out a rollback's plan, up to the point where the rollback completes: the part that a rollback and a restore
+have in common.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,12 @@ from contextlib import suppress
 from typing import NoReturn
 
 from hudi_core.errors import ConflictError, StorageExistsError
-from hudi_core.filegroup.rollback_files import FileRollback, FileUndo, Undone, undo_of
-from hudi_core.metadata_table.changes import FileChanges
+from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Undone, undo_of
+from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.plan import sizes_of
-from hudi_core.timeline.clustering_plan import is_clustering
-from hudi_core.timeline.instant import Action, Instant, State, completed_action
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.rollback_plans import (
+from hudi_core.services.rollback.planner import sizes_of
+from hudi_core.timeline.actions.rollback import (
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
@@ -25,6 +24,9 @@ from hudi_core.timeline.rollback_plans import (
     decode_rollback_plan,
     encode_rollback_plan,
 )
+from hudi_core.timeline.instant import Action, Instant, State, completed_action
+from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.addresses import plan_address, status_address
 from hudi_core.transaction.owner import Owner
 
@@ -35,7 +37,9 @@ Guard = Callable[[Timeline, Instant], None]
 
 
 class RollbackExecution:
-    """The pending rollback `rollback` of one instant. Every method may be repeated after a crash, by whoever owns the rollback then."""
+    """The pending rollback `rollback` of one instant. Every method may be repeated after a crash, by whoever owns the
+    rollback then.
+    """
 
     def __init__(self, context: TableContext, rollback: str, owner: Owner) -> None:
         self._context = context
@@ -44,7 +48,9 @@ class RollbackExecution:
         self._owner = owner
         self.rollback = rollback
         self._source = self._active.path(rollback, Action.ROLLBACK, State.REQUESTED)
-        self.plan: RollbackPlan = decode_rollback_plan(self._active.read_requested(rollback, Action.ROLLBACK), path=self._source)
+        self.plan: RollbackPlan = decode_rollback_plan(
+            self._active.read_requested(rollback, Action.ROLLBACK), path=self._source
+        )
         self._started = time.monotonic()
         self.removed: Mapping[str, int] = {}
         """The files that this run deleted, by path, with their sizes in bytes."""
@@ -54,13 +60,15 @@ class RollbackExecution:
         return timeline.find(self.plan.instant, self.plan.action)
 
     def begin(self, guard: Guard, *, restores: bool = False) -> None:
-        """Makes the rollback inflight and takes the instant off the completed ones, so that nobody reads or builds on it from here on.
+        """Makes the rollback inflight and takes the instant off the completed ones, so that nobody reads or builds on
+        it from here on.
 
-        A rollback that is only requested was planned for a write that had not completed, unless a restore planned it (`restores`). When that
-        write has completed since, its writer lived: the plan is dropped and ConflictError raised.
-        Without a restore, behind which no writer is at work, a planned action is not even for a moment one that somebody may run (_withhold).
-        For a restore its inflight file goes as well, and first: an instant that shows as requested beside its rollback is known by that to be
-        one that was completed, and goes as a whole; one that is inflight keeps its plan.
+        A rollback that is only requested was planned for a write that had not completed, unless a restore planned it
+        (`restores`). When that write has completed since, its writer lived: the plan is dropped and ConflictError
+        raised. Without a restore, behind which no writer is at work, a planned action is not even for a moment one that
+        somebody may run (_withhold). For a restore its inflight file goes as well, and first: an instant that shows as
+        requested beside its rollback is known by that to be one that was completed, and goes as a whole; one that is
+        inflight keeps its plan.
         """
         with self._context.lock(self._owner) as lock:
             timeline = self._active.load()
@@ -83,15 +91,19 @@ class RollbackExecution:
                 self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
 
     def _withhold(self, target: Instant) -> None:
-        """Makes a compaction or clustering a write that is pending: a writer with inline services, or a run of ours, would take the plan up that
-        shows as soon as the completed file is gone, and what it wrote would be nobody's. Pending it has to stay, since the metadata table's
-        blocks of an instant that is neither pending nor rolled back count (facts 8.8). Repeated after a crash, it goes on."""
+        """Makes a compaction or clustering a write that is pending: a writer with inline services, or a run of ours,
+        would take the plan up that shows as soon as the completed file is gone, and what it wrote would be nobody's.
+        Pending it has to stay, since the metadata table's blocks of an instant that is neither pending nor rolled back
+        count (facts 8.8). Repeated after a crash, it goes on.
+        """
         time_of, written_as = target.requested_time, completed_action(target.action)
         if is_planned(self._context, target):
             for state in (State.REQUESTED, State.INFLIGHT):
                 path = self._active.path(time_of, written_as, state)
                 if state is State.REQUESTED and written_as == target.pending_action:
-                    self._storage.write(path, b"")  # a clustering of layout 1, which its plan alone tells from an overwrite
+                    self._storage.write(
+                        path, b""
+                    )  # a clustering of layout 1, which its plan alone tells from an overwrite
                     continue
                 with suppress(StorageExistsError):
                     self._storage.create_exclusive(path, b"")
@@ -103,9 +115,14 @@ class RollbackExecution:
     def _drop_plan(self, target: Instant) -> NoReturn:
         self._active.remove(self.rollback, Action.ROLLBACK, State.REQUESTED)
         raise ConflictError(
-            f"{target.action} {target.requested_time} completed after its rollback {self.rollback} was planned; the plan was dropped",
+            f"{target.action} {target.requested_time} completed after its rollback {self.rollback} was "
+            "planned; the "
+            "plan was dropped",
             path=self._active.path_of(target),
-            remedy=f"its rows stay; to take them back all the same: `hudictl rollback TABLE --instant {target.requested_time}`",
+            remedy=(
+                "its rows stay; to take them back all the same: `hudictl rollback TABLE --instant "
+                f"{target.requested_time}`"
+            ),
         )
 
     def planned(self) -> Mapping[str, int]:
@@ -116,7 +133,9 @@ class RollbackExecution:
         """Undoes what the plan names and `extra`."""
         steps = [*self._steps(), *extra]
         self.removed = sizes_of(self._context, steps)
-        log.info("rollback %s of %s %s: %d files", self.rollback, self.plan.action, self.plan.instant, len(self.removed))
+        log.info(
+            "rollback %s of %s %s: %d files", self.rollback, self.plan.action, self.plan.instant, len(self.removed)
+        )
         return FileRollback(self._storage, self.plan.instant, self.rollback).run(steps)
 
     def _steps(self) -> list[FileUndo]:
@@ -129,7 +148,10 @@ class RollbackExecution:
                 part.partition,
                 tuple(plan_address(self._storage, join(part.partition, name)) for name in part.deleted),
                 (),
-                {status_address(self._storage, join(part.partition, name)): size for name, size in part.commands.items()},
+                {
+                    status_address(self._storage, join(part.partition, name)): size
+                    for name, size in part.commands.items()
+                },
                 part.failed_logs,
             )
             for part in undone
@@ -140,11 +162,15 @@ class RollbackExecution:
 
 def is_planned(context: TableContext, instant: Instant) -> bool:
     """Whether the instant has a plan that outlives an attempt at it: a compaction, a log compaction, a clustering."""
-    return instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION) or is_clustering(context.active, instant)
+    return instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION) or is_clustering(
+        context.active, instant
+    )
 
 
 def changes_of(undone: Iterable[Undone]) -> FileChanges:
-    """What the metadata table must learn: deleted files; log files of command blocks, and those whose blocks they cancel."""
+    """What the metadata table must learn: deleted files; log files of command blocks, and those whose blocks they
+    cancel.
+    """
     parts = list(undone)
     return FileChanges(
         {part.partition: {**part.kept_logs, **part.commands} for part in parts if part.commands},

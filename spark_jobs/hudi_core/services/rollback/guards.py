@@ -1,7 +1,8 @@
-"""Whether an instant may be rolled back: real Hudi's rules (BaseRollbackActionExecutor), and those that keep rows where it has none.
+"""Whether an instant may be rolled back: real Hudi's rules (BaseRollbackActionExecutor), and those that keep rows where
+it has none.
 
-Pure: facts in, error out. Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed commit is another
-matter under every policy: later commits were written on top of its rows.
+Pure: facts in, error out. Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed
+commit is another matter under every policy: later commits were written on top of its rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 from hudi_core.errors import TimelineError, UnsupportedError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
@@ -20,9 +21,9 @@ _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 class RollbackFacts:
     """What the rules go by, besides the timeline and the instant.
 
-    `clusterings`: the pending replacecommits of layout 1 that are clusterings. `heartbeat`: whether the instant has a heartbeat file, which
-    a writer with the LAZY policy left. `cleaned`: cleans that removed, or are going to remove, what the file groups that the instant wrote or
-    replaced held before.
+    `clusterings`: the pending replacecommits of layout 1 that are clusterings. `heartbeat`: whether the instant has a
+    heartbeat file, which a writer with the LAZY policy left. `cleaned`: cleans that removed, or are going to remove,
+    what the file groups that the instant wrote or replaced held before.
     """
 
     eager: bool
@@ -33,12 +34,22 @@ class RollbackFacts:
 
 def check_may_roll_back(timeline: Timeline, target: Instant, facts: RollbackFacts) -> None:
     """Raises TimelineError, saying what to do first, or UnsupportedError for an instant that another layout wrote."""
-    saved = [instant for instant in timeline.of_actions(Action.SAVEPOINT).completed() if instant.requested_time == target.requested_time]
+    saved = [
+        instant
+        for instant in timeline.of_actions(Action.SAVEPOINT).completed()
+        if instant.requested_time == target.requested_time
+    ]
     if saved:
-        raise _refused(target, "is savepointed", f"delete the savepoint first: `hudictl savepoint delete TABLE --instant {target.requested_time}`")
+        raise _refused(
+            target,
+            "is savepointed",
+            f"delete the savepoint first: `hudictl savepoint delete TABLE --instant {target.requested_time}`",
+        )
     if target.is_legacy:
         raise UnsupportedError(
-            f"{target.action} {target.requested_time} was written before the table's upgrade; its log blocks follow other rules",
+            f"{target.action} {target.requested_time} was written before the table's upgrade; its log "
+            "blocks follow "
+            "other rules",
             remedy="no engine rolls it back: write the rows anew",
         )
     if target.is_completed:
@@ -51,12 +62,22 @@ def _check_completed(timeline: Timeline, target: Instant, facts: RollbackFacts) 
     later = [instant for instant in timeline.commits() if _is_later(instant, target)]
     if later:
         raise _refused(
-            target, f"is followed by {later[-1].action} {later[-1].requested_time}", "roll the later ones back first, or restore the table"
+            target,
+            f"is followed by {later[-1].action} {later[-1].requested_time}",
+            "roll the later ones back first, or restore the table",
         )
     _check_pending(timeline, target, facts)
-    plans = [instant for instant in timeline.pending() if _is_service(instant, facts) and instant.requested_time > target.requested_time]
+    plans = [
+        instant
+        for instant in timeline.pending()
+        if _is_service(instant, facts) and instant.requested_time > target.requested_time
+    ]
     if plans:
-        raise _refused(target, f"is what {plans[-1].action} {plans[-1].requested_time} was planned on", "unschedule that plan first, or run it")
+        raise _refused(
+            target,
+            f"is what {plans[-1].action} {plans[-1].requested_time} was planned on",
+            "unschedule that plan first, or run it",
+        )
     if facts.cleaned:
         raise _refused(
             target,
@@ -87,15 +108,25 @@ def _check_order(timeline: Timeline, target: Instant, facts: RollbackFacts) -> N
 
 
 def _check_pending(timeline: Timeline, target: Instant, facts: RollbackFacts) -> None:
-    pending = [instant for instant in timeline.pending() if instant.action in COMMIT_ACTIONS and not _is_service(instant, facts)]
+    pending = [
+        instant
+        for instant in timeline.pending()
+        if instant.action in COMMIT_ACTIONS and not _is_service(instant, facts)
+    ]
     others = [instant for instant in pending if instant.requested_time != target.requested_time]
     if others and (target.is_completed or others[-1].requested_time > target.requested_time):
         last = others[-1]
-        raise _refused(target, f"has {last.action} {last.requested_time} pending beside it", "roll that one back first, or wait for it")
+        raise _refused(
+            target,
+            f"has {last.action} {last.requested_time} pending beside it",
+            "roll that one back first, or wait for it",
+        )
 
 
 def _is_service(instant: Instant, facts: RollbackFacts) -> bool:
-    return instant.pending_action in _SERVICES or (not instant.is_completed and instant.requested_time in facts.clusterings)
+    return instant.pending_action in _SERVICES or (
+        not instant.is_completed and instant.requested_time in facts.clusterings
+    )
 
 
 def _refused(target: Instant, why: str, remedy: str) -> TimelineError:

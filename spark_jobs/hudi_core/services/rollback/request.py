@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from hudi_core.config.rollback_config import ROLLBACK_USING_MARKERS
+from hudi_core.config.verb_config import ROLLBACK_USING_MARKERS
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
-from hudi_core.filegroup.rollback_files import FileUndo
+from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execute import encode_plan, is_planned
-from hudi_core.services.rollback.facts import refuse_live_writer
-from hudi_core.services.rollback.finish import guard
-from hudi_core.services.rollback.plan import failed_of, plan_undo
+from hudi_core.services.rollback.inputs import refuse_live_writer
+from hudi_core.services.rollback.job import guard
+from hudi_core.services.rollback.planner import failed_of, plan_undo
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.rollback_target import pending_rollback_of
+from hudi_core.timeline.pending_plans import pending_rollback_of
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 
 
 def write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | None:
-    """The write (commit, compaction, clustering …) requested at `time`. Raises ConfigError when only other actions are there."""
+    """The write (commit, compaction, clustering …) requested at `time`. Raises ConfigError when only other actions are
+    there.
+    """
     here = [instant for instant in timeline if instant.requested_time == time]
     found = next((instant for instant in here if instant.action in WRITE_ACTIONS), None)
-    others = [instant.action for instant in here if instant.action not in WRITE_ACTIONS and instant.action != Action.SAVEPOINT]
+    others = [
+        instant.action for instant in here if instant.action not in WRITE_ACTIONS and instant.action != Action.SAVEPOINT
+    ]
     if found is None and others:
         raise ConfigError(
             f"{others[0]} {time} cannot be rolled back",
             path=context.active.folder,
-            remedy="only writes, compactions and clusterings can; a clean or a rollback is run again until it completes",
+            remedy="only writes, compactions and clusterings can; a clean or a rollback is run again until it "
+            "completes",
         )
     return found
 
 
 def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *, dry_run: bool = False) -> None:
-    """Raises, before anything is written, where `target` may not be rolled back (services.rollback.guards) or the metadata table cannot
-    follow; ConflictError while its writer is alive; TimelineError for a plan that nobody has begun."""
+    """Raises, before anything is written, where `target` may not be rolled back (services.rollback.guards) or the
+    metadata table cannot follow; ConflictError while its writer is alive; TimelineError for a plan that nobody has
+    begun.
+    """
     if target.state is State.REQUESTED and is_planned(context, target):
         raise TimelineError(
             f"{target.action} {target.requested_time} is only planned: there is nothing to roll back",
@@ -49,14 +56,17 @@ def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *
 
 def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) -> list[FileUndo]:
     """What a rollback of `target` has to undo."""
-    return plan_undo(context, failed_of(context, target), timeline, use_markers=ROLLBACK_USING_MARKERS.read(context.options))
+    return plan_undo(
+        context, failed_of(context, target), timeline, use_markers=ROLLBACK_USING_MARKERS.read(context.options)
+    )
 
 
 def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:
     """The requested time of the rollback of `target`: a pending one is taken up, else one is planned and requested now.
 
-    Raises as check_rollback, and ConflictError when the instant moved on meanwhile. The rollback of a completed commit is inflight at once: one
-    that is only requested was planned for a write that had not completed, and must not take it back when it has (RollbackExecution.begin).
+    Raises as check_rollback, and ConflictError when the instant moved on meanwhile. The rollback of a completed commit
+    is inflight at once: one that is only requested was planned for a write that had not completed, and must not take it
+    back when it has (RollbackExecution.begin).
     """
     with context.lock(owner) as lock:
         timeline = context.active.load()
@@ -66,7 +76,10 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
         found = timeline.find(target.requested_time, target.action)
         if found != target:
             now = "gone" if found is None else found.state.value
-            raise ConflictError(f"{target.action} {target.requested_time} is {now} since it was looked at", remedy="look at the timeline again")
+            raise ConflictError(
+                f"{target.action} {target.requested_time} is {now} since it was looked at",
+                remedy="look at the timeline again",
+            )
         check_rollback(context, timeline, target)
         steps = plan_rollback(context, timeline, target)
         rollback = context.new_instant(timeline)

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What went, or in a dry run would go: files with their sizes in bytes by path, and the requested times of instants."""
+    """What went, or in a dry run would go: files with their sizes in bytes by path, and the requested times of
+    instants.
+    """
 
     files: Mapping[str, int] = field(default_factory=dict, hash=False)
     instants: tuple[str, ...] = ()
@@ -24,7 +26,8 @@ NOTHING: Final = Removed()
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """`instant` is the rollback's own, None in a dry run and where nothing but the timeline had to change; `target` what it rolled back.
+    """`instant` is the rollback's own, None in a dry run and where nothing but the timeline had to change; `target`
+    what it rolled back.
 
     `reason` says why there was nothing to do; `target` is None then.
     """
@@ -36,4 +39,9 @@ class RollbackResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl rollback --json`."""
-        return {"instant": self.instant, "target": self.target, "removed": self.removed.to_dict(), "reason": self.reason}
+        return {
+            "instant": self.instant,
+            "target": self.target,
+            "removed": self.removed.to_dict(),
+            "reason": self.reason,
+        }

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 
-from hudi_core.model.engine import Engine, Json
+from hudi_core.engine.protocol import Engine, Json
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execute import encode_plan
-from hudi_core.services.rollback.failed import dead_rollbacks, failed_writes
-from hudi_core.services.rollback.finish import RollbackRun
+from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes
+from hudi_core.services.rollback.job import RollbackRun
 from hudi_core.services.rollback.request import check_rollback, plan_rollback, request_rollback
-from hudi_core.services.rollback.run import nothing_failed
+from hudi_core.services.rollback.verb import nothing_failed
 from hudi_core.services.service import Scheduled, UnitProgress
-from hudi_core.timeline.containers import decode_any
+from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 
 
 class RollbackService:
-    """Plans the rollback of the newest write that failed, and runs rollbacks that are pending and that no writer of Hudi is at."""
+    """Plans the rollback of the newest write that failed, and runs rollbacks that are pending and that no writer of
+    Hudi is at.
+    """
 
     name = "rollback"
 
@@ -44,7 +46,9 @@ class RollbackService:
         path = context.active.path(rollback, Action.ROLLBACK, State.REQUESTED)
         return Scheduled(rollback, decode_any(context.active.read_requested(rollback, Action.ROLLBACK), path=path))
 
-    def run(self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None) -> InstantResult:
+    def run(
+        self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
+    ) -> InstantResult:
         """See Service. A rollback is requests to the storage and no work on rows, so the engine has none of it."""
         started = time.monotonic()
         run = RollbackRun(context, instant, owner)

@@ -1,4 +1,6 @@
-"""Creates a savepoint: the files of a commit are kept, by the cleaner and the archival, until it is deleted (SavepointActionExecutor)."""
+"""Creates a savepoint: the files of a commit are kept, by the cleaner and the archival, until it is deleted
+(SavepointActionExecutor).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,22 @@ from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.savepoint.listing import Savepoint, read_savepoint, savepoint_of
 from hudi_core.services.savepoint.retained import last_commit_retained
+from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.savepoints import SavepointMetadata, encode_savepoint
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import forget_claims
 from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.owner import Owner
 
 
-def savepoint_create(context: TableContext, instant: str | None, owner: Owner, *, comment: str = "", user: str = "") -> Savepoint:
-    """Keeps the files that the table had at the completed commit `instant`, the newest one when None. One that is there already is left.
+def savepoint_create(
+    context: TableContext, instant: str | None, owner: Owner, *, comment: str = "", user: str = ""
+) -> Savepoint:
+    """Keeps the files that the table had at the completed commit `instant`, the newest one when None. One that is there
+    already is left.
 
-    `user` is who it is made for, the owner when empty. Raises ConfigError when there is no such commit on the timeline, TimelineError when
-    a clean may have removed files of it, ConflictError while another process makes it.
+    `user` is who it is made for, the owner when empty. Raises ConfigError when there is no such commit on the timeline,
+    TimelineError when a clean may have removed files of it, ConflictError while another process makes it.
     """
     timeline = context.active.load()
     time_of = instant or _newest(context, timeline)
@@ -35,7 +40,9 @@ def savepoint_create(context: TableContext, instant: str | None, owner: Owner, *
             existed = found is not None and found.is_completed
             if not existed:
                 _check(context, timeline, time_of)
-                metadata = SavepointMetadata(user or owner.text, int(time.time() * 1000), comment, _files(context, timeline, time_of))
+                metadata = SavepointMetadata(
+                    user or owner.text, int(time.time() * 1000), comment, _files(context, timeline, time_of)
+                )
                 lock.check()
                 context.active.to_inflight(time_of, Action.SAVEPOINT)
         if not existed:
@@ -45,7 +52,9 @@ def savepoint_create(context: TableContext, instant: str | None, owner: Owner, *
     return savepoint_of(time_of, read_savepoint(context, done), existed=existed)
 
 
-def _complete(context: TableContext, completer: Completer, instant: str, metadata: SavepointMetadata, owner: Owner) -> None:
+def _complete(
+    context: TableContext, completer: Completer, instant: str, metadata: SavepointMetadata, owner: Owner
+) -> None:
     """Completes it unless a clean was planned since the files were listed: then the attempt leaves nothing."""
 
     def still_there(timeline: Timeline) -> None:
@@ -62,7 +71,11 @@ def _complete(context: TableContext, completer: Completer, instant: str, metadat
 def _newest(context: TableContext, timeline: Timeline) -> str:
     newest = timeline.commits().last()
     if newest is None:
-        raise ConfigError("the table has no completed commit", path=context.active.folder, remedy="a savepoint keeps the files of a commit")
+        raise ConfigError(
+            "the table has no completed commit",
+            path=context.active.folder,
+            remedy="a savepoint keeps the files of a commit",
+        )
     return newest.requested_time
 
 
@@ -83,8 +96,11 @@ def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
 
 
 def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str, tuple[str, ...]]:
-    """The files of each partition's slices at the commit: a base file, and all log files on top of it, those since then included."""
+    """The files of each partition's slices at the commit: a base file, and all log files on top of it, those since then
+    included.
+    """
     view = context.view(timeline)
     return {
-        partition: tuple(file.name for item in view.latest_slices_up_to(partition, instant) for file in item.files) for partition in view.partitions()
+        partition: tuple(file.name for item in view.latest_slices_up_to(partition, instant) for file in item.files)
+        for partition in view.partitions()
     }

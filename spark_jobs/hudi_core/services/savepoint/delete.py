@@ -5,8 +5,8 @@ from __future__ import annotations
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
 from hudi_core.services.savepoint.listing import Savepoint, read_savepoint, savepoint_of
+from hudi_core.timeline.actions.savepoint import SavepointMetadata
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.savepoints import SavepointMetadata
 from hudi_core.transaction.claim import forget_claims
 from hudi_core.transaction.owner import Owner
 
@@ -18,7 +18,8 @@ def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savep
     """
     _find(context, instant)
     with context.claim(instant, owner) as held:
-        # What an earlier run decided to complete and did not is completed first: otherwise its late request could bring the savepoint back.
+        # What an earlier run decided to complete and did not is completed first: otherwise its late request could bring
+        # the savepoint back.
         context.completer(held, owner).finish_decided(instant)
         with context.lock(owner) as lock:
             found = _find(context, instant)
@@ -33,6 +34,8 @@ def _find(context: TableContext, instant: str) -> Instant:
     found = context.active.load().find(instant, Action.SAVEPOINT)
     if found is None:
         raise ConfigError(
-            f"there is no savepoint of instant {instant}", path=context.active.folder, remedy="list them: `hudictl savepoint list TABLE`"
+            f"there is no savepoint of instant {instant}",
+            path=context.active.folder,
+            remedy="list them: `hudictl savepoint list TABLE`",
         )
     return found

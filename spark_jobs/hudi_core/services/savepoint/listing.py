@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.savepoint import SavepointMetadata, decode_savepoint
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.savepoints import SavepointMetadata, decode_savepoint
 
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """The savepoint of the commit requested at `instant`: who made it, when (milliseconds since the epoch), why, how many files it keeps.
+    """The savepoint of the commit requested at `instant`: who made it, when (milliseconds since the epoch), why, how
+    many files it keeps.
 
     `existed`: it was there before. `deleted`: it is gone by now.
     """
@@ -26,7 +27,9 @@ class Savepoint:
     deleted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """An item of `hudictl savepoint list --json`, and with `removed` the document of create and delete: neither removes a data file."""
+        """An item of `hudictl savepoint list --json`, and with `removed` the document of create and delete: neither
+        removes a data file.
+        """
         return {
             "instant": self.instant,
             "by": self.by,
@@ -50,7 +53,9 @@ def read_savepoint(context: TableContext, instant: Instant) -> SavepointMetadata
     return decode_savepoint(context.active.read_details(instant), path=context.active.path_of(instant))
 
 
-def savepoint_of(instant: str, metadata: SavepointMetadata, *, existed: bool = True, deleted: bool = False) -> Savepoint:
+def savepoint_of(
+    instant: str, metadata: SavepointMetadata, *, existed: bool = True, deleted: bool = False
+) -> Savepoint:
     """The savepoint of `instant`."""
     files = sum(len(names) for names in metadata.files.values())
     return Savepoint(instant, metadata.by, metadata.at_ms, metadata.comment, files, existed, deleted)

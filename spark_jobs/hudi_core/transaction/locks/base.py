@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who holds a lock. `token` names this one taking of it; `owner` is None for a holder that is not one of our processes."""
+    """Who holds a lock. `token` names this one taking of it; `owner` is None for a holder that is not one of our
+    processes.
+    """
 
     token: str
     owner: Owner | None
@@ -39,10 +41,12 @@ class LockHolder:
 
 
 class TableLock(Protocol):
-    """A table's lock, to be taken and given back once or several times, by one thread at a time. As a context manager it holds the lock.
+    """A table's lock, to be taken and given back once or several times, by one thread at a time. As a context manager
+    it holds the lock.
 
-    What every provider promises (tests/contract/test_locks.py): at most one holder at a time; a holder that is gone for good is
-    succeeded, by the rule of its provider; `check` sees every loss that others could have caused before it was called.
+    What every provider promises (tests/contract/test_locks.py): at most one holder at a time; a holder that is gone for
+    good is succeeded, by the rule of its provider; `check` sees every loss that others could have caused before it was
+    called.
     """
 
     name: str
@@ -52,12 +56,16 @@ class TableLock(Protocol):
         """acquire()."""
         ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """release(), with a warning when the lock was not ours any more."""
         ...
 
     def acquire(self) -> None:
-        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, when the time is over."""
+        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, when the time is
+        over.
+        """
         ...
 
     def release(self) -> bool:
@@ -88,7 +96,9 @@ class HeldLock(ABC):
         self.acquire()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if not self.release():
             log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
 
@@ -156,7 +166,11 @@ class PolledLock(HeldLock):
         if self._failure is not None:
             return self._failure
         if holder is None:
-            return LockError(f"the lock went from hand to hand for {self._wait_seconds:.0f} s", path=self.name, remedy="run again later")
+            return LockError(
+                f"the lock went from hand to hand for {self._wait_seconds:.0f} s",
+                path=self.name,
+                remedy="run again later",
+            )
         age = max(0.0, self._now() - holder.since)
         return LockError(
             f"the lock is held by {holder.describe()} for {age:.0f} s; waited {self._wait_seconds:.0f} s",

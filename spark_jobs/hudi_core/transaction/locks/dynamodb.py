@@ -1,9 +1,10 @@
-"""The table's lock as an item in DynamoDB, laid out as AWS's lock client has it (AmazonDynamoDBLockClient), which Hudi uses.
+"""The table's lock as an item in DynamoDB, laid out as AWS's lock client has it (AmazonDynamoDBLockClient), which Hudi
+uses.
 
     key  ownerName  leaseDuration (milliseconds, as text)  recordVersionNumber  [isReleased]  [data]
 
-Every change draws a new record version number and names the old one as its condition. Nobody's clock is compared with another's: a
-contender watches the number, and takes the lock over when it did not change for the holder's whole lease.
+Every change draws a new record version number and names the old one as its condition. Nobody's clock is compared with
+another's: a contender watches the number, and takes the lock over when it did not change for the holder's whole lease.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class DynamodbLock(PolledLock):
         self._seen: LockHolder | None = None
 
     def acquire(self) -> None:
-        """TableLock.acquire; a holder's lease comes on top of the time to wait, since it must be watched for that long."""
+        """TableLock.acquire; a holder's lease comes on top of the time to wait, since it must be watched for that
+        long.
+        """
         self._watched, self._extra_seconds = None, 0.0
         super().acquire()
 
@@ -98,12 +101,16 @@ class DynamodbLock(PolledLock):
         self._token, self._owner_name, self._version = token, name, version
         self._alive_until = started + self._lease_ms / 1000
         self._taken_away = False
-        self._renewal = Renewal(self._renew, interval_seconds=self._lease_ms / 1000 / _RENEWALS_PER_LEASE, name=self.name)
+        self._renewal = Renewal(
+            self._renew, interval_seconds=self._lease_ms / 1000 / _RENEWALS_PER_LEASE, name=self.name
+        )
         self._renewal.start()
         return True
 
     def _is_dead(self, item: _Item) -> bool:
-        """Whether the holder may be succeeded: provably dead, or its version was watched for its whole lease and did not change."""
+        """Whether the holder may be succeeded: provably dead, or its version was watched for its whole lease and did
+        not change.
+        """
         if item.owner is not None and held.is_left_behind(item.owner, item.token):
             return True
         now = time.monotonic()
@@ -122,7 +129,9 @@ class DynamodbLock(PolledLock):
     def _renew(self) -> bool:
         with self._mutex:
             started, version = time.monotonic(), str(uuid.uuid4())
-            changed = self._table.update({"leaseDuration": str(self._lease_ms), "recordVersionNumber": version}, self._mine())
+            changed = self._table.update(
+                {"leaseDuration": str(self._lease_ms), "recordVersionNumber": version}, self._mine()
+            )
             if not changed:
                 current = self._read()
                 if current is None or current.name != self._owner_name or current.released:
@@ -183,7 +192,10 @@ class DynamodbLock(PolledLock):
 
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""
-        return f"a holder that is gone for good is succeeded by itself after its lease; else, when it is proven dead, delete the item {self.name}"
+        return (
+            "a holder that is gone for good is succeeded by itself after its lease; else, when it is proven dead, "
+            f"delete the item {self.name}"
+        )
 
 
 def _holder_of(item: _Item) -> LockHolder:
@@ -193,9 +205,15 @@ def _holder_of(item: _Item) -> LockHolder:
 
 def _decode(found: Mapping[str, str], path: str) -> _Item:
     """An item of ours or of AWS's lock client; raises CorruptFileError."""
-    name, lease, version = found.get("ownerName", ""), found.get("leaseDuration", ""), found.get("recordVersionNumber", "")
+    name, lease, version = (
+        found.get("ownerName", ""),
+        found.get("leaseDuration", ""),
+        found.get("recordVersionNumber", ""),
+    )
     if not lease.isdigit() or not 0 < int(lease[:11]) <= _MAX_LEASE_MS or not version:
-        raise CorruptFileError("the item is no lock", path=path, remedy="look who wrote it; delete it when no writer of the table runs")
+        raise CorruptFileError(
+            "the item is no lock", path=path, remedy="look who wrote it; delete it when no writer of the table runs"
+        )
     shown = "".join(char if char.isprintable() else "?" for char in name[:_MAX_NAME])
     owner, token, acquired = _ours(found.get(_OURS), path)
     return _Item(shown, int(lease), version, found.get("isReleased") is not None, owner, token or version, acquired)
@@ -208,7 +226,15 @@ def _ours(text: str | None, path: str) -> tuple[Owner | None, str, float | None]
         value: Any = json.loads(text)
     except ValueError:
         return None, "", None
-    if not isinstance(value, dict) or not isinstance(value.get("owner"), dict) or not isinstance(value.get("token"), str):
+    if (
+        not isinstance(value, dict)
+        or not isinstance(value.get("owner"), dict)
+        or not isinstance(value.get("token"), str)
+    ):
         return None, "", None
     acquired = value.get("acquired")
-    return Owner.from_json(value["owner"], path=path), value["token"], float(acquired) if isinstance(acquired, (int, float)) else None
+    return (
+        Owner.from_json(value["owner"], path=path),
+        value["token"],
+        float(acquired) if isinstance(acquired, (int, float)) else None,
+    )

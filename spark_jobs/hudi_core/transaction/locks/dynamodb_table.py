@@ -1,16 +1,33 @@
-"""One item of a DynamoDB table, changed under conditions; the table is created as Hudi creates it when it is not there."""
+"""One item of a DynamoDB table, changed under conditions; the table is created as Hudi creates it when it is not
+there.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from hudi_core.config.lock_config import DynamodbConfig
 from hudi_core.errors import StorageError
+
+_DEFAULT_REGION = "us-east-1"
+_NAMES = {"key": "aws_access_key_id", "secret": "aws_secret_access_key", "token": "aws_session_token"}
+
+
+def dynamodb_client(config: DynamodbConfig, storage_options: Mapping[str, str]) -> Any:
+    """A boto3 client. The region is the option's, else AWS_REGION's, else us-east-1
+    (DynamoDbBasedLockConfig.DYNAMODB_LOCK_REGION).
+    """
+    region = config.region or os.environ.get("AWS_REGION") or _DEFAULT_REGION
+    credentials = {_NAMES[name]: value for name, value in storage_options.items() if name in _NAMES}
+    return boto3.client("dynamodb", region_name=region, endpoint_url=config.endpoint_url, **credentials)
+
 
 _KEY = "key"
 """The table's partition key (DynamoDBBasedLockProviderBase.DYNAMODB_ATTRIBUTE_NAME)."""
@@ -18,7 +35,9 @@ _POLL_SECONDS = 0.5
 
 
 class LockTable:
-    """The item `config.key` of `config.table`. Attributes are texts; other types are left out. Errors of AWS become StorageError."""
+    """The item `config.key` of `config.table`. Attributes are texts; other types are left out. Errors of AWS become
+    StorageError.
+    """
 
     def __init__(self, client: Any, config: DynamodbConfig, name: str) -> None:
         """`client` is a boto3 client; `name` is the lock's, for messages."""
@@ -31,7 +50,9 @@ class LockTable:
         """The item by a consistent read; None when it is absent. Creates the table when that is absent."""
         with self._translated():
             try:
-                found = self._client.get_item(TableName=self._config.table, Key=self._item_key, ConsistentRead=True).get("Item")
+                found = self._client.get_item(
+                    TableName=self._config.table, Key=self._item_key, ConsistentRead=True
+                ).get("Item")
             except ClientError as error:
                 if _code(error) != "ResourceNotFoundException":
                     raise
@@ -42,11 +63,16 @@ class LockTable:
         return {name: str(value["S"]) for name, value in found.items() if "S" in value}
 
     def put(self, item: Mapping[str, str], condition: tuple[str, str] | None) -> bool:
-        """Writes the whole item: if it is absent, or with a condition if that attribute has that value. False when that does not hold."""
+        """Writes the whole item: if it is absent, or with a condition if that attribute has that value. False when that
+        does not hold.
+        """
         attributes = {name: {"S": value} for name, value in item.items()} | self._item_key
         if condition is None:
             return self._conditional(
-                "put_item", Item=attributes, ConditionExpression="attribute_not_exists(#k)", ExpressionAttributeNames={"#k": _KEY}
+                "put_item",
+                Item=attributes,
+                ConditionExpression="attribute_not_exists(#k)",
+                ExpressionAttributeNames={"#k": _KEY},
             )
         return self._conditional("put_item", Item=attributes, **_expect(dict([condition])))
 
@@ -75,7 +101,9 @@ class LockTable:
         return True
 
     def _create_table(self) -> None:
-        """As DynamoDBBasedLockProviderBase does; another process may do it at the same time. Waits until the table is there."""
+        """As DynamoDBBasedLockProviderBase does; another process may do it at the same time. Waits until the table is
+        there.
+        """
         request: dict[str, Any] = {
             "TableName": self._config.table,
             "KeySchema": [{"AttributeName": _KEY, "KeyType": "HASH"}],
@@ -92,9 +120,16 @@ class LockTable:
             if _code(error) != "ResourceInUseException":
                 raise
         deadline = time.monotonic() + self._config.creation_ms / 1000
-        while self._client.describe_table(TableName=self._config.table)["Table"]["TableStatus"] not in ("ACTIVE", "UPDATING"):
+        while self._client.describe_table(TableName=self._config.table)["Table"]["TableStatus"] not in (
+            "ACTIVE",
+            "UPDATING",
+        ):
             if time.monotonic() >= deadline:
-                raise StorageError(f"the DynamoDB table {self._config.table} is still not active", path=self._name, remedy="run again later")
+                raise StorageError(
+                    f"the DynamoDB table {self._config.table} is still not active",
+                    path=self._name,
+                    remedy="run again later",
+                )
             time.sleep(_POLL_SECONDS)
 
     @contextmanager
@@ -103,7 +138,9 @@ class LockTable:
             yield
         except (ClientError, BotoCoreError) as error:
             raise StorageError(
-                f"DynamoDB failed: {error}", path=self._name, remedy="check region, endpoint and the credentials of this process"
+                f"DynamoDB failed: {error}",
+                path=self._name,
+                remedy="check region, endpoint and the credentials of this process",
             ) from error
 
 

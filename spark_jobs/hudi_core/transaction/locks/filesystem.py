@@ -22,10 +22,11 @@ _MAX_BREAKERS = 1000
 class FileSystemLock(PolledLock):
     """The lock file at `path`, with guards of its removal in the folder `breaks`.
 
-    Taken by an exclusive create, given back by a delete, so Hudi's own writers and ours exclude each other. A lock is broken only when
-    its process is provably dead, or when it is older than `expire_minutes` (0: never), which is Hudi's rule. Every removal of a lock,
-    by its holder or by a breaker, first creates a guard file named after the lock's token: of two that want to remove the same lock
-    one does, and the other cannot hit the lock that was taken afterwards.
+    Taken by an exclusive create, given back by a delete, so Hudi's own writers and ours exclude each other. A lock is
+    broken only when its process is provably dead, or when it is older than `expire_minutes` (0: never), which is Hudi's
+    rule. Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the lock's
+    token: of two that want to remove the same lock one does, and the other cannot hit the lock that was taken
+    afterwards.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class FileSystemLock(PolledLock):
         settle_ms: int = 0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`settle_ms`: how long to wait after the lock was taken before it counts, where Hudi's writers use the lock as well.
+        """`settle_ms`: how long to wait after the lock was taken before it counts, where Hudi's writers use the lock as
+        well.
 
-        They delete the file once to give the lock back and once more to close it (LockManager.unlock), which hits whoever took it between;
-        and on a local disk Hadoop looks whether the file is there before it opens it, and then empties ours (RawLocalFileSystem.create).
+        They delete the file once to give the lock back and once more to close it (LockManager.unlock), which hits
+        whoever took it between; and on a local disk Hadoop looks whether the file is there before it opens it, and then
+        empties ours (RawLocalFileSystem.create).
         """
         super().__init__(path, owner, wait_ms)
         self._storage = storage
@@ -108,7 +111,9 @@ class FileSystemLock(PolledLock):
         return _parse(data, modified, self._path)
 
     def _is_stale(self, holder: LockHolder) -> bool:
-        return (holder.owner is not None and held.is_left_behind(holder.owner, holder.token)) or self._is_expired(holder.since)
+        return (holder.owner is not None and held.is_left_behind(holder.owner, holder.token)) or self._is_expired(
+            holder.since
+        )
 
     def _is_expired(self, modified: float) -> bool:
         return self._expire_seconds > 0 and self._clock() - modified > self._expire_seconds
@@ -125,7 +130,8 @@ class FileSystemLock(PolledLock):
             same = current is not None and current.token == holder.token
             if same:
                 self._storage.delete(self._path)
-            # The lock's token never comes back, so whoever makes the guard anew finds another lock, or none, and leaves it alone.
+            # The lock's token never comes back, so whoever makes the guard anew finds another lock, or none, and leaves
+            # it alone.
             for guard in guards:
                 self._storage.delete(guard)
             return same
@@ -157,7 +163,9 @@ class FileSystemLock(PolledLock):
             breaker = _parse(self._storage.read(path), modified, path)
         except StorageNotFoundError:
             return False
-        return (breaker.owner is not None and held.is_left_behind(breaker.owner, breaker.token)) or self._is_expired(modified)
+        return (breaker.owner is not None and held.is_left_behind(breaker.owner, breaker.token)) or self._is_expired(
+            modified
+        )
 
     def _now(self) -> float:
         return self._clock()
@@ -175,10 +183,14 @@ def _parse(data: bytes, modified: float, path: str) -> LockHolder:
     try:
         value: Any = json.loads(data)
     except ValueError as error:
-        raise CorruptFileError("the lock is neither Hudi's nor ours", path=path, remedy="look who wrote it; delete it when nobody runs") from error
+        raise CorruptFileError(
+            "the lock is neither Hudi's nor ours", path=path, remedy="look who wrote it; delete it when nobody runs"
+        ) from error
     if not isinstance(value, dict) or "token" not in value:
         return foreign
     token, owner = value["token"], value.get("owner")
     if not isinstance(token, str) or not token.isalnum() or len(token) > 64 or not isinstance(owner, dict):
-        raise CorruptFileError("the lock's token or owner is not one", path=path, remedy="look who wrote it; delete it when nobody runs")
+        raise CorruptFileError(
+            "the lock's token or owner is not one", path=path, remedy="look who wrote it; delete it when nobody runs"
+        )
     return LockHolder(token, Owner.from_json(owner, path=path), modified)

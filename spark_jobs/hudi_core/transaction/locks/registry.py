@@ -55,14 +55,19 @@ class _Request:
 
 
 def table_lock(
-    storage: Storage, config: TableConfig, options: Mapping[str, str], owner: Owner, *, storage_options: Mapping[str, str] | None = None
+    storage: Storage,
+    config: TableConfig,
+    options: Mapping[str, str],
+    owner: Owner,
+    *,
+    storage_options: Mapping[str, str] | None = None,
 ) -> TableLock:
     """The lock that all writers of the table share, not taken yet.
 
-    `hoodie.write.lock.provider` names it. Without it, and for Hudi's in-process lock, our processes exclude each other by the file-system
-    lock; when another writer may be alive that is logged, or refused (airflow_hudi.lock.unconfigured; always for the in-process lock).
-    Raises ConfigError for options that do not fit, UnsupportedError for a provider that this release does not have, and LockError for a
-    refusal.
+    `hoodie.write.lock.provider` names it. Without it, and for Hudi's in-process lock, our processes exclude each other
+    by the file-system lock; when another writer may be alive that is logged, or refused
+    (airflow_hudi.lock.unconfigured; always for the in-process lock). Raises ConfigError for options that do not fit,
+    UnsupportedError for a provider that this release does not have, and LockError for a refusal.
     """
     request = _Request(storage, config, options, owner, storage_options or {})
     provider = PROVIDER.read(options)
@@ -80,7 +85,9 @@ def table_lock(
 
 
 def implicit_key(options: Mapping[str, str], uri: str) -> str:
-    """The name of a lock that is named after the table's address: 16 hexadecimal digits (HashID.generateXXHashAsString, 64 bits)."""
+    """The name of a lock that is named after the table's address: 16 hexadecimal digits (HashID.generateXXHashAsString,
+    64 bits).
+    """
     return f"{xxh64(writers_base_path(options, uri).encode(), _HASH_SEED):016X}"
 
 
@@ -109,35 +116,56 @@ def _file_system(request: _Request, settle_ms: int = _SETTLE_MS) -> TableLock:
     storage = request.storage if lock.outside is None else open_storage(lock.outside, request.storage_options)
     if not storage.supports_exclusive_create:
         raise ConfigError(
-            f"{storage.uri} cannot create a file exclusively, so it cannot carry a lock file", path=lock.path, remedy="use another lock provider"
+            f"{storage.uri} cannot create a file exclusively, so it cannot carry a lock file",
+            path=lock.path,
+            remedy="use another lock provider",
         )
     breaks = BREAKS if lock.outside is None else _BREAKS_OUTSIDE
     return FileSystemLock(
-        storage, request.owner, path=lock.path, breaks=breaks, expire_minutes=lock.expire_minutes, wait_ms=lock.wait_ms, settle_ms=settle_ms
+        storage,
+        request.owner,
+        path=lock.path,
+        breaks=breaks,
+        expire_minutes=lock.expire_minutes,
+        wait_ms=lock.wait_ms,
+        settle_ms=settle_ms,
     )
 
 
 def _storage_lease(request: _Request) -> TableLock:
     lease = LeaseConfig.of(request.options)
     return StorageLease(
-        request.storage, request.owner, validity_seconds=lease.validity_seconds, renew_seconds=lease.renew_seconds, wait_ms=lease.wait_ms
+        request.storage,
+        request.owner,
+        validity_seconds=lease.validity_seconds,
+        renew_seconds=lease.renew_seconds,
+        wait_ms=lease.wait_ms,
     )
 
 
 def _zookeeper(request: _Request) -> TableLock:
     key = ZOOKEEPER_LOCK_KEY.read(request.options) or request.config.name
-    return _zookeeper_at(request, ZookeeperConfig.of(request.options, required(ZOOKEEPER_BASE_PATH, request.options), key))
+    return _zookeeper_at(
+        request, ZookeeperConfig.of(request.options, required(ZOOKEEPER_BASE_PATH, request.options), key)
+    )
 
 
 def _zookeeper_implicit(request: _Request) -> TableLock:
-    return _zookeeper_at(request, ZookeeperConfig.of(request.options, f"/tmp/{implicit_key(request.options, request.storage.uri)}", _IMPLICIT_KEY))
+    return _zookeeper_at(
+        request,
+        ZookeeperConfig.of(
+            request.options, f"/tmp/{implicit_key(request.options, request.storage.uri)}", _IMPLICIT_KEY
+        ),
+    )
 
 
 def _zookeeper_at(request: _Request, config: ZookeeperConfig) -> TableLock:
     try:
         from hudi_core.transaction.locks.zookeeper import ZookeeperLock  # here, since kazoo is optional
     except ImportError as error:
-        raise ConfigError(f"the lock is in ZooKeeper: {error}", remedy="pip install 'airflow-hudi[zookeeper]' on the driver") from error
+        raise ConfigError(
+            f"the lock is in ZooKeeper: {error}", remedy="pip install 'airflow-hudi[zookeeper]' on the driver"
+        ) from error
     return ZookeeperLock(config, request.owner)
 
 
@@ -153,9 +181,11 @@ def _dynamodb_at(request: _Request, key: str) -> TableLock:
     config = DynamodbConfig.of(request.options, key)
     try:
         from hudi_core.transaction.locks.dynamodb import DynamodbLock  # here, since boto3 is optional
-        from hudi_core.transaction.locks.dynamodb_client import dynamodb_client
+        from hudi_core.transaction.locks.dynamodb_table import dynamodb_client
     except ImportError as error:
-        raise ConfigError(f"the lock is in DynamoDB: {error}", remedy="pip install 'airflow-hudi[dynamodb]' on the driver") from error
+        raise ConfigError(
+            f"the lock is in DynamoDB: {error}", remedy="pip install 'airflow-hudi[dynamodb]' on the driver"
+        ) from error
     return DynamodbLock(dynamodb_client(config, request.storage_options), config, request.owner)
 
 
@@ -169,7 +199,9 @@ def _hive_metastore(request: _Request) -> TableLock:
 
 def _noop(request: _Request) -> TableLock:
     raise ConfigError(
-        "NoopLockProvider locks nothing", path=request.storage.uri, remedy="name a real provider, or leave the option out when nobody else writes"
+        "NoopLockProvider locks nothing",
+        path=request.storage.uri,
+        remedy="name a real provider, or leave the option out when nobody else writes",
     )
 
 

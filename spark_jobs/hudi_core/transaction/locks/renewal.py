@@ -12,7 +12,8 @@ log = logging.getLogger(__name__)
 class Renewal:
     """Calls `renew` every `interval_seconds` until it returns False, raises what ends a process, or is stopped.
 
-    An Exception of `renew` is logged and the call tried again at the next turn: the lease itself says when it was not renewed for too long.
+    An Exception of `renew` is logged and the call tried again at the next turn: the lease itself says when it was not
+    renewed for too long.
     """
 
     def __init__(self, renew: Callable[[], bool], *, interval_seconds: float, name: str) -> None:

@@ -1,4 +1,6 @@
-"""The table's lock as a lease in its own storage: Hudi's StorageBasedLockProvider (RFC-91), by conditional writes of one small object."""
+"""The table's lock as a lease in its own storage: Hudi's StorageBasedLockProvider (RFC-91), by conditional writes of
+one small object.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ _REWRITES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Lease:
-    """The object. Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in Hudi's."""
+    """The object. Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in
+    Hudi's.
+    """
 
     expired: bool
     valid_until: int
@@ -55,9 +59,10 @@ class _Lease:
 class StorageLease(PolledLock):
     """The lease at `.hoodie/.locks/table_lock.json`; the object is never deleted.
 
-    Taken when it is absent, expired, or past its time by more than the clocks may differ; at once when its process is provably dead.
-    A thread renews it. After a write whose outcome is unknown the object is read again, and its owner decides. A lease is no fence: who
-    was stopped for longer than it is valid has lost it, `check` says so, and the caller's own put must be one that only one can make.
+    Taken when it is absent, expired, or past its time by more than the clocks may differ; at once when its process is
+    provably dead. A thread renews it. After a write whose outcome is unknown the object is read again, and its owner
+    decides. A lease is no fence: who was stopped for longer than it is valid has lost it, `check` says so, and the
+    caller's own put must be one that only one can make.
     """
 
     def __init__(
@@ -70,7 +75,9 @@ class StorageLease(PolledLock):
         wait_ms: int = 60_000,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`now` is the clock, in seconds since the epoch. Raises ConfigError for a storage without conditional writes."""
+        """`now` is the clock, in seconds since the epoch. Raises ConfigError for a storage without conditional
+        writes.
+        """
         super().__init__(LEASE_PATH, owner, wait_ms)
         if not storage.supports_conditional_write:
             raise ConfigError(
@@ -140,7 +147,9 @@ class StorageLease(PolledLock):
             return self._rewrite(expired=False)
 
     def _rewrite(self, *, expired: bool) -> bool:
-        """Writes our lease again, with a new time or as expired; False when it is not ours any more. Raises StorageError for the unknown."""
+        """Writes our lease again, with a new time or as expired; False when it is not ours any more. Raises
+        StorageError for the unknown.
+        """
         failure = StorageError("the lease changes although nobody else holds it", path=LEASE_PATH, remedy="run again")
         for _ in range(_REWRITES):
             lease = self._lease
@@ -150,7 +159,9 @@ class StorageLease(PolledLock):
             until = lease.valid_until if expired else int(self._clock() * 1000) + self._validity_ms
             written = _Lease(expired, until, lease.token, lease.owner, lease.acquired)
             try:
-                self._hold(written, self._storage.write_if(LEASE_PATH, written.encode(), version=self._version), started)
+                self._hold(
+                    written, self._storage.write_if(LEASE_PATH, written.encode(), version=self._version), started
+                )
                 return True
             except (StorageConflictError, StorageExistsError):
                 if not self._adopt(lease.token, expired):
@@ -165,7 +176,9 @@ class StorageLease(PolledLock):
         raise failure
 
     def _adopt(self, token: str, expiring: bool) -> bool:
-        """Takes over the version of our own object, which a write with a lost answer may have made; False when it is not ours."""
+        """Takes over the version of our own object, which a write with a lost answer may have made; False when it is
+        not ours.
+        """
         current, version = self._read()
         if current is None or version is None or current.token != token or (current.expired and not expiring):
             return False
@@ -199,7 +212,9 @@ class StorageLease(PolledLock):
                 return not self._taken_away and self._rewrite(expired=True)
         finally:
             self._lease = self._renewal = None
-            held.drop(token)  # also when the storage failed: the next run of this process may then take the lease at once
+            held.drop(
+                token
+            )  # also when the storage failed: the next run of this process may then take the lease at once
 
     def holder(self) -> LockHolder | None:
         """TableLock.holder."""
@@ -210,7 +225,9 @@ class StorageLease(PolledLock):
         return not lease.expired and self._clock() <= lease.valid_until / 1000 + MAX_DRIFT_SECONDS
 
     def _is_held(self, lease: _Lease) -> bool:
-        return self._is_running(lease) and not (lease.owner is not None and held.is_left_behind(lease.owner, lease.token))
+        return self._is_running(lease) and not (
+            lease.owner is not None and held.is_left_behind(lease.owner, lease.token)
+        )
 
     def _holder_of(self, lease: _Lease) -> LockHolder:
         since = lease.acquired if lease.acquired is not None else lease.valid_until - self._validity_ms
@@ -259,4 +276,6 @@ def _decode(data: bytes) -> _Lease:
 
 
 def _damaged(reason: str) -> CorruptFileError:
-    return CorruptFileError(reason, path=LEASE_PATH, remedy="look who wrote it; delete it when no writer of the table runs")
+    return CorruptFileError(
+        reason, path=LEASE_PATH, remedy="look who wrote it; delete it when no writer of the table runs"
+    )

@@ -1,7 +1,9 @@
-"""What to do when no lock provider is configured: whether other writers of the table may be alive, and what follows from it.
+"""What to do when no lock provider is configured: whether other writers of the table may be alive, and what follows
+from it.
 
-Hudi runs without a lock provider when it takes itself for the only writer, and says so in the log at most. Our processes exclude each other
-by the file-system lock even then; Hudi's writers do not see that lock unless they are configured for it.
+Hudi runs without a lock provider when it takes itself for the only writer, and says so in the log at most. Our
+processes exclude each other by the file-system lock even then; Hudi's writers do not see that lock unless they are
+configured for it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.layout import naming_for
 from hudi_core.transaction.claim import CLAIMS, has_let_go
-from hudi_core.transaction.heartbeats import read_heartbeats
+from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 _SHOWN = 3
 _SINGLE = "SINGLE_WRITER"
@@ -29,7 +31,8 @@ _SINGLE = "SINGLE_WRITER"
 
 @dataclass(frozen=True, slots=True)
 class WriterSigns:
-    """Signs that somebody else writes the table now. Ages are seconds; an instant of ours (one that has claims) is in neither mapping.
+    """Signs that somebody else writes the table now. Ages are seconds; an instant of ours (one that has claims) is in
+    neither mapping.
 
     But for one whose last owner let go of it, and took its heartbeat away: one that is there now is somebody else's.
     """
@@ -43,7 +46,9 @@ class WriterSigns:
 
     def describe(self) -> tuple[str, ...]:
         """Each sign in words; empty when there is none."""
-        found = [f"{instant} has a heartbeat {age:.0f} s old" for instant, age in sorted(self.heartbeats.items())[:_SHOWN]]
+        found = [
+            f"{instant} has a heartbeat {age:.0f} s old" for instant, age in sorted(self.heartbeats.items())[:_SHOWN]
+        ]
         inflight = sorted((instant, age) for instant, age in self.inflight.items() if instant not in self.heartbeats)
         found += [f"{instant} went inflight {age:.0f} s ago" for instant, age in inflight[:_SHOWN]]
         if self.concurrency_mode not in (None, _SINGLE):
@@ -53,7 +58,9 @@ class WriterSigns:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`allowed`: the run may go on under our own lock. `message` says what was seen and what to configure; None when there is nothing to say."""
+    """`allowed`: the run may go on under our own lock. `message` says what was seen and what to configure; None when
+    there is nothing to say.
+    """
 
     allowed: bool
     message: str | None
@@ -68,17 +75,26 @@ def decide(signs: WriterSigns, mode: Literal["warn", "refuse"]) -> Verdict:
     return Verdict(
         mode == "warn",
         f"no lock provider is configured, and another writer may be alive: {'; '.join(found)}",
-        f"set {PROVIDER.name} and its options to what all writers of the table use; when none is alive, run again later",
+        f"set {PROVIDER.name} and its options to what all writers of the table use; when none is alive, run "
+        "again later",
     )
 
 
-def read_signs(storage: Storage, config: TableConfig, options: Mapping[str, str], *, now: Callable[[], float] = time.time) -> WriterSigns:
-    """Reads the signs: one listing of the heartbeats and one of the timeline, and one per instant found there. `now` is in seconds."""
+def read_signs(
+    storage: Storage, config: TableConfig, options: Mapping[str, str], *, now: Callable[[], float] = time.time
+) -> WriterSigns:
+    """Reads the signs: one listing of the heartbeats and one of the timeline, and one per instant found there. `now` is
+    in seconds.
+    """
     beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
     fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live()}
     young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now())
     ours = {instant for instant in fresh.keys() | young.keys() if storage.list_files(f"{CLAIMS}/{instant}")}
-    mode = CONCURRENCY_MODE.read(options) if CONCURRENCY_MODE.is_set(options) else CONCURRENCY_MODE.read(config.raw, path=config.path)
+    mode = (
+        CONCURRENCY_MODE.read(options)
+        if CONCURRENCY_MODE.is_set(options)
+        else CONCURRENCY_MODE.read(config.raw, path=config.path)
+    )
     return WriterSigns(
         {instant: age for instant, age in fresh.items() if instant not in ours or has_let_go(storage, instant)},
         {instant: age for instant, age in young.items() if instant not in ours},
@@ -89,7 +105,8 @@ def read_signs(storage: Storage, config: TableConfig, options: Mapping[str, str]
 def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
     """The inflight instants whose file is younger than `limit` seconds.
 
-    Not those that are only requested, since plans wait for hours; and no rollbacks, since those of a restore stay inflight for good.
+    Not those that are only requested, since plans wait for hours; and no rollbacks, since those of a restore stay
+    inflight for good.
     """
     naming = naming_for(config.layout_version)
     names = storage.list_names(config.timeline_folder)
@@ -97,7 +114,12 @@ def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: fl
     found: dict[str, float] = {}
     for name in names:
         (instant,) = naming.instants([name]) or (None,)
-        if instant is None or instant.state is not State.INFLIGHT or instant.action == Action.ROLLBACK or instant.requested_time not in pending:
+        if (
+            instant is None
+            or instant.state is not State.INFLIGHT
+            or instant.action == Action.ROLLBACK
+            or instant.requested_time not in pending
+        ):
             continue
         try:
             age = max(0.0, now - storage.stat(join(config.timeline_folder, name)).modified)

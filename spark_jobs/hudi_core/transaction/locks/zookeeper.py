@@ -1,7 +1,8 @@
 """The table's lock in ZooKeeper: Curator's InterProcessMutex, which Hudi's ZookeeperBasedLockProvider uses, over kazoo.
 
-Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path; the lowest sequence has the lock, and
-each other contender watches the one before it. A node goes away with its session, so a dead holder is succeeded by itself.
+Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path; the lowest sequence
+has the lock, and each other contender watches the one before it. A node goes away with its session, so a dead holder is
+succeeded by itself.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ log = logging.getLogger(__name__)
 class ZookeeperLock(HeldLock):
     """The mutex at `config.path`. Each acquire() opens a session of its own, which release() closes."""
 
-    def __init__(self, config: ZookeeperConfig, owner: Owner, *, connect: Callable[[ZookeeperConfig], KazooClient] | None = None) -> None:
+    def __init__(
+        self, config: ZookeeperConfig, owner: Owner, *, connect: Callable[[ZookeeperConfig], KazooClient] | None = None
+    ) -> None:
         """`connect` makes a client that is not started; tests cut its connection."""
         super().__init__(f"zookeeper:{config.path}", owner)
         self._config = config
@@ -78,7 +81,9 @@ class ZookeeperLock(HeldLock):
         except _FAILURES as error:
             raise lost(self.name, None, f"ZooKeeper does not answer: {error}") from error
         if self._expired.is_set() or not children or children[0] != node:
-            raise lost(self.name, holder, "its session expired" if self._expired.is_set() or node not in children else "")
+            raise lost(
+                self.name, holder, "its session expired" if self._expired.is_set() or node not in children else ""
+            )
 
     def release(self) -> bool:
         """TableLock.release: removes our node and ends the session, with which the node would go in any case."""
@@ -111,7 +116,9 @@ class ZookeeperLock(HeldLock):
             _close(client)
 
     def _enqueue(self, client: KazooClient) -> str:
-        """Makes our node and returns its name. A create whose answer is lost is found again by the unique part of the name."""
+        """Makes our node and returns its name. A create whose answer is lost is found again by the unique part of the
+        name.
+        """
         prefix = f"{_PROTECTED}{uuid.uuid4()}-{_NAME}"
         data = json.dumps({"version": 1, "owner": self._owner.to_json()}).encode()
 
@@ -139,7 +146,14 @@ class ZookeeperLock(HeldLock):
                 raise self._timeout(self._holder_of(client, children[0]))
             changed = threading.Event()
             path = f"{self._config.path}/{children[position - 1]}"
-            if client.retry(lambda path=path, changed=changed: self._call(client.exists_async(path, watch=lambda _: changed.set()))) is not None:
+            if (
+                client.retry(
+                    lambda path=path, changed=changed: self._call(
+                        client.exists_async(path, watch=lambda _: changed.set())
+                    )
+                )
+                is not None
+            ):
                 changed.wait(left)
 
     def _call(self, answer: Any) -> Any:
@@ -171,7 +185,9 @@ class ZookeeperLock(HeldLock):
     def _timeout(self, holder: LockHolder | None) -> LockError:
         waited = self._config.wait_ms / 1000
         if holder is None:
-            return LockError(f"the lock went from hand to hand for {waited:.0f} s", path=self.name, remedy="run again later")
+            return LockError(
+                f"the lock went from hand to hand for {waited:.0f} s", path=self.name, remedy="run again later"
+            )
         age = max(0.0, time.time() - holder.since)
         return LockError(
             f"the lock is held by {holder.describe()} for {age:.0f} s; waited {waited:.0f} s",
@@ -195,7 +211,9 @@ class ZookeeperLock(HeldLock):
 def _client(config: ZookeeperConfig) -> KazooClient:
     forever = KazooRetry(max_tries=-1, delay=0.1, max_delay=2.0)  # a session outlives a server that restarts
     commands = KazooRetry(max_tries=_RETRIES, delay=0.1, max_delay=2.0)
-    return KazooClient(hosts=config.url, timeout=config.session_ms / 1000, connection_retry=forever, command_retry=commands)
+    return KazooClient(
+        hosts=config.url, timeout=config.session_ms / 1000, connection_retry=forever, command_retry=commands
+    )
 
 
 def _close(client: KazooClient) -> None:
@@ -207,12 +225,16 @@ def _close(client: KazooClient) -> None:
 
 
 def _sequence(name: str) -> str:
-    """What Curator sorts by: the part behind the last `lock-`, or the whole name (StandardLockInternalsDriver.standardFixForSorting)."""
+    """What Curator sorts by: the part behind the last `lock-`, or the whole name
+    (StandardLockInternalsDriver.standardFixForSorting).
+    """
     return name[name.rindex(_NAME) + len(_NAME) :] if _NAME in name else name
 
 
 def _owner_in(data: bytes, path: str) -> Owner | None:
-    """The owner that a node of ours names; None for another's, such as `application_id=…` of Hudi or the address of Curator."""
+    """The owner that a node of ours names; None for another's, such as `application_id=…` of Hudi or the address of
+    Curator.
+    """
     try:
         value: Any = json.loads(data)
     except ValueError:

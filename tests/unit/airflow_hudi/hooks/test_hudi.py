@@ -30,7 +30,9 @@ def connect(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> HudiHook:
         ("/data", "", "/data"),
     ],
 )
-def test_a_table_is_absolute_or_below_the_base_path(monkeypatch: pytest.MonkeyPatch, base: str, table: str, uri: str) -> None:
+def test_a_table_is_absolute_or_below_the_base_path(
+    monkeypatch: pytest.MonkeyPatch, base: str, table: str, uri: str
+) -> None:
     assert connect(monkeypatch, host=base).table_uri(table) == uri
 
 
@@ -47,7 +49,13 @@ def test_a_relative_table_stays_below_the_base_path(monkeypatch: pytest.MonkeyPa
 
 
 def test_only_known_fields_of_the_connection_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = {"endpoint_url": "http://s3", "region": "", "secret": "x", "spark.jars": "/evil.jar", "storage_conn_id": "aws"}
+    extra = {
+        "endpoint_url": "http://s3",
+        "region": "",
+        "secret": "x",
+        "spark.jars": "/evil.jar",
+        "storage_conn_id": "aws",
+    }
     hook = connect(monkeypatch, extra=extra)
     assert hook.storage_options == {"endpoint_url": "http://s3"}
     assert hook.storage_conn_id == "aws"
@@ -75,7 +83,10 @@ class TestTestConnection:
         assert connect(monkeypatch, host=str(table)).test_connection() == (True, "Found the table trips, version 6")
 
     def test_a_warehouse(self, monkeypatch: pytest.MonkeyPatch, table: Path) -> None:
-        assert connect(monkeypatch, host=str(table.parent)).test_connection() == (True, f"Listed {table.parent}: 1 folders")
+        assert connect(monkeypatch, host=str(table.parent)).test_connection() == (
+            True,
+            f"Listed {table.parent}: 1 folders",
+        )
 
     def test_no_base_path(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert connect(monkeypatch).test_connection()[0]
@@ -98,7 +109,11 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
     import boto3
     from moto.server import ThreadedMotoServer
 
-    for name, value in {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}.items():
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
         monkeypatch.setenv(name, value)
     server = ThreadedMotoServer("127.0.0.1", 0)
     server.start()
@@ -119,7 +134,9 @@ def upload(endpoint: str, bucket: str, table: Path) -> None:
             client.upload_file(str(file), bucket, file.relative_to(table.parent).as_posix())
 
 
-def test_instants_of_others_are_seen_past_the_file_systems_cache(monkeypatch: pytest.MonkeyPatch, table: Path, bucket: tuple[str, str]) -> None:
+def test_instants_of_others_are_seen_past_the_file_systems_cache(
+    monkeypatch: pytest.MonkeyPatch, table: Path, bucket: tuple[str, str]
+) -> None:
     import boto3
     import s3fs
 

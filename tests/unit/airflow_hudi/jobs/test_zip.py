@@ -19,7 +19,9 @@ from tests.golden_data import GoldenCase
 
 
 def tree(root: Path, seconds: int) -> Path:
-    """A copy of the packages' shape with other modification times, created in another order, and with what must not be shipped."""
+    """A copy of the packages' shape with other modification times, created in another order, and with what must not be
+    shipped.
+    """
     for name, text in (
         ("hudi_core/model/b.py", "B = 2\n"),
         ("hudi_core/model/__init__.py", ""),
@@ -81,7 +83,11 @@ def test_it_holds_every_source_and_data_file_and_nothing_compiled() -> None:
         assert spec is not None
         assert spec.submodule_search_locations
         root = Path(spec.submodule_search_locations[0])
-        expected |= {path.relative_to(root.parent).as_posix() for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+        expected |= {
+            path.relative_to(root.parent).as_posix()
+            for path in root.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
     assert expected <= names
     assert {name for name in names if not name.startswith("_vendor/")} == expected
     assert not [name for name in names if name.endswith((".pyc", ".so", ".pyd", ".c"))]
@@ -94,7 +100,9 @@ def test_other_wheels_come_in_pure_python_with_their_licences() -> None:
             licences = [name for name in names if name.startswith(f"_vendor/licences/{wheel}-")]
             assert b"MIT License" in b"".join(archive.read(name) for name in licences), wheel
     assert {"_vendor/sqlglot/__init__.py", "_vendor/sqlglot/dialects/trino.py"} <= set(names)
-    assert {"_vendor/fastavro/__init__.py", "_vendor/fastavro/_read_py.py", "_vendor/fastavro/_write_py.py"} <= set(names)
+    assert {"_vendor/fastavro/__init__.py", "_vendor/fastavro/_read_py.py", "_vendor/fastavro/_write_py.py"} <= set(
+        names
+    )
 
 
 def test_a_file_of_an_unknown_kind_is_refused_by_name(tmp_path: Path, sources: list[Path]) -> None:
@@ -165,7 +173,7 @@ from hudi_core.codec.avro.container import read_container
 schema, records = read_container(open(plan, "rb").read(), path=plan)
 import fastavro
 assert fastavro.__file__.startswith(job_zip), fastavro.__file__
-from hudi_core.services.compaction.execute import compact_operation
+from hudi_core.services.compaction.merge_slice import compact_operation
 for name, module in list(sys.modules.items()):
     if name.split(".")[0] in ("hudi_core", "hudi_spark"):
         assert module.__spec__.origin.startswith(job_zip), module
@@ -176,7 +184,7 @@ ON_A_DRIVER_WITHOUT_WHEELS = """
 import sys
 job_zip, wheels, table = sys.argv[1:]
 sys.path[:0] = [job_zip, wheels]
-from hudi_core.expr.sql import DIALECTS, parse_predicate
+from hudi_core.expr.sql.parse import DIALECTS, parse_predicate
 import sqlglot
 assert sqlglot.__file__.startswith(job_zip), sqlglot.__file__
 assert len({parse_predicate("qty > 10 AND lower(id) LIKE 'a%'", dialect) for dialect in DIALECTS}) == 1
@@ -189,13 +197,14 @@ EVERY_MODULE = """
 import importlib, sys, zipfile
 job_zip = sys.argv[1]
 sys.path.insert(0, job_zip)
-sys.path[:] = [entry for entry in sys.path if entry.endswith((".zip", "site-packages", "lib-dynload")) or "/lib/python" in entry]
+kept = (".zip", "site-packages", "lib-dynload")
+sys.path[:] = [entry for entry in sys.path if entry.endswith(kept) or "/lib/python" in entry]
 for name in zipfile.ZipFile(job_zip).namelist():
     if name.startswith("hudi_") and name.endswith(".py"):
         module = importlib.import_module(name[:-3].replace("/", ".").removesuffix(".__init__"))
         assert module.__spec__.origin.startswith(job_zip), module
 from importlib.resources import files
-from hudi_core.timeline.containers import load_schema
+from hudi_core.timeline.actions.container import load_schema
 for name in zipfile.ZipFile(job_zip).namelist():
     if name.endswith((".avsc", ".json")):
         package, _, file = name.rpartition("/")
@@ -210,26 +219,39 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_isolated(code: str, *arguments: Path, site: bool) -> str:
-    """Runs `code` in a Python that ignores the environment and this folder, and without `site` has no site-packages either."""
+    """Runs `code` in a Python that ignores the environment and this folder, and without `site` has no site-packages
+    either.
+    """
     flags = ["-I"] if site else ["-I", "-S"]
     done = subprocess.run(
-        [sys.executable, *flags, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=arguments[0].parent, check=False
+        [sys.executable, *flags, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=arguments[0].parent,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_an_executor_needs_the_zip_and_few_wheels(published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]) -> None:
+def test_an_executor_needs_the_zip_and_few_wheels(
+    published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]
+) -> None:
     """Without site-packages: no compiled fastavro, no polars, no fsspec, nothing of a checkout."""
     wheels = few_wheels(tmp_path)
     (plan,) = (golden("6", "compaction_inflight").table / ".hoodie").glob("*.compaction.requested")
     assert run_isolated(ON_AN_EXECUTOR, published, wheels, plan, site=False).split()[0] == "HoodieCompactionPlan"
 
 
-def test_a_predicate_is_read_where_no_sqlglot_is_installed(published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]) -> None:
+def test_a_predicate_is_read_where_no_sqlglot_is_installed(
+    published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]
+) -> None:
     """As with spark-submit, whose driver has the zip and what Spark's Python brings."""
     table = golden("8", "mor_basic").table
-    assert run_isolated(ON_A_DRIVER_WITHOUT_WHEELS, published, few_wheels(tmp_path), table, site=False) == "['k00003', 'k00004']\n"
+    assert (
+        run_isolated(ON_A_DRIVER_WITHOUT_WHEELS, published, few_wheels(tmp_path), table, site=False)
+        == "['k00003', 'k00004']\n"
+    )
 
 
 def few_wheels(folder: Path) -> Path:

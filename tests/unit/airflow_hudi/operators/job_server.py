@@ -1,4 +1,5 @@
-"""The job's own code without Spark, on the local engine: each job is a fork of one process that has imported it, as the imports take seconds.
+"""The job's own code without Spark, on the local engine: each job is a fork of one process that has imported it, as the
+imports take seconds.
 
 As a program: `job_server.py SOCKET` serves until its standard input ends.
 """
@@ -61,7 +62,9 @@ def _end(process: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[s
 
 
 def _serve(address: str, run_job: Callable[[str], int]) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the jobs: they answer themselves, and leave no zombie
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_IGN
+    )  # nobody waits for the jobs: they answer themselves, and leave no zombie
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
         listener.bind(f"{address}.new")
         listener.listen()
@@ -104,7 +107,7 @@ def _job() -> Callable[[str], int]:
     import traceback
 
     import hudi_spark.job as job
-    from hudi_core.services.local_engine import LocalEngine
+    from hudi_core.engine.local import LocalEngine
 
     class Local(LocalEngine):
         def __init__(self, *_: object) -> None:

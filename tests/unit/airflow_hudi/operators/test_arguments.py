@@ -15,7 +15,11 @@ def operators() -> list[type[BaseOperator]]:
     found: list[type[BaseOperator]] = []
     for name in get_provider_info()["operators"][0]["python-modules"]:
         members = vars(importlib.import_module(name)).values()
-        found += [value for value in members if isinstance(value, type) and issubclass(value, BaseOperator) and value.__module__ == name]
+        found += [
+            value
+            for value in members
+            if isinstance(value, type) and issubclass(value, BaseOperator) and value.__module__ == name
+        ]
     return found
 
 

@@ -27,7 +27,9 @@ MANY = {"hoodie.clean.commits.retained": "50"}
 
 
 def operator_on(table: Path, **arguments: Any) -> HudiCleanOperator:
-    return HudiCleanOperator(**{"task_id": "clean", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments})
+    return HudiCleanOperator(
+        **{"task_id": "clean", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments}
+    )
 
 
 def cleans(table: Path, state: str) -> list[str]:
@@ -41,11 +43,22 @@ def test_both_plans_and_runs_in_one_job(golden: Golden, submitted: Path, version
     rows = read_rows(table)
     store = Store()
     result = operator_on(table, options=ONE).execute(context(store))
-    assert (result["action"], result["state"], result["already_completed"], result["reason"]) == ("clean", "completed", False, None)
+    assert (result["action"], result["state"], result["already_completed"], result["reason"]) == (
+        "clean",
+        "completed",
+        False,
+        None,
+    )
     assert result["files_deleted"] > 0
     assert [result["instant"]] == cleans(table, "completed")
     (request,) = requests(submitted)
-    assert (request.verb, request.service, request.schedule, request.instant, request.run_id) == ("run", "clean", True, None, "r1")
+    assert (request.verb, request.service, request.schedule, request.instant, request.run_id) == (
+        "run",
+        "clean",
+        True,
+        None,
+        "r1",
+    )
     assert store.values == {}
     assert_same_rows(read_rows(table), rows)
     if version != "6":  # Hudi's clean metadata has extra metadata from 1.x on
@@ -94,7 +107,9 @@ def test_nothing_pending_needs_no_job(golden: Golden, submitted: Path) -> None:
     assert requests(submitted) == []
 
 
-def test_a_retry_runs_what_the_dead_try_planned(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_runs_what_the_dead_try_planned(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = golden("9", "mor_compacted").table
     store = Store()
     kept = table.parent / "kept"
@@ -120,7 +135,9 @@ def test_a_retry_runs_what_the_dead_try_planned(golden: Golden, submitted: Path,
 
 
 @pytest.mark.parametrize("mode", ["both", "schedule"])
-def test_a_retry_whose_work_is_done_says_so(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+def test_a_retry_whose_work_is_done_says_so(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
     table = golden("8", "mor_compacted").table
     store = Store()
     # The job does everything, and the try is killed before it hears of it.
@@ -131,7 +148,9 @@ def test_a_retry_whose_work_is_done_says_so(golden: Golden, submitted: Path, mon
     count = len(requests(submitted))
     real_job(monkeypatch)
     result = operator_on(table, mode=mode, options=ONE).execute(context(store))
-    assert (result["state"], result["already_completed"]) == (("completed", True) if mode == "both" else ("requested", False))
+    assert (result["state"], result["already_completed"]) == (
+        ("completed", True) if mode == "both" else ("requested", False)
+    )
     assert len(requests(submitted)) == count
     assert store.values == {}
 

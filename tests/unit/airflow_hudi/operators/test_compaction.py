@@ -20,8 +20,22 @@ COMMIT = json.dumps(
     {
         "partitionToWriteStats": {
             "dt=1": [
-                {"fileId": "a", "path": "dt=1/a.parquet", "partitionPath": "dt=1", "prevCommit": "null", "numWrites": 7, "fileSizeInBytes": 100},
-                {"fileId": "b", "path": "dt=1/b.parquet", "partitionPath": "dt=1", "prevCommit": "null", "numWrites": 5, "fileSizeInBytes": 50},
+                {
+                    "fileId": "a",
+                    "path": "dt=1/a.parquet",
+                    "partitionPath": "dt=1",
+                    "prevCommit": "null",
+                    "numWrites": 7,
+                    "fileSizeInBytes": 100,
+                },
+                {
+                    "fileId": "b",
+                    "path": "dt=1/b.parquet",
+                    "partitionPath": "dt=1",
+                    "prevCommit": "null",
+                    "numWrites": 5,
+                    "fileSizeInBytes": 50,
+                },
             ]
         },
         "compacted": True,
@@ -46,11 +60,15 @@ def operator_on(table: Path, **arguments: Any) -> HudiCompactionOperator:
     return HudiCompactionOperator(**{"task_id": "compact", "table": str(table), "hudi_conn_id": None, **arguments})
 
 
-def test_runs_the_oldest_pending_compaction(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_the_oldest_pending_compaction(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(f"{OLD}.compaction.requested")
     put(f"{NEW}.compaction.requested")
     completes(monkeypatch, table, OLD)
-    result = operator_on(table, options={"hoodie.x": "1"}, storage_options={"region": "eu"}, metadata="off").execute(context())
+    result = operator_on(table, options={"hoodie.x": "1"}, storage_options={"region": "eu"}, metadata="off").execute(
+        context()
+    )
     assert {**result, "seconds": 0} == {
         "table": str(table),
         "instant": OLD,
@@ -76,7 +94,9 @@ def test_runs_the_oldest_pending_compaction(table: Path, put: Callable[..., None
     )
 
 
-def test_runs_the_instant_that_it_is_given(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_the_instant_that_it_is_given(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(f"{OLD}.compaction.requested")
     put(f"{NEW}.compaction.requested")
     completes(monkeypatch, table, NEW)
@@ -106,7 +126,9 @@ def test_nothing_pending_is_a_skip_or_a_success(table: Path, output: Path) -> No
         operator_on(table, nothing_to_do="fail")
 
 
-def test_a_failed_job_is_named(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_job_is_named(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(f"{OLD}.compaction.requested")
     error = json.dumps({"error": {"type": "ExecutionError", "message": "executor lost", "path": None, "remedy": None}})
     monkeypatch.setenv("FAKE_ACTION", f"echo 'HUDI_RESULT {error}'; exit 1")
@@ -127,7 +149,9 @@ def test_input_that_no_retry_can_mend_fails_for_good(
         operator_on(table, storage_options={"secret": "x"}).execute(context())
 
 
-def test_somebody_else_completes_the_instant(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_somebody_else_completes_the_instant(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(f"{OLD}.compaction.requested")
     commit = table.parent / "commit.json"
     commit.write_text(COMMIT)
@@ -138,7 +162,9 @@ def test_somebody_else_completes_the_instant(table: Path, put: Callable[..., Non
     assert len(requests(output)) == 1
 
 
-def test_a_retry_takes_up_the_instant_that_it_had_begun(table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_takes_up_the_instant_that_it_had_begun(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store()
     put(f"{NEW}.compaction.requested")
     monkeypatch.setenv("FAKE_ACTION", "exit 1")

@@ -34,8 +34,15 @@ def says(monkeypatch: pytest.MonkeyPatch, document: dict[str, Any]) -> None:
 def test_a_healthy_table(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_compacted").table
     before = {path: path.stat().st_mtime_ns for path in table.rglob("*")}
-    document = made(HudiDoctorOperator, table, fail_on="warning", options={"airflow_hudi.doctor.stuck_minutes": "5"}).execute(context())
-    assert (document["table"], document["version"], document["findings"], document["files_looked_at"]) == (str(table), int(version), [], True)
+    document = made(
+        HudiDoctorOperator, table, fail_on="warning", options={"airflow_hudi.doctor.stuck_minutes": "5"}
+    ).execute(context())
+    assert (document["table"], document["version"], document["findings"], document["files_looked_at"]) == (
+        str(table),
+        int(version),
+        [],
+        True,
+    )
     assert {path: path.stat().st_mtime_ns for path in table.rglob("*")} == before
     (request,) = requests(submitted)
     assert (request.verb, request.options) == ("doctor", {"airflow_hudi.doctor.stuck_minutes": "5"})
@@ -43,9 +50,18 @@ def test_a_healthy_table(golden: Golden, submitted: Path, version: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "fail_on", "fails"),
-    [("6", "warning", True), ("8", "warning", True), ("9", "warning", True), ("9", "error", False), ("9", "", False), ("9", None, False)],
+    [
+        ("6", "warning", True),
+        ("8", "warning", True),
+        ("9", "warning", True),
+        ("9", "error", False),
+        ("9", "", False),
+        ("9", None, False),
+    ],
 )
-def test_a_warning_fails_the_task_where_that_was_asked(golden: Golden, submitted: Path, version: str, fail_on: str | None, fails: bool) -> None:
+def test_a_warning_fails_the_task_where_that_was_asked(
+    golden: Golden, submitted: Path, version: str, fail_on: str | None, fails: bool
+) -> None:
     table = golden(version, "failed_inflight_mor").table
     doctor, seen = made(HudiDoctorOperator, table, fail_on=fail_on), context()
     if not fails:
@@ -67,17 +83,27 @@ def test_an_error_fails_the_task_by_default(golden: Golden, submitted: Path) -> 
     assert made(HudiDoctorOperator, table, fail_on=None).execute(context())["findings"][0]["rule"] == "timeline_name"
 
 
-def test_what_is_for_information_fails_nothing(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_for_information_fails_nothing(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = golden("8", "mor_compacted").table
     told = {"table": "s3://b/t", "findings": [{"rule": "store_unproven", "severity": "info", "what": "w", "fix": "f"}]}
     says(monkeypatch, told)
     assert made(HudiDoctorOperator, table, fail_on="warning").execute(context()) == told
-    many = {"table": "s3://b/t", "findings": [{"rule": "r", "severity": "error", "what": f"what {number}.", "fix": "f"} for number in range(50)]}
+    many = {
+        "table": "s3://b/t",
+        "findings": [{"rule": "r", "severity": "error", "what": f"what {number}.", "fix": "f"} for number in range(50)],
+    }
     says(monkeypatch, many)
     with pytest.raises(AirflowFailException) as caught:
         made(HudiDoctorOperator, table).execute(context())
     text = str(caught.value)
-    assert ("findings: 50" in text, "what 19." in text, "what 20." in text, "and 30 more" in text) == (True, True, False, True)
+    assert ("findings: 50" in text, "what 19." in text, "what 20." in text, "and 30 more" in text) == (
+        True,
+        True,
+        False,
+        True,
+    )
 
 
 def test_the_files_are_left_out_where_that_was_asked(golden: Golden, submitted: Path) -> None:
@@ -109,7 +135,12 @@ def test_bad_input_is_refused_for_good(tmp_path: Path, submitted: Path) -> None:
 def test_a_store_that_can_carry_all(tmp_path: Path, submitted: Path) -> None:
     bucket = tmp_path / "bucket"
     document = made(HudiProbeStoreOperator, bucket, must_carry="timeline", writers=4, rounds=3).execute(context())
-    assert (document["can_carry_timeline"], document["writers"], document["creates"]["rounds"], document["uri"]) == (True, 4, 3, str(bucket))
+    assert (document["can_carry_timeline"], document["writers"], document["creates"]["rounds"], document["uri"]) == (
+        True,
+        4,
+        3,
+        str(bucket),
+    )
     assert list(bucket.iterdir()) == []
     (request,) = requests(submitted)
     assert (request.verb, request.writers, request.rounds) == ("probe_store", 4, 3)
@@ -126,14 +157,27 @@ def test_a_store_that_can_carry_all(tmp_path: Path, submitted: Path) -> None:
     ],
 )
 def test_a_store_that_cannot(
-    tmp_path: Path, submitted: Path, monkeypatch: pytest.MonkeyPatch, must_carry: str | None, timeline: bool, lease: bool, fails: bool
+    tmp_path: Path,
+    submitted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    must_carry: str | None,
+    timeline: bool,
+    lease: bool,
+    fails: bool,
 ) -> None:
-    told = {"uri": "s3://b", "can_carry_timeline": timeline, "can_carry_lease": lease, "problems": ["create 3: 2 of 16 writers won"]}
+    told = {
+        "uri": "s3://b",
+        "can_carry_timeline": timeline,
+        "can_carry_lease": lease,
+        "problems": ["create 3: 2 of 16 writers won"],
+    }
     says(monkeypatch, told)
     probe, seen = made(HudiProbeStoreOperator, tmp_path, must_carry=must_carry), context()
     if not fails:
         assert probe.execute(seen) == told
         return
-    with pytest.raises(AirflowFailException, match=f"s3://b cannot carry a {must_carry}: create 3: 2 of 16 writers won"):
+    with pytest.raises(
+        AirflowFailException, match=f"s3://b cannot carry a {must_carry}: create 3: 2 of 16 writers won"
+    ):
         probe.execute(seen)
     assert seen["ti"].pushed == {"return_value": told}

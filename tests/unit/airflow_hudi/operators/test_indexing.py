@@ -23,7 +23,9 @@ BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true"}
 
 
 def operator_on(table: Path, **arguments: Any) -> HudiIndexingOperator:
-    return HudiIndexingOperator(**{"task_id": "index", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments})
+    return HudiIndexingOperator(
+        **{"task_id": "index", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments}
+    )
 
 
 def instants(table: Path, state: str) -> list[str]:
@@ -36,7 +38,12 @@ def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, versi
     table = golden(version, "mor_basic").table
     store = Store()
     result = operator_on(table, options=BLOOM).execute(context(store))
-    assert (result["action"], result["state"], result["already_completed"], result["reason"]) == ("indexing", "completed", False, None)
+    assert (result["action"], result["state"], result["already_completed"], result["reason"]) == (
+        "indexing",
+        "completed",
+        False,
+        None,
+    )
     assert [result["instant"]] == instants(table, "completed")
     (request,) = requests(submitted)
     assert (request.verb, request.service, request.schedule, request.instant) == ("run", "indexing", True, None)
@@ -47,7 +54,9 @@ def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, versi
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_record_index_gets_as_many_file_groups_as_the_options_say(golden: Golden, submitted: Path, version: str) -> None:
+def test_a_record_index_gets_as_many_file_groups_as_the_options_say(
+    golden: Golden, submitted: Path, version: str
+) -> None:
     table = golden(version, "mdt_record_index_lookup").table
     options = {"hoodie.metadata.record.index.enable": "true", "airflow_hudi.indexing.file_groups": "4"}
     result = operator_on(table, options=options).execute(context(Store()))

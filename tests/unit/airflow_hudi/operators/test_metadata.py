@@ -21,7 +21,9 @@ VERSIONS = ["6", "8", "9"]
 
 
 def made(table: Path, **arguments: Any) -> HudiMetadataOperator:
-    return HudiMetadataOperator(task_id="metadata", table=str(table), hudi_conn_id=None, conflict_poll_interval=0.1, **arguments)
+    return HudiMetadataOperator(
+        task_id="metadata", table=str(table), hudi_conn_id=None, conflict_poll_interval=0.1, **arguments
+    )
 
 
 def listed(table: Path) -> frozenset[str]:
@@ -43,7 +45,13 @@ def test_a_metadata_table_goes_and_comes(golden: Golden, submitted: Path, versio
     assert (updated["applied"], updated["partitions"]) == ([], ["column_stats", "files"])
     assert made(table, verb="validate").execute(context())["differences"] == []
     asked = requests(submitted)
-    assert [item.verb for item in asked] == ["metadata_drop", "metadata_create", "metadata_create", "metadata_update", "metadata_validate"]
+    assert [item.verb for item in asked] == [
+        "metadata_drop",
+        "metadata_create",
+        "metadata_create",
+        "metadata_update",
+        "metadata_validate",
+    ]
     assert [item.partitions for item in asked[:3]] == [(), ("files", "column_stats"), ("column_stats",)]
 
 

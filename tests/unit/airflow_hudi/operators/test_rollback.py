@@ -24,11 +24,15 @@ EAGER = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
 
 
 def operator_on(table: Path, **arguments: Any) -> HudiRollbackOperator:
-    return HudiRollbackOperator(**{"task_id": "undo", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments})
+    return HudiRollbackOperator(
+        **{"task_id": "undo", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments}
+    )
 
 
 def pending(table: Path, action: str) -> list[str]:
-    return [item.requested_time for item in HudiTable.open(str(table)).timeline().pending() if item.pending_action == action]
+    return [
+        item.requested_time for item in HudiTable.open(str(table)).timeline().pending() if item.pending_action == action
+    ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -125,7 +129,9 @@ class SlowWriter:
 def test_a_write_that_completes_between_two_tries_is_kept(
     golden: Golden, submitted: Path, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first try was to roll back a write that had failed, as it seemed; what its writer acknowledged since is not the retry's to take back."""
+    """The first try was to roll back a write that had failed, as it seemed; what its writer acknowledged since is not
+    the retry's to take back.
+    """
     writer, store = SlowWriter(golden, version, tmp_path), Store()
     real_job(monkeypatch, before="exit 9")
     with pytest.raises(HudiJobFailed):

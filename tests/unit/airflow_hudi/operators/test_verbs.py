@@ -1,4 +1,6 @@
-"""Restore, savepoint, unschedule and takeover as operators, on tables of real Hudi; the job's own code runs without Spark."""
+"""Restore, savepoint, unschedule and takeover as operators, on tables of real Hudi; the job's own code runs without
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.restore import HudiRestoreOperator
 from airflow_hudi.operators.savepoint import HudiSavepointOperator
-from airflow_hudi.operators.stuck import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase
@@ -24,7 +26,9 @@ DIES = "kill -KILL $PPID"
 
 
 def made(kind: type[BaseHudiVerbOperator], table: Path, **arguments: Any) -> BaseHudiVerbOperator:
-    return kind(**{"task_id": "verb", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments})
+    return kind(
+        **{"task_id": "verb", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments}
+    )
 
 
 def commits(table: Path) -> list[str]:
@@ -52,7 +56,12 @@ def test_a_table_goes_back(golden: Golden, submitted: Path, version: str) -> Non
 def test_a_savepoint_comes_and_goes(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     kept = made(HudiSavepointOperator, table, comment="a release").execute(context(Store()))
-    assert (kept["instant"], kept["comment"], kept["existed"], kept["deleted"]) == (commits(table)[-1], "a release", False, False)
+    assert (kept["instant"], kept["comment"], kept["existed"], kept["deleted"]) == (
+        commits(table)[-1],
+        "a release",
+        False,
+        False,
+    )
     assert kept["files"] > 0
     assert [item.instant for item in HudiTable.open(str(table)).savepoints()] == [kept["instant"]]
     gone = made(HudiSavepointOperator, table, action="delete", instant=kept["instant"]).execute(context(Store()))
@@ -100,7 +109,9 @@ def test_a_retry_of_what_is_done_succeeds(golden: Golden, submitted: Path, monke
         assert store.values == {}
 
 
-def test_a_retry_keeps_to_the_commit_that_it_chose(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_keeps_to_the_commit_that_it_chose(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = golden("6", "mor_basic").table
     newest = commits(table)[-1]
     store = Store()

@@ -96,7 +96,9 @@ def test_template_fields_are_arguments_kept_as_given(table: Path) -> None:
     + [(version, "compaction_inflight", "compaction", "inflight") for version in ("6", "8", "9")]
     + [(version, "clustering_requested_cow", "clustering", "requested") for version in ("8", "9")],
 )
-def test_pending_instants_of_services_are_seen(golden: Callable[[str, str], GoldenCase], version: str, name: str, action: str, state: str) -> None:
+def test_pending_instants_of_services_are_seen(
+    golden: Callable[[str, str], GoldenCase], version: str, name: str, action: str, state: str
+) -> None:
     table = golden(version, name).table
     seen = sensor_on(table, action=action).execute({})
     assert (seen["action"], seen["state"]) == (action, state)
@@ -104,7 +106,9 @@ def test_pending_instants_of_services_are_seen(golden: Callable[[str, str], Gold
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_pending_rollback_is_seen_unless_a_restore_owns_it(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+def test_a_pending_rollback_is_seen_unless_a_restore_owns_it(
+    golden: Callable[[str, str], GoldenCase], version: str
+) -> None:
     table = golden(version, "mor_basic").table
     timeline = table / ".hoodie" / ("" if version == "6" else "timeline")
     (timeline / "20300101000000000.rollback.requested").write_bytes(b"")

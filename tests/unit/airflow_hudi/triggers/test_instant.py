@@ -19,7 +19,9 @@ PLANNED = "20260102000000000.compaction.requested"
 
 
 def trigger_on(table: Path, **arguments: Any) -> HudiInstantTrigger:
-    return HudiInstantTrigger(**{"table": str(table), "action": "compaction", "hudi_conn_id": None, "poll_interval": 0.01, **arguments})
+    return HudiInstantTrigger(
+        **{"table": str(table), "action": "compaction", "hudi_conn_id": None, "poll_interval": 0.01, **arguments}
+    )
 
 
 async def first_event(trigger: HudiInstantTrigger) -> TriggerEvent:
@@ -63,7 +65,9 @@ async def test_fires_once_the_instant_appears(table: Path, put: Callable[..., No
     assert (await waiting).payload["instant"] == "20260102000000000"
 
 
-async def test_a_slow_store_never_blocks_the_event_loop(table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_store_never_blocks_the_event_loop(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(PLANNED)
     answer = threading.Event()
     listing = LocalStorage.list_files
@@ -87,7 +91,9 @@ async def test_what_no_wait_can_mend_is_an_event_at_once(tmp_path: Path) -> None
     assert event.payload["message"].startswith("ConfigError: ")
 
 
-async def test_failures_that_may_pass_are_looked_past(table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failures_that_may_pass_are_looked_past(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(PLANNED)
     load, failures = TimelineReader.load, iter([StorageError("slow down"), StorageError("slow down")])
 
@@ -109,7 +115,11 @@ async def test_failures_that_do_not_pass_end_the_wait(table: Path, monkeypatch: 
 
     monkeypatch.setattr(TimelineReader, "load", down)
     event = await first_event(trigger_on(table, max_errors=3))
-    assert event.payload == {"status": "error", "table": str(table), "message": "StorageError: s3://x: the store is down"}
+    assert event.payload == {
+        "status": "error",
+        "table": str(table),
+        "message": "StorageError: s3://x: the store is down",
+    }
     assert len(looks) == 3
 
 

@@ -28,14 +28,25 @@ def test_varint_round_trip(value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "data"), [(0, "00"), (127, "7f"), (-112, "90"), (128, "8f80"), (255, "8fff"), (256, "8e0100"), (65535, "8effff"), (-113, "8770")]
+    ("value", "data"),
+    [
+        (0, "00"),
+        (127, "7f"),
+        (-112, "90"),
+        (128, "8f80"),
+        (255, "8fff"),
+        (256, "8e0100"),
+        (65535, "8effff"),
+        (-113, "8770"),
+    ],
 )
 def test_hadoop_vint_matches_hadoop(value: int, data: str) -> None:
     assert encode_hadoop_vint(value).hex() == data
 
 
 @pytest.mark.parametrize(
-    ("encode", "value"), [(encode_varint, -1), (encode_varint, 1 << 64), (encode_zigzag, 1 << 63), (encode_hadoop_vint, 1 << 63)]
+    ("encode", "value"),
+    [(encode_varint, -1), (encode_varint, 1 << 64), (encode_zigzag, 1 << 63), (encode_hadoop_vint, 1 << 63)],
 )
 def test_values_that_do_not_fit_are_refused(encode: object, value: int) -> None:
     with pytest.raises(ValueError, match="is not"):

@@ -31,7 +31,11 @@ def test_rebuilding_from_a_base_files_keys_gives_its_footer() -> None:
     compared, settings_seen = 0, set()
     for case in golden_cases("6"):
         with zipfile.ZipFile(golden_root() / "6" / f"{case}.zip") as archive:
-            names = [name for name in archive.namelist() if name.endswith(".parquet") and not name.rsplit("/", 1)[-1].startswith(".")]
+            names = [
+                name
+                for name in archive.namelist()
+                if name.endswith(".parquet") and not name.rsplit("/", 1)[-1].startswith(".")
+            ]
             for name in names[:1]:
                 file = pq.ParquetFile(io.BytesIO(archive.read(name)))
                 footer = file.metadata.metadata or {}
@@ -40,7 +44,10 @@ def test_rebuilding_from_a_base_files_keys_gives_its_footer() -> None:
                 real = footer[FOOTER].decode("ascii")
                 parsed = BloomFilter.parse(real, footer[TYPE].decode("ascii"), path=name)
                 assert parsed.to_base64() == real
-                keys = [str(key).encode() for key in file.read(columns=["_hoodie_record_key"])["_hoodie_record_key"].to_pylist()]
+                keys = [
+                    str(key).encode()
+                    for key in file.read(columns=["_hoodie_record_key"])["_hoodie_record_key"].to_pylist()
+                ]
                 assert build(*buffers(keys), entries=parsed.entries).to_base64() == real
                 assert all(parsed.might_contain(key) for key in keys[:5])
                 compared += 1
@@ -64,7 +71,9 @@ MANY = [f"key-{index}{'äß' * (index % 3)}{'x' * (index % 7)}".encode() for ind
     ],
 )
 @pytest.mark.parametrize("batch", [1000, 37])
-def test_growth_and_overflow_match_hudi_0_15(entries: int, most: int, count: int, rows: int, digest: str, batch: int) -> None:
+def test_growth_and_overflow_match_hudi_0_15(
+    entries: int, most: int, count: int, rows: int, digest: str, batch: int
+) -> None:
     """The digests are of `serializeToString()` of Hudi 0.15.0's own filter with error rate 1e-6 over the same keys."""
     offsets, data = buffers(MANY[:count])
     bloom = BloomFilter(entries=entries, error_rate=1e-6, max_entries=most)
@@ -141,7 +150,9 @@ def test_foreign_filters_are_refused_by_name() -> None:
 @pytest.mark.parametrize("entries", [100, 5000])
 def test_how_many_keys_a_filter_lacks(entries: int) -> None:
     """As asked one by one; of several rows any may hold a key."""
-    bloom = BloomFilter.parse(build(*buffers(MANY[:400]), entries=entries, max_entries=2 * entries).to_base64(), DYNAMIC, path="f")
+    bloom = BloomFilter.parse(
+        build(*buffers(MANY[:400]), entries=entries, max_entries=2 * entries).to_base64(), DYNAMIC, path="f"
+    )
     assert bloom.lacking(*buffers(MANY[:400])) == 0
     expected = sum(not bloom.might_contain(key) for key in MANY)
     assert bloom.lacking(*buffers(MANY)) == expected > 500

@@ -14,7 +14,8 @@ from tests.golden_data import golden_root
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(1 << 31)), ("\U0001d11e", 31 * 0xD834 + 0xDD1E)]
+    ("text", "value"),
+    [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(1 << 31)), ("\U0001d11e", 31 * 0xD834 + 0xDD1E)],
 )
 def test_java_string_hash(text: str, value: int) -> None:
     assert java_string_hash(text) == value

@@ -14,7 +14,9 @@ UUIDS = [str(uuid.UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % (1 << 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 10000])
-@pytest.mark.parametrize("keys", [UUIDS, ["", "a", "polygenelubricants", "x" * 50, "ab"], ["ä", "k", "\U0001f600"], [""], []])
+@pytest.mark.parametrize(
+    "keys", [UUIDS, ["", "a", "polygenelubricants", "x" * 50, "ab"], ["ä", "k", "\U0001f600"], [""], []]
+)
 def test_groups_are_those_of_single_keys(keys: list[str], count: int) -> None:
     array = pa.array(["ß", *keys], pa.string()).slice(1)
     assert group_indexes(array, count).tolist() == [file_group_index(key, count) for key in keys]

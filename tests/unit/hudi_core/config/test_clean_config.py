@@ -11,7 +11,12 @@ from hudi_core.errors import ConfigError
 
 def test_the_defaults_are_hudis() -> None:
     config = CleanConfig.of({})
-    assert (config.policy, config.retained, config.trigger_commits, config.parallelism) == ("KEEP_LATEST_COMMITS", 10, 1, 200)
+    assert (config.policy, config.retained, config.trigger_commits, config.parallelism) == (
+        "KEEP_LATEST_COMMITS",
+        10,
+        1,
+        200,
+    )
     assert (config.incremental, config.multiple, config.max_commits) == (True, False, None)
     assert (config.hours_retained, config.versions_retained) == (24, 3)
 
@@ -41,7 +46,10 @@ def test_both_generations_of_names_are_read(old: str, new: str, value: str, fiel
         ({"hoodie.clean.hours.retained": "1"}, "KEEP_LATEST_BY_HOURS"),
         ({"hoodie.cleaner.fileversions.retained": "1"}, "KEEP_LATEST_FILE_VERSIONS"),
         ({"hoodie.cleaner.fileversions.retained": "1", "hoodie.clean.hours.retained": "1"}, "KEEP_LATEST_COMMITS"),
-        ({"hoodie.cleaner.fileversions.retained": "1", "hoodie.cleaner.policy": "KEEP_LATEST_COMMITS"}, "KEEP_LATEST_COMMITS"),
+        (
+            {"hoodie.cleaner.fileversions.retained": "1", "hoodie.cleaner.policy": "KEEP_LATEST_COMMITS"},
+            "KEEP_LATEST_COMMITS",
+        ),
     ],
 )
 def test_the_policy_follows_from_the_one_retention_that_is_set(options: dict[str, str], policy: str) -> None:
@@ -72,7 +80,9 @@ def test_a_filter_takes_whole_paths_and_names_go_first() -> None:
     full = {"hoodie.clean.incremental.enabled": "false"}
     by_pattern = CleanConfig.of({**full, "hoodie.cleaner.partition.filter.regex": "2024.*"})
     assert [by_pattern.takes(partition) for partition in ("2024-01", "x2024", "")] == [True, False, False]
-    by_name = CleanConfig.of({**full, "hoodie.cleaner.partition.filter.regex": "2024.*", "hoodie.clean.partition.filter.selected": "a, b"})
+    by_name = CleanConfig.of(
+        {**full, "hoodie.cleaner.partition.filter.regex": "2024.*", "hoodie.clean.partition.filter.selected": "a, b"}
+    )
     assert [by_name.takes(partition) for partition in ("a", "b", "2024-01")] == [True, True, False]
     assert CleanConfig.of({}).takes("anything")
 

@@ -28,7 +28,13 @@ def test_parsers() -> None:
     assert boolean("TRUE") is True
     assert one_of("GZIP", "ZSTD")("gzip") == "GZIP"
     assert real_number(0, 1)("1e-9") == 1e-9
-    for parse, text in ((boolean, "1"), (one_of("A"), "B"), (real_number(0, 1), "0"), (real_number(0, 1), "nan"), (whole_number(0, 9), "1.5")):
+    for parse, text in (
+        (boolean, "1"),
+        (one_of("A"), "B"),
+        (real_number(0, 1), "0"),
+        (real_number(0, 1), "nan"),
+        (whole_number(0, 9), "1.5"),
+    ):
         with pytest.raises(ValueError):
             parse(text)
 

@@ -79,7 +79,9 @@ def test_any_bytes_parse_or_are_corrupt(data: bytes) -> None:
     assert all(isinstance(value, str) for value in found.values())
 
 
-@pytest.mark.parametrize("data", [b"a=\x00", rb"a=\u12", rb"a=\u", rb"a=\uzzzz", rb"a=\ud83d", b"a=" + b"x" * MAX_BYTES])
+@pytest.mark.parametrize(
+    "data", [b"a=\x00", rb"a=\u12", rb"a=\u", rb"a=\uzzzz", rb"a=\ud83d", b"a=" + b"x" * MAX_BYTES]
+)
 def test_what_is_no_properties_file_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFileError) as caught:
         parse_properties(data, path=PATH)
@@ -87,7 +89,11 @@ def test_what_is_no_properties_file_is_corrupt(data: bytes) -> None:
 
 
 @settings(deadline=None)
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"]))))
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"]))
+    )
+)
 def test_what_is_rendered_is_parsed_again(properties: dict[str, str]) -> None:
     data = render_properties(properties, comments=["one\ntwo", "three"])
     assert parse_properties(data, path=PATH) == properties

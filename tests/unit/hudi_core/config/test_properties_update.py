@@ -11,8 +11,8 @@ from hudi_core.config.properties import parse_properties, render_properties
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table_checksum
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
 
 RAW = {
     "hoodie.table.name": "trips",
@@ -44,7 +44,9 @@ def test_changes_and_deletes() -> None:
     assert stored(storage) == expected == config.raw
     assert TableConfig.load(storage).metadata_partitions == {"files"} == config.metadata_partitions
     assert not storage.exists(BACKUP)
-    assert re.match(rb"#Updated at \d{4}-\d\d-\d\dT[\d:.]+Z\n#\w{3} \w{3} \d\d [\d:]{8} UTC \d{4}\n", storage.read(PROPERTIES))
+    assert re.match(
+        rb"#Updated at \d{4}-\d\d-\d\dT[\d:.]+Z\n#\w{3} \w{3} \d\d [\d:]{8} UTC \d{4}\n", storage.read(PROPERTIES)
+    )
 
 
 def test_nothing_is_written_where_nothing_changes() -> None:

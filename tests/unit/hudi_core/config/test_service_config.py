@@ -19,7 +19,11 @@ def test_defaults_are_those_of_hudi() -> None:
 
 def test_options_are_read_and_cross_as_json() -> None:
     write = WriteConfig.of(
-        {"hoodie.parquet.compression.codec": "zstd", "airflow_hudi.memory.bytes": str(1 << 22), "hoodie.payload.delete.field": "op"}
+        {
+            "hoodie.parquet.compression.codec": "zstd",
+            "airflow_hudi.memory.bytes": str(1 << 22),
+            "hoodie.payload.delete.field": "op",
+        }
     )
     assert (write.parquet_codec, write.memory_bytes, write.delete_field) == ("ZSTD", 1 << 22, "op")
     assert WriteConfig.from_json(json.loads(json.dumps(write.to_json()))) == write

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hudi_core.config import table_config
-from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table_checksum
-from hudi_core.config.timeline_zone import timeline_zone
+from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table_checksum, timeline_zone
 from hudi_core.config.versions import SUPPORTED
 from hudi_core.errors import ConfigError, CorruptFileError, HudiError, UnsupportedError, UnsupportedVersionError
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from tests.golden_data import GoldenCase, golden_cases, golden_root
 
 LAYOUTS = {version.number: version.layout for version in SUPPORTED}
@@ -113,7 +112,9 @@ def test_a_timeline_folder_outside_the_table_is_refused(key: str, folder: str) -
 
 
 def test_lance_tables_are_refused_by_name() -> None:
-    data = properties(hoodie__table__version="9", hoodie__timeline__layout__version="2", hoodie__table__base__file__format="LANCE")
+    data = properties(
+        hoodie__table__version="9", hoodie__timeline__layout__version="2", hoodie__table__base__file__format="LANCE"
+    )
     with pytest.raises(UnsupportedError, match="LANCE") as caught:
         TableConfig.load(table(data, backup=properties()))
     _names_file_and_remedy(caught.value)
@@ -134,9 +135,16 @@ def test_the_zone_of_local_instants_is_an_option(timezone: str, options: dict[st
     assert timeline_zone(config, options) == zone
 
 
-@pytest.mark.parametrize(("version", "layout"), [("5", "1"), ("7", "2"), ("8", "1"), ("9", "1"), ("99", "2"), ("99", None), ("6", "2"), ("0", "0")])
+@pytest.mark.parametrize(
+    ("version", "layout"),
+    [("5", "1"), ("7", "2"), ("8", "1"), ("9", "1"), ("99", "2"), ("99", None), ("6", "2"), ("0", "0")],
+)
 def test_versions_and_layouts_that_are_not_supported_are_refused(version: str, layout: str | None) -> None:
-    data = properties(hoodie__table__version=version, hoodie__timeline__layout__version=layout, hoodie__table__base__file__format="NEW")
+    data = properties(
+        hoodie__table__version=version,
+        hoodie__timeline__layout__version=layout,
+        hoodie__table__base__file__format="NEW",
+    )
     with pytest.raises(UnsupportedVersionError) as caught:
         TableConfig.load(table(data, backup=properties()))
     _names_file_and_remedy(caught.value)
@@ -209,8 +217,19 @@ def test_without_a_file_there_is_no_table() -> None:
 
 
 def test_a_table_without_a_checksum_or_database_is_tolerated() -> None:
-    config = TableConfig.load(table(properties(hoodie__table__checksum=None, hoodie__database__name=None, hoodie__timeline__layout__version=None)))
-    assert (config.database, config.layout_version, config.payload_class, config.archive_folder) == ("", 1, None, "archived")
+    config = TableConfig.load(
+        table(
+            properties(
+                hoodie__table__checksum=None, hoodie__database__name=None, hoodie__timeline__layout__version=None
+            )
+        )
+    )
+    assert (config.database, config.layout_version, config.payload_class, config.archive_folder) == (
+        "",
+        1,
+        None,
+        "archived",
+    )
     assert (config.timezone, config.populate_meta_fields, config.base_file_format) == ("LOCAL", True, "PARQUET")
     assert (config.metadata_partitions, config.record_key_fields, config.ordering_field) == (frozenset(), (), None)
 
@@ -247,7 +266,11 @@ def test_a_reader_during_an_update_finds_one_of_the_two() -> None:
 
 
 def test_custom_partition_fields_lose_their_type_and_several_ordering_fields_are_refused() -> None:
-    config = TableConfig.parse(properties(**{"hoodie.table.partition.fields": "dt:SIMPLE, ms:TIMESTAMP", "hoodie.table.ordering.fields": "a,b"}))
+    config = TableConfig.parse(
+        properties(
+            **{"hoodie.table.partition.fields": "dt:SIMPLE, ms:TIMESTAMP", "hoodie.table.ordering.fields": "a,b"}
+        )
+    )
     assert config.partition_fields == ("dt", "ms")
     with pytest.raises(UnsupportedError, match="a, b"):
         _ = config.ordering_field

@@ -1,4 +1,6 @@
-"""Random rows and predicates over them, and what the predicates mean, row by row in plain Python with SQL's three values."""
+"""Random rows and predicates over them, and what the predicates mean, row by row in plain Python with SQL's three
+values.
+"""
 
 from __future__ import annotations
 
@@ -98,13 +100,22 @@ def rows(least: int = 0, most: int = 25) -> st.SearchStrategy[pa.RecordBatch]:
 def _leaf(path: tuple[str, ...], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Expr]:
     column = Column(path)
     literals = values.map(Literal.of)
-    compare = st.builds(Compare, st.sampled_from(sorted(OPERATORS)), st.just(column), st.one_of(literals, st.just(Literal.of(None))))
-    member = st.builds(In, st.just(column), st.lists(st.one_of(literals, literals, st.just(Literal.of(None))), min_size=1, max_size=4).map(tuple))
+    compare = st.builds(
+        Compare, st.sampled_from(sorted(OPERATORS)), st.just(column), st.one_of(literals, st.just(Literal.of(None)))
+    )
+    member = st.builds(
+        In,
+        st.just(column),
+        st.lists(st.one_of(literals, literals, st.just(Literal.of(None))), min_size=1, max_size=4).map(tuple),
+    )
     many = st.builds(In, st.just(column), st.lists(literals, min_size=17, max_size=20).map(tuple))
     leaves: list[st.SearchStrategy[Expr]] = [compare, compare, member, many, st.just(IsNull(column))]
     if values is VALUES["s"] or values is LITERALS["s"]:
         patterns = st.sampled_from(["%a", "a%b", "_", "a\\%_", "%\\\\", "%\\_%", "ab%c", "%line"])
-        leaves += [st.builds(StartsWith, st.just(column), st.sampled_from(_TEXTS)), st.builds(Like, st.just(column), patterns)]
+        leaves += [
+            st.builds(StartsWith, st.just(column), st.sampled_from(_TEXTS)),
+            st.builds(Like, st.just(column), patterns),
+        ]
     return st.one_of(leaves)
 
 
@@ -119,8 +130,12 @@ def predicates() -> st.SearchStrategy[Expr]:
         leaves,
         lambda inner: st.one_of(
             inner.map(Not),
-            st.lists(inner.filter(lambda term: not isinstance(term, And)), min_size=2, max_size=3).map(lambda terms: And(tuple(terms))),
-            st.lists(inner.filter(lambda term: not isinstance(term, Or)), min_size=2, max_size=3).map(lambda terms: Or(tuple(terms))),
+            st.lists(inner.filter(lambda term: not isinstance(term, And)), min_size=2, max_size=3).map(
+                lambda terms: And(tuple(terms))
+            ),
+            st.lists(inner.filter(lambda term: not isinstance(term, Or)), min_size=2, max_size=3).map(
+                lambda terms: Or(tuple(terms))
+            ),
         ),
         max_leaves=6,
     )

@@ -10,7 +10,7 @@ import pytest
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import Bound, bind, depends_on_zone, kind_of
 from hudi_core.expr.leaves import Comparison, Known, Membership, Node, NullCheck
-from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import MAX_DEPTH, Column, Compare, Expr, In, Literal, Not, operands
 
 SCHEMA = pa.schema(

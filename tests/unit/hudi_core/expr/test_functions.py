@@ -11,7 +11,9 @@ from hudi_core.expr.functions import FUNCTIONS, call
 from hudi_core.expr.tree import Literal
 
 UTC = dt.timezone.utc
-MOMENTS = pa.array([dt.datetime(2024, 1, 1, 23, 30, 5, 999999, UTC), dt.datetime(1969, 12, 31, 23, 59, 59, 500000, UTC), None])
+MOMENTS = pa.array(
+    [dt.datetime(2024, 1, 1, 23, 30, 5, 999999, UTC), dt.datetime(1969, 12, 31, 23, 59, 59, 500000, UTC), None]
+)
 DAYS = pa.array([dt.date(2024, 5, 6), None])
 
 
@@ -46,7 +48,12 @@ def values(name: str, array: pa.Array, *literals: Any, zone: str = "UTC") -> lis
         ("to_date", DAYS, (), [dt.date(2024, 5, 6), None]),
         ("date_format", MOMENTS, ("yyyy-MM-dd'T'HH:mm:ss",), ["2024-01-01T23:30:05", "1969-12-31T23:59:59", None]),
         ("date_format", DAYS, ("dd.MM.yyyy HH%'it''s'",), ["06.05.2024 00%it's", None]),
-        ("from_unixtime", pa.array([0, -1, None], pa.int32()), (), ["1970-01-01 00:00:00", "1969-12-31 23:59:59", None]),
+        (
+            "from_unixtime",
+            pa.array([0, -1, None], pa.int32()),
+            (),
+            ["1970-01-01 00:00:00", "1969-12-31 23:59:59", None],
+        ),
         ("from_unixtime", pa.array([1700000000]), ("yyyyMMdd",), ["20231114"]),
     ],
 )
@@ -61,7 +68,12 @@ def test_years_beyond_what_arrow_keeps() -> None:
     assert values("from_unixtime", seconds, "yyyy-MM-dd") == expected
     assert values("from_unixtime", pa.array([2**63 - 1]), "yyyy")[0] == "+292277026596"
     far = pa.array([1700000001005], pa.timestamp("s", "UTC"))
-    assert (values("year", far), values("month", far), values("day", far), values("hour", far)) == ([55840], [11], [8], [22])
+    assert (values("year", far), values("month", far), values("day", far), values("hour", far)) == (
+        [55840],
+        [11],
+        [8],
+        [22],
+    )
     assert call("to_date", far, [], "UTC").cast(pa.int32()).to_pylist() == [1700000001005 // 86400]
     assert values("date_format", pa.array([10_000_000], pa.int32()).cast(pa.date32()), "'y'yyyy%dd") == ["y+29349%26"]
 

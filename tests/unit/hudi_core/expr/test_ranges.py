@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hudi_core.expr.bind import bind
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Column, Expr, Operand
 from tests.unit.hudi_core.expr.random_predicates import SCHEMA, predicates, rows
 
@@ -30,7 +30,13 @@ def _values(batch: pa.RecordBatch, path: tuple[str, ...]) -> list[Any]:
 def _order(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode()
-    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value) if isinstance(value, float) else value
+    return (
+        (1, 0.0)
+        if isinstance(value, float) and math.isnan(value)
+        else (0, value)
+        if isinstance(value, float)
+        else value
+    )
 
 
 def _range_of(files: list[pa.RecordBatch], path: tuple[str, ...], unknown: st.DataObject) -> ColumnRange | None:
@@ -61,7 +67,9 @@ def _range_of(files: list[pa.RecordBatch], path: tuple[str, ...], unknown: st.Da
 
 @settings(max_examples=150, deadline=None)
 @given(files=st.lists(rows(1, 6), min_size=1, max_size=4), expr=predicates(), data=st.data())
-def test_a_file_with_a_row_that_matches_is_never_ruled_out(files: list[pa.RecordBatch], expr: Expr, data: st.DataObject) -> None:
+def test_a_file_with_a_row_that_matches_is_never_ruled_out(
+    files: list[pa.RecordBatch], expr: Expr, data: st.DataObject
+) -> None:
     bound = bind(expr, SCHEMA)
     ranges: dict[Operand, ColumnRange] = {}
     for path in _PATHS:
@@ -124,7 +132,9 @@ def test_ranges_rule_out_what_they_can(text: str, kept: list[bool]) -> None:
 )
 def test_texts_by_prefix(text: str, kept: list[bool]) -> None:
     schema = pa.schema([pa.field("s", pa.string())])
-    known = ColumnRange(pa.array(["ab", "b", "ab", "aaa"]), pa.array(["abz", "bz", "ab" if "<>" in text else "b", "aaz"]))
+    known = ColumnRange(
+        pa.array(["ab", "b", "ab", "aaa"]), pa.array(["abz", "bz", "ab" if "<>" in text else "b", "aaz"])
+    )
     assert may_match(bind(parse_predicate(text), schema), {Column(("s",)): known}, 4).tolist() == kept
 
 
@@ -139,7 +149,11 @@ def test_nan_counts_as_the_greatest_value() -> None:
     assert kept("d < 5") == [True, True, False]
     assert kept("d = CAST('NaN' AS DOUBLE)") == [False, True, True]
     assert kept("d <> CAST('NaN' AS DOUBLE)") == [True, True, False]
-    assert kept(f"d IN ({', '.join(str(value) for value in range(100, 120))}, CAST('NaN' AS DOUBLE))") == [False, True, True]
+    assert kept(f"d IN ({', '.join(str(value) for value in range(100, 120))}, CAST('NaN' AS DOUBLE))") == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_negative_zero_is_zero() -> None:
@@ -152,13 +166,18 @@ def test_negative_zero_is_zero() -> None:
 def test_counts_of_nothing_say_nothing() -> None:
     """Some writers put down zero for what they did not count."""
     schema = pa.schema([pa.field("a", pa.int64())])
-    known = ColumnRange(pa.nulls(1, pa.int64()), pa.nulls(1, pa.int64()), pa.array([0], pa.int64()), pa.array([0], pa.int64()))
+    known = ColumnRange(
+        pa.nulls(1, pa.int64()), pa.nulls(1, pa.int64()), pa.array([0], pa.int64()), pa.array([0], pa.int64())
+    )
     assert may_match(bind(parse_predicate("a = 5"), schema), {Column(("a",)): known}, 1).tolist() == [True]
 
 
 def test_operands_that_ranges_can_decide() -> None:
     schema = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.int64()), pa.field("c", pa.int64())])
-    assert operands_of(bind(parse_predicate("a = 1 AND (b > 2 OR a = c)"), schema).node) == {Column(("a",)), Column(("b",))}
+    assert operands_of(bind(parse_predicate("a = 1 AND (b > 2 OR a = c)"), schema).node) == {
+        Column(("a",)),
+        Column(("b",)),
+    }
 
 
 def test_many_files_at_once() -> None:
@@ -166,7 +185,9 @@ def test_many_files_at_once() -> None:
     count = 100_000
     lower = pa.array(np.arange(count, dtype=np.int64) * 10)
     known = {Column(("a",)): ColumnRange(lower, pa.array(np.arange(count, dtype=np.int64) * 10 + 9))}
-    bound = bind(parse_predicate("a = 777 OR (a BETWEEN 5000 AND 5015 AND a <> 5000)"), pa.schema([pa.field("a", pa.int64())]))
+    bound = bind(
+        parse_predicate("a = 777 OR (a BETWEEN 5000 AND 5015 AND a <> 5000)"), pa.schema([pa.field("a", pa.int64())])
+    )
     start = time.perf_counter()
     mask = may_match(bound, known, count)
     assert mask.nonzero()[0].tolist() == [77, 500, 501]

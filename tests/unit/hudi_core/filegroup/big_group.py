@@ -1,7 +1,7 @@
 """A file group of any size, made fast: a base file, and log files that update a tenth of its rows and add some.
 
-As a program, reads the file group in a process of its own and prints rows, checksums and the peak of anonymous memory as JSON. Arguments:
-folder, memory budget in bytes.
+As a program, reads the file group in a process of its own and prints rows, checksums and the peak of anonymous memory
+as JSON. Arguments: folder, memory budget in bytes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
-from hudi_core.filegroup.reader import SliceReader
-from hudi_core.filegroup.spec import ReaderSpec
-from hudi_core.filegroup.validity import CommittedInstants
+from hudi_core.filegroup.read.block_validity import CommittedInstants
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.local import LocalStorage
 from hudi_core.view.file_group import DataFile, FileSlice
@@ -42,7 +42,10 @@ CHUNK = 100_000
 SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "big_record",
-    "fields": [{"name": name, "type": ["null", kind], "default": None} for name, kind in (("id", "string"), ("ts", "long"), ("text", "string"))],
+    "fields": [
+        {"name": name, "type": ["null", kind], "default": None}
+        for name, kind in (("id", "string"), ("ts", "long"), ("text", "string"))
+    ],
 }
 FULL = add_meta_fields(SCHEMA)
 PROPERTIES = {
@@ -62,7 +65,9 @@ def digits(numbers: np.ndarray, width: int) -> np.ndarray:
 def texts(rows: np.ndarray) -> pa.Array:
     """Rows of bytes as strings of one length."""
     count, width = rows.shape
-    return pa.StringArray.from_buffers(count, pa.py_buffer((np.arange(count + 1) * width).astype(np.int32)), pa.py_buffer(rows.tobytes()))
+    return pa.StringArray.from_buffers(
+        count, pa.py_buffer((np.arange(count + 1) * width).astype(np.int32)), pa.py_buffer(rows.tobytes())
+    )
 
 
 def letters(count: int, rng: np.random.Generator) -> np.ndarray:
@@ -71,7 +76,9 @@ def letters(count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def log_block(instant: str, numbers: np.ndarray, rng: np.random.Generator) -> bytes:
-    """An Avro block of one record per number. All records are equally long, so one is encoded and the others are it with other bytes."""
+    """An Avro block of one record per number. All records are equally long, so one is encoded and the others are it
+    with other bytes.
+    """
     row = {field["name"]: None for field in FULL["fields"]} | {
         "_hoodie_commit_time": instant,
         "_hoodie_record_key": "K" * 10,
@@ -83,11 +90,17 @@ def log_block(instant: str, numbers: np.ndarray, rng: np.random.Generator) -> by
     fastavro.schemaless_writer(buffer, fastavro.parse_schema(json.loads(json.dumps(FULL))), row)
     datum = buffer.getvalue()
     block = np.tile(np.frombuffer(struct.pack(">i", len(datum)) + datum, dtype=np.uint8), (len(numbers), 1))
-    for mark, values in ((b"K" * 10, digits(numbers, 10)), (b"I" * 10, digits(numbers, 10)), (b"T" * TEXT, letters(len(numbers), rng))):
+    for mark, values in (
+        (b"K" * 10, digits(numbers, 10)),
+        (b"I" * 10, digits(numbers, 10)),
+        (b"T" * TEXT, letters(len(numbers), rng)),
+    ):
         start = datum.index(mark) + 4
         block[:, start : start + len(mark)] = values
     content = struct.pack(">ii", 3, len(numbers)) + block.tobytes()
-    return encode_block(BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(FULL)}, content)
+    return encode_block(
+        BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(FULL)}, content
+    )
 
 
 def make_group(folder: Path, rows: int) -> dict[str, int]:
@@ -96,21 +109,38 @@ def make_group(folder: Path, rows: int) -> dict[str, int]:
     partition = folder / "p"
     partition.mkdir()
     schema = arrow_schema(FULL)
-    with pq.ParquetWriter(partition / f"{FILE_ID}_0-1-2_{BASE}.parquet", schema, compression="none", use_dictionary=False) as writer:
+    with pq.ParquetWriter(
+        partition / f"{FILE_ID}_0-1-2_{BASE}.parquet", schema, compression="none", use_dictionary=False
+    ) as writer:
         for start in range(0, rows, CHUNK):
             count = min(CHUNK, rows - start)
             keys = texts(digits(np.arange(start, start + count), 10))
             none = pa.nulls(count, pa.string())
-            columns = [pa.repeat(BASE, count), none, keys, none, none, keys, pa.repeat(pa.scalar(1, pa.int64()), count), texts(letters(count, rng))]
+            columns = [
+                pa.repeat(BASE, count),
+                none,
+                keys,
+                none,
+                none,
+                keys,
+                pa.repeat(pa.scalar(1, pa.int64()), count),
+                texts(letters(count, rng)),
+            ]
             writer.write_batch(pa.record_batch(columns, schema=schema))
     share = rows // 10 // LOG_FILES
     updated = rng.choice(rows, share * LOG_FILES, replace=False)
     for number in range(LOG_FILES):
         added = np.arange(rows + number * 100, rows + number * 100 + 100)
         numbers = np.concatenate([updated[number * share : (number + 1) * share], added])
-        (partition / f".{FILE_ID}_{BASE}.log.{number + 1}_0-1-2").write_bytes(log_block(f"2026010{number + 2}000000000", numbers, rng))
+        (partition / f".{FILE_ID}_{BASE}.log.{number + 1}_0-1-2").write_bytes(
+            log_block(f"2026010{number + 2}000000000", numbers, rng)
+        )
     changed = share * LOG_FILES
-    return {"rows": rows + 100 * LOG_FILES, "changed": changed + 100 * LOG_FILES, "ts": rows - changed + 7 * (changed + 100 * LOG_FILES)}
+    return {
+        "rows": rows + 100 * LOG_FILES,
+        "changed": changed + 100 * LOG_FILES,
+        "ts": rows - changed + 7 * (changed + 100 * LOG_FILES),
+    }
 
 
 def read_group(folder: Path, budget: int) -> dict[str, int]:

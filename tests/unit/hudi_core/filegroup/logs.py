@@ -11,7 +11,7 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_avro_block, encode_delete_block
 from hudi_core.codec.log.encode import encode_block
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
 
 SCHEMA: dict[str, Any] = {
@@ -64,10 +64,16 @@ def data(instant: str, rows: Iterable[tuple[str, int, str]], extra: dict[HeaderK
 def deletes(instant: str, keys: Iterable[tuple[str, OrderingValue | None]]) -> bytes:
     """A delete block."""
     content = encode_delete_block([DeleteRecord(key, "p", ordering) for key, ordering in keys])
-    return encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(FULL)}, content)
+    return encode_block(
+        BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(FULL)}, content
+    )
 
 
 def rollback(instant: str, target: str) -> bytes:
     """A rollback command block."""
-    headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.TARGET_INSTANT_TIME: target, HeaderKey.COMMAND_BLOCK_TYPE: "0"}
+    headers = {
+        HeaderKey.INSTANT_TIME: instant,
+        HeaderKey.TARGET_INSTANT_TIME: target,
+        HeaderKey.COMMAND_BLOCK_TYPE: "0",
+    }
     return encode_block(BlockType.COMMAND, headers)

@@ -1,4 +1,5 @@
-"""The merge rules as slow and obvious Python: one version after the other, one row after the other, each rule in the words of its Java class.
+"""The merge rules as slow and obvious Python: one version after the other, one row after the other, each rule in the
+words of its Java class.
 
 Nothing here is shared with hudi_core but the names of rules, payload classes and fills.
 """
@@ -9,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hudi_core.filegroup.payloads import Fill, Payload
-from hudi_core.filegroup.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.payloads import Fill, Payload
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 
 Row = dict[str, Any]
 META = ("_hoodie_commit_time",)
@@ -21,7 +22,9 @@ MARKER = "?"
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a row. Entries of delete blocks have no row. `ordering` is None where there is none; `columns` are those of a partial block."""
+    """A version of a row. Entries of delete blocks have no row. `ordering` is None where there is none; `columns` are
+    those of a partial block.
+    """
 
     key: str
     ordering: int | None
@@ -35,7 +38,9 @@ class Version:
         return self.deleted and self.ordering is None
 
 
-def record(key: str, ordering: int | None, row: Row, deleted: bool = False, columns: frozenset[str] | None = None) -> Version:
+def record(
+    key: str, ordering: int | None, row: Row, deleted: bool = False, columns: frozenset[str] | None = None
+) -> Version:
     """A log record."""
     return Version(key, ordering, row, deleted, columns)
 
@@ -130,7 +135,9 @@ class Reference:
         return self.custom_1_0(old, new) if rules is Rules.CUSTOM_1_0 else self.custom_1_1(old, new)
 
     def logs_0_15(self, old: Version, new: Version) -> Version:
-        """HoodieMergedLogRecordScanner with OverwriteWithLatestAvroPayload.preCombine or PartialUpdateAvroPayload.preCombine."""
+        """HoodieMergedLogRecordScanner with OverwriteWithLatestAvroPayload.preCombine or
+        PartialUpdateAvroPayload.preCombine.
+        """
         if new.row is None:
             return old if old.row is not None and above(old, new) else new
         if old.row is None:
@@ -157,7 +164,9 @@ class Reference:
         if payload is Payload.NON_DEFAULTS:
             return self.field_wise(new, old)
         if payload is Payload.PARTIAL_UPDATE:
-            return self.flagged_anew(self.field_wise(old, new, meta_of=new) if above(old, new) else self.field_wise(new, old))
+            return self.flagged_anew(
+                self.field_wise(old, new, meta_of=new) if above(old, new) else self.field_wise(new, old)
+            )
         return new
 
     def event_time(self, old: Version, new: Version) -> Version:
@@ -174,7 +183,9 @@ class Reference:
         return old if not new.natural and not self.policy.string_deletes_win and above(old, new) else new
 
     def completed(self, high: Version, low: Version) -> Version:
-        """PartialUpdateHandler.partialMerge or SparkRecordMergingUtils.mergePartialRecords; `high` itself where nothing is to be completed."""
+        """PartialUpdateHandler.partialMerge or SparkRecordMergingUtils.mergePartialRecords; `high` itself where nothing
+        is to be completed.
+        """
         if self.policy.fill is not Fill.NOTHING:
             return self.field_wise(high, low)
         if high.columns is None:
@@ -183,7 +194,9 @@ class Reference:
         assert low.row is not None
         row = {name: high.row[name] if name in high.columns else low.row[name] for name in high.row}
         columns = None if low.columns is None else high.columns | low.columns
-        return replace(high, row=row, columns=columns, ordering=low.ordering if high.ordering is None else high.ordering)
+        return replace(
+            high, row=row, columns=columns, ordering=low.ordering if high.ordering is None else high.ordering
+        )
 
     def custom_1_0(self, old: Version, new: Version) -> Version:
         """doProcessNextDataRecord and merge, CUSTOM, of FileGroupRecordBuffer."""
@@ -197,7 +210,9 @@ class Reference:
             return new
         payload = self.policy.payload
         if new.row is None or new.deleted:
-            ordered = payload in (Payload.DEFAULT, Payload.EVENT_TIME) or (payload is Payload.POSTGRES and new.row is not None)
+            ordered = payload in (Payload.DEFAULT, Payload.EVENT_TIME) or (
+                payload is Payload.POSTGRES and new.row is not None
+            )
             return old if ordered and above(old, new) else new
         return self.combine(old, new)
 

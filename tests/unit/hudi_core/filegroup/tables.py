@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.filegroup.reader import SliceReader
-from hudi_core.filegroup.spec import ReaderSpec
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
@@ -26,9 +26,13 @@ def opened(table: Path, *, snapshot: bool = True, **more: Any) -> tuple[SliceRea
     timeline = active.load()
     view = load_view(active, StorageListing(storage), timeline)
     spec = ReaderSpec.for_query(config, schema_of(timeline, active.read_details), timeline, merge_logs=snapshot, **more)
-    return SliceReader(storage, spec), [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+    return SliceReader(storage, spec), [
+        item for partition in view.partitions() for item in view.latest_merged_slices(partition)
+    ]
 
 
 def rows(reader: SliceReader, slices: list[FileSlice], columns: list[str] | None = None, **more: Any) -> pa.Table:
     """All rows of the slices; `more` goes to SliceReader.read."""
-    return pa.Table.from_batches([batch for item in slices for batch in reader.read(item, columns, **more)], reader.output_schema(columns))
+    return pa.Table.from_batches(
+        [batch for item in slices for batch in reader.read(item, columns, **more)], reader.output_schema(columns)
+    )

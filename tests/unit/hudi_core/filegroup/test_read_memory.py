@@ -18,9 +18,13 @@ ROWS = int(os.environ.get("AIRFLOW_HUDI_READ_ROWS", "500000"))
 MIB = 1 << 20
 BUDGET = 32 * MIB
 FIXED = 176 * MIB
-"""The budget, an eighth of it of base rows twice, pieces of a log block, a row group of Parquet, and what allocators keep back."""
+"""The budget, an eighth of it of base rows twice, pieces of a log block, a row group of Parquet, and what allocators
+keep back.
+"""
 PER_LOG_RECORD = 200
-"""Bytes for each log record: its key (twice while they are encoded), ordering value, place and kind, and hash tables of the keys."""
+"""Bytes for each log record: its key (twice while they are encoded), ordering value, place and kind, and hash tables of
+the keys.
+"""
 
 
 def run(folder: Path, budget: int) -> dict[str, Any]:

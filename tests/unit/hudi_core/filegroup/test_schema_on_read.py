@@ -1,8 +1,9 @@
 """A table that real Hudi 0.15 changed by schema-on-read, read by column ids.
 
-Made by Spark SQL with `hoodie.schema.on.read.enable`: ten rows inserted, one updated (a log file), then
-`RENAME COLUMN name TO title`, `DROP COLUMN qty`, `ADD COLUMNS (qty string)`, `ALTER COLUMN price TYPE double`, `RENAME COLUMN info.a TO aa`.
-No file was written since, so every file has the first schema: name string, qty int, price float, info struct<a, b>.
+Made by Spark SQL with `hoodie.schema.on.read.enable`: ten rows inserted, one updated (a log file), then `RENAME COLUMN
+name TO title`, `DROP COLUMN qty`, `ADD COLUMNS (qty string)`, `ALTER COLUMN price TYPE double`, `RENAME COLUMN info.a
+TO aa`. No file was written since, so every file has the first schema: name string, qty int, price float, info struct<a,
+b>.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def test_columns_are_those_of_the_ids(tmp_path: Path, query: str, metadata: str)
     assert rows["title"].to_pylist() == [f"n{number}" for number in range(10)]
     assert rows["qty"].to_pylist() == [None] * 10, "the new column has the old one's name, not its values"
     assert rows["qty"].type == pa.string()
-    assert rows["price"].to_pylist() == [round(number * 1.1, 1) for number in range(10)], "floats by their text, not 1.10000002384"
+    assert rows["price"].to_pylist() == [round(number * 1.1, 1) for number in range(10)], (
+        "floats by their text, not 1.10000002384"
+    )
     assert rows["info"].to_pylist() == [{"aa": number, "b": "x"} for number in range(10)]
 
 

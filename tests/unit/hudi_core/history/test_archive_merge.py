@@ -1,4 +1,6 @@
-"""A merge of small archive files that Hudi 0.15 did not finish: taken back, ended, or refused, whatever point it was cut off at."""
+"""A merge of small archive files that Hudi 0.15 did not finish: taken back, ended, or refused, whatever point it was
+cut off at.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Instant
 from tests.golden_data import open_case
 from tests.unit.hudi_core.history.test_log_archive import MERGE_SCHEMA
@@ -103,7 +105,9 @@ def test_a_plan_that_was_not_written_to_its_end_goes(data: bytes) -> None:
     assert names(storage) == NAMES
 
 
-@pytest.mark.parametrize("bad", ["../../2024-01-01/data.parquet", "hoodie.properties", "", f"{BASE}/.commits_.archive.4_1-0-1"])
+@pytest.mark.parametrize(
+    "bad", ["../../2024-01-01/data.parquet", "hoodie.properties", "", f"{BASE}/.commits_.archive.4_1-0-1"]
+)
 def test_a_plan_that_names_anything_else_is_refused(bad: str) -> None:
     storage = load_table("archived_timeline_cow", "6")
     write_plan(storage, [f"{BASE}/{NAMES[0]}", bad])
@@ -134,6 +138,11 @@ def test_an_archival_ends_the_merge_first(tmp_path: Path) -> None:
     whole = b"".join((folder / name).read_bytes() for name in NAMES)
     (folder / MERGED).write_bytes(whole)
     (folder / NAMES[0]).unlink()
-    (folder / MERGE_PLAN).write_bytes(write_container(MERGE_SCHEMA, [{"version": 1, "candidate": NAMES, "mergedArchiveFileName": MERGED}]))
+    (folder / MERGE_PLAN).write_bytes(
+        write_container(MERGE_SCHEMA, [{"version": 1, "candidate": NAMES, "mergedArchiveFileName": MERGED}])
+    )
     assert archive(table)
-    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".crc") == [MERGED, ".commits_.archive.5_1-0-1"]
+    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".crc") == [
+        MERGED,
+        ".commits_.archive.5_1-0-1",
+    ]

@@ -1,4 +1,6 @@
-"""Both archive writers over what crashes of other archivers left: cut files, leftovers of a snapshot, doubled instants."""
+"""Both archive writers over what crashes of other archivers left: cut files, leftovers of a snapshot, doubled
+instants.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from hudi_core.history.lsm_compaction import candidates, compact_levels, remove_
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import HistoryFile, read_snapshot
 from hudi_core.history.snapshots import publish_snapshot
-from hudi_core.storage.memory import MemoryStorage
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, Instant, State
 
 LOGS = ".hoodie/archived"
@@ -33,8 +35,13 @@ def archived(time: int, action: str = "commit", *, layout: int = 2, data: bytes 
     encode = encode_commit_avro if layout == 2 else encode_commit
     content = encode(CommitMetadata(operation_type="UPSERT")) if data is None else data
     text = f"{time:03d}"
-    files = (StateFile(action, State.REQUESTED, b"", "requested", text), StateFile(action, State.COMPLETED, content, f"{text}.{action}", text))
-    return ArchivedInstant(Instant(text, action, State.COMPLETED, f"{time + 500:03d}" if layout == 2 else None, action), files)
+    files = (
+        StateFile(action, State.REQUESTED, b"", "requested", text),
+        StateFile(action, State.COMPLETED, content, f"{text}.{action}", text),
+    )
+    return ArchivedInstant(
+        Instant(text, action, State.COMPLETED, f"{time + 500:03d}" if layout == 2 else None, action), files
+    )
 
 
 def times(history: Any) -> list[str]:
@@ -103,17 +110,30 @@ class TestEntry:
         return archived_entry("001", StateFile(action, state, data, "file", "002"))
 
     def test_a_commit_of_a_compaction_says_so(self) -> None:
-        data = encode_commit(CommitMetadata(operation_type="UNKNOWN", compacted=True, extra_metadata={"a": None, "b": "c"}))
+        data = encode_commit(
+            CommitMetadata(operation_type="UNKNOWN", compacted=True, extra_metadata={"a": None, "b": "c"})
+        )
         commit = self.entry("commit", State.COMPLETED, data)["hoodieCommitMetadata"]
         assert commit["operationType"] == "COMPACT"
         assert commit["extraMetadata"] == {"b": "c", "ROLLING_STAT": ""}
 
-    @pytest.mark.parametrize(("action", "state"), [("rollback", State.REQUESTED), ("compaction", State.INFLIGHT), ("clean", State.INFLIGHT)])
+    @pytest.mark.parametrize(
+        ("action", "state"), [("rollback", State.REQUESTED), ("compaction", State.INFLIGHT), ("clean", State.INFLIGHT)]
+    )
     def test_states_without_content(self, action: str, state: State) -> None:
         entry = self.entry(action, state, b"")
-        assert entry == {"commitTime": "001", "actionType": action, "actionState": state.name, "stateTransitionTime": "002", "version": None}
+        assert entry == {
+            "commitTime": "001",
+            "actionType": action,
+            "actionState": state.name,
+            "stateTransitionTime": "002",
+            "version": None,
+        }
 
-    @pytest.mark.parametrize("data", [b"{", b"[]", b'{"partitionToWriteStats": {"p": 1}}', b'{"partitionToWriteStats": {"p": [1]}}', b"Obj\x01"])
+    @pytest.mark.parametrize(
+        "data",
+        [b"{", b"[]", b'{"partitionToWriteStats": {"p": 1}}', b'{"partitionToWriteStats": {"p": [1]}}', b"Obj\x01"],
+    )
     def test_a_damaged_file_is_named(self, data: bytes) -> None:
         with pytest.raises(CorruptFileError) as caught:
             self.entry("commit", State.COMPLETED, data)
@@ -179,7 +199,12 @@ class TestLayout2:
         self.writer(storage).finish()
         (file,) = read_snapshot(storage, LSM)
         rows = pq.read_table(io.BytesIO(storage.read(file.path))).to_pylist()
-        assert [(row["instantTime"], row["action"]) for row in rows] == [("001", "commit"), ("002", "clean"), ("002", "commit"), ("003", "commit")]
+        assert [(row["instantTime"], row["action"]) for row in rows] == [
+            ("001", "commit"),
+            ("002", "clean"),
+            ("002", "commit"),
+            ("003", "commit"),
+        ]
         assert rows[1]["metadata"] is None
         # Two snapshots stay: the option's one and one for the merge, with the file that the older one names.
         assert [info.name for info in storage.list_files(LSM)] == [
@@ -249,7 +274,10 @@ class TestLayout2:
 
 def test_which_files_are_merged() -> None:
     def files(*sizes: int) -> list[HistoryFile]:
-        return [HistoryFile(f"f/{number}_{number}_0.parquet", str(number), str(number), 0, size) for number, size in enumerate(sizes)]
+        return [
+            HistoryFile(f"f/{number}_{number}_0.parquet", str(number), str(number), 0, size)
+            for number, size in enumerate(sizes)
+        ]
 
     assert candidates(files(1, 1), 3, 10) == []
     assert candidates(files(1, 1, 1, 1), 3, 10) == files(1, 1, 1)
@@ -273,16 +301,28 @@ def test_snapshots_that_nobody_needs() -> None:
     storage.write(f"{LSM}/other.txt", b"")
     assert remove_unused(storage, LSM, keep=5) == 0
     assert remove_unused(storage, LSM, keep=2) == 6
-    assert [info.name for info in storage.list_files(LSM)] == [*names[3:], "_version_", "manifest_4", "manifest_5", "other.txt"]
+    assert [info.name for info in storage.list_files(LSM)] == [
+        *names[3:],
+        "_version_",
+        "manifest_4",
+        "manifest_5",
+        "other.txt",
+    ]
 
 
 def test_actions_whose_plans_layout_2_keeps() -> None:
     storage = MemoryStorage()
 
     def item(time: int, pending: str, action: str, requested: bytes, inflight: bytes = b"") -> ArchivedInstant:
-        files = [StateFile(pending, state, data, "f", "1") for state, data in ((State.REQUESTED, requested), (State.INFLIGHT, inflight)) if data]
+        files = [
+            StateFile(pending, state, data, "f", "1")
+            for state, data in ((State.REQUESTED, requested), (State.INFLIGHT, inflight))
+            if data
+        ]
         completed = StateFile(action, State.COMPLETED, b"Obj\x01done", "f", "1")
-        return ArchivedInstant(Instant(f"{time:03d}", action, State.COMPLETED, f"{time + 1:03d}", pending), (*files, completed))
+        return ArchivedInstant(
+            Instant(f"{time:03d}", action, State.COMPLETED, f"{time + 1:03d}", pending), (*files, completed)
+        )
 
     cases = [
         (Action.COMPACTION, Action.COMMIT, b"r", b"", b"r"),
@@ -294,7 +334,12 @@ def test_actions_whose_plans_layout_2_keeps() -> None:
         (Action.COMMIT, Action.COMMIT, b"", b"i", None),
         (Action.ROLLBACK, Action.ROLLBACK, b"r", b"", None),
     ]
-    instants = [item(number, pending, action, requested, inflight) for number, (pending, action, requested, inflight, _) in enumerate(cases)]
+    instants = [
+        item(number, pending, action, requested, inflight)
+        for number, (pending, action, requested, inflight, _) in enumerate(cases)
+    ]
     LsmWriter(storage, LSM, lambda: None, batch=2, file_bytes=1, retained=1).write(instants)
     (file,) = read_snapshot(storage, LSM)
-    assert pq.read_table(io.BytesIO(storage.read(file.path)))["plan"].to_pylist() == [expected for *_, expected in cases]
+    assert pq.read_table(io.BytesIO(storage.read(file.path)))["plan"].to_pylist() == [
+        expected for *_, expected in cases
+    ]

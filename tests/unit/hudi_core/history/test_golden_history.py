@@ -8,7 +8,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.history.load import latest_commits, load_history
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.table_schema import schema_of
@@ -26,7 +26,11 @@ def _open(version: str, case: str) -> tuple[MemoryStorage, TableConfig, ActiveTi
 @pytest.mark.parametrize(("version", "case"), CASES)
 def test_archive_and_active_timeline_are_all_that_ever_happened(version: str, case: str) -> None:
     _, _, active, history = _open(version, case)
-    told = {tuple(text.split(" ")[:2]) for operation in info_of(case, version)["operations"] for text in operation["new_instants"]}
+    told = {
+        tuple(text.split(" ")[:2])
+        for operation in info_of(case, version)["operations"]
+        for text in operation["new_instants"]
+    }
     expected = {(time, action.split("(")[0]) for time, action in told}
     archived = {(instant.requested_time, instant.action) for instant in history.instants()}
     live = {(instant.requested_time, instant.action) for instant in active.load().completed()}
@@ -65,7 +69,9 @@ def test_ranges(version: str, case: str) -> None:
     assert history.instants(up_to=second.requested_time) == every[:2]
     assert history.instants(first.requested_time, second.requested_time) == [second]
     assert history.instants(after=last.requested_time) == []
-    assert history.completed_in(None, None) == sorted(every, key=lambda instant: (instant.completed_at, instant.sort_key))
+    assert history.completed_in(None, None) == sorted(
+        every, key=lambda instant: (instant.completed_at, instant.sort_key)
+    )
     assert history.completed_in(first.completed_at, second.completed_at) == [second]
     assert history.completed_in(None, first.completed_at) == [first]
 

@@ -1,4 +1,6 @@
-"""The archives that real Hudi wrote, written again by us from the states that they hold: the same bytes, or the same rows and footers."""
+"""The archives that real Hudi wrote, written again by us from the states that they hold: the same bytes, or the same
+rows and footers.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,10 @@ from hudi_core.history.log_archive_writer import encode_archive
 from hudi_core.history.lsm_compaction import compact_levels
 from hudi_core.history.lsm_writer import LsmWriter, encode_history
 from hudi_core.history.manifest import read_manifest
-from hudi_core.storage.memory import MemoryStorage
-from hudi_core.timeline.containers import decode_datum, encode_datum
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.container import decode_datum, encode_datum
+from hudi_core.timeline.actions.pretty_json import dump
 from hudi_core.timeline.instant import Action, Instant, State, completed_action
-from hudi_core.timeline.pretty_json import dump
 from tests.unit.hudi_core.timeline.golden_tables import load_table
 
 CASES = ("archived_timeline_cow", "archived_timeline_mor")
@@ -43,7 +45,9 @@ def records(data: bytes, path: str) -> Iterator[dict[str, Any]]:
         assert isinstance(block, LogBlock)
         assert block.schema is not None
         codec = DatumCodec(parse_schema(block.schema, path=path), path=path)
-        count, rest = avro_block_records(data[block.content_offset : block.content_offset + block.content_length], path=path)
+        count, rest = avro_block_records(
+            data[block.content_offset : block.content_offset + block.content_length], path=path
+        )
         for _ in range(count):
             size = int.from_bytes(rest[:4], "big")
             yield codec.decode(rest[4 : 4 + size], path=path)
@@ -58,7 +62,11 @@ def state_file(record: dict[str, Any]) -> StateFile:
     for name, value in record.items():
         if name in CONTAINERS and value is not None:
             data = encode_datum(CONTAINERS[name], value)
-        elif name.endswith(("CommitMetadata", "InflightReplaceMetadata")) and value is not None and state is not State.REQUESTED:
+        elif (
+            name.endswith(("CommitMetadata", "InflightReplaceMetadata"))
+            and value is not None
+            and state is not State.REQUESTED
+        ):
             data = dump({key: item for key, item in value.items() if key != "version"})
     if record["hoodieRequestedReplaceMetadata"] is not None:
         data = REQUESTED_REPLACE
@@ -84,8 +92,13 @@ def test_layout_1_byte_by_byte(case: str) -> None:
         golden = storage.read(file.path)
         grouped: dict[tuple[str, str], list[StateFile]] = {}
         for record in records(golden, file.path):
-            grouped.setdefault((record["commitTime"], completed_action(record["actionType"])), []).append(state_file(record))
-        instants = [ArchivedInstant(Instant(time, action, State.COMPLETED, None, None), tuple(found)) for (time, action), found in grouped.items()]
+            grouped.setdefault((record["commitTime"], completed_action(record["actionType"])), []).append(
+                state_file(record)
+            )
+        instants = [
+            ArchivedInstant(Instant(time, action, State.COMPLETED, None, None), tuple(found))
+            for (time, action), found in grouped.items()
+        ]
         assert encode_archive(instants, batch=2) == golden
 
 
@@ -97,7 +110,9 @@ def instants_of(rows: list[dict[str, Any]]) -> list[ArchivedInstant]:
         pending = action if row["plan"] is None or action != Action.COMMIT else Action.COMPACTION
         plan = () if row["plan"] is None else (StateFile(pending, State.REQUESTED, row["plan"], time, time),)
         completed = StateFile(action, State.COMPLETED, row["metadata"], time, time)
-        found.append(ArchivedInstant(Instant(time, action, State.COMPLETED, row["completionTime"], pending), (*plan, completed)))
+        found.append(
+            ArchivedInstant(Instant(time, action, State.COMPLETED, row["completionTime"], pending), (*plan, completed))
+        )
     return found
 
 
@@ -132,22 +147,32 @@ def test_layout_2_snapshots_and_the_merge_of_level_0(version: str, case: str) ->
             (file.name, file.begin, file.end) for file in files
         ]
     writer.finish()
-    assert sorted(info.name for info in storage.list_files(FOLDER)) == sorted(info.name for info in golden.list_files(FOLDER))
+    assert sorted(info.name for info in storage.list_files(FOLDER)) == sorted(
+        info.name for info in golden.list_files(FOLDER)
+    )
     assert storage.read(f"{FOLDER}/_version_") == golden.read(f"{FOLDER}/_version_") == b"4"
     (merged,) = read_manifest(storage, FOLDER, 4)
     (expected,) = read_manifest(golden, FOLDER, 4)
     assert merged.name == expected.name
-    assert pq.read_table(io.BytesIO(storage.read(merged.path))).equals(pq.read_table(io.BytesIO(golden.read(expected.path))))
+    assert pq.read_table(io.BytesIO(storage.read(merged.path))).equals(
+        pq.read_table(io.BytesIO(golden.read(expected.path)))
+    )
     layout = dump({"files": [{"fileName": merged.name, "fileLen": storage.stat(merged.path).size}]})
     assert storage.read(f"{FOLDER}/manifest_4") == layout
-    assert golden.read(f"{FOLDER}/manifest_4") == dump({"files": [{"fileName": expected.name, "fileLen": golden.stat(expected.path).size}]})
+    assert golden.read(f"{FOLDER}/manifest_4") == dump(
+        {"files": [{"fileName": expected.name, "fileLen": golden.stat(expected.path).size}]}
+    )
 
 
 def test_our_reader_reads_what_the_golden_archive_said() -> None:
     golden = load_table("archived_timeline_mor", "9")
     config = TableConfig.load(golden)
-    before = {instant: load_history(golden, config).content(instant) for instant in load_history(golden, config).instants()}
+    before = {
+        instant: load_history(golden, config).content(instant) for instant in load_history(golden, config).instants()
+    }
     compact_levels(golden, FOLDER, lambda: None, batch=2, most_bytes=1 << 30)
     again = load_history(golden, config)
     assert {instant: again.content(instant) for instant in again.instants()} == before
-    assert decode_datum(REQUESTED_REPLACE, path="requested") == dict.fromkeys(("operationType", "clusteringPlan", "extraMetadata", "version"))
+    assert decode_datum(REQUESTED_REPLACE, path="requested") == dict.fromkeys(
+        ("operationType", "clusteringPlan", "extraMetadata", "version")
+    )

@@ -16,13 +16,21 @@ from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Instant, State
 
 FOLDER = ".hoodie/archived"
 _TEXT = ["null", "string"]
-_COMMIT = {"type": "record", "name": "HoodieCommitMetadata", "fields": [{"name": "operationType", "type": _TEXT, "default": None}]}
-_PLAN = {"type": "record", "name": "HoodieCompactionPlan", "fields": [{"name": "version", "type": ["null", "int"], "default": None}]}
+_COMMIT = {
+    "type": "record",
+    "name": "HoodieCommitMetadata",
+    "fields": [{"name": "operationType", "type": _TEXT, "default": None}],
+}
+_PLAN = {
+    "type": "record",
+    "name": "HoodieCompactionPlan",
+    "fields": [{"name": "version", "type": ["null", "int"], "default": None}],
+}
 SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "HoodieArchivedMetaEntry",
@@ -61,7 +69,10 @@ def _archive(storage: MemoryStorage, number: int, *blocks: bytes) -> str:
 
 
 def _merge_plan(storage: MemoryStorage, merged: str) -> None:
-    storage.write(f"{FOLDER}/{MERGE_PLAN}", write_container(MERGE_SCHEMA, [{"version": 1, "candidate": ["a"], "mergedArchiveFileName": merged}]))
+    storage.write(
+        f"{FOLDER}/{MERGE_PLAN}",
+        write_container(MERGE_SCHEMA, [{"version": 1, "candidate": ["a"], "mergedArchiveFileName": merged}]),
+    )
 
 
 def _times(storage: MemoryStorage) -> list[str]:
@@ -71,8 +82,14 @@ def _times(storage: MemoryStorage) -> list[str]:
 def test_the_states_of_an_instant_are_one_archived_instant() -> None:
     storage = MemoryStorage()
     plan = {"hoodieCompactionPlan": {"version": 2}}
-    _archive(storage, 1, _block(_record("2", "compaction", "REQUESTED", **plan), _record("2", "compaction", "INFLIGHT")))
-    _archive(storage, 2, _block(_record("2", "commit", hoodieCommitMetadata={"operationType": "COMPACT"}), _record("1", "deltacommit")))
+    _archive(
+        storage, 1, _block(_record("2", "compaction", "REQUESTED", **plan), _record("2", "compaction", "INFLIGHT"))
+    )
+    _archive(
+        storage,
+        2,
+        _block(_record("2", "commit", hoodieCommitMetadata={"operationType": "COMPACT"}), _record("1", "deltacommit")),
+    )
     archive = LogArchive(storage, FOLDER)
     first, second = archive.instants()
     assert second == Instant("2", "commit", State.COMPLETED)
@@ -104,7 +121,9 @@ def test_foreign_files_and_blocks_are_passed_over() -> None:
     storage.write(f"{FOLDER}/notes.txt", b"hello")
     storage.write(f"{FOLDER}/.commits_.archive.x", b"hello")
     _archive(storage, 10, _block(_record("10", "commit")))
-    _archive(storage, 9, encode_block(BlockType.COMMAND, {HeaderKey.COMMAND_BLOCK_TYPE: "0"}), _block(_record("9", "commit")))
+    _archive(
+        storage, 9, encode_block(BlockType.COMMAND, {HeaderKey.COMMAND_BLOCK_TYPE: "0"}), _block(_record("9", "commit"))
+    )
     _archive(storage, 11)
     assert _times(storage) == ["10", "9"]  # as text
 
@@ -182,7 +201,10 @@ def test_a_block_without_a_schema_or_with_cut_records_is_damage() -> None:
 
 def test_what_is_kept_of_an_archive_is_small() -> None:
     storage = MemoryStorage()
-    texts = [_record(str(number), "commit", hoodieCommitMetadata={"operationType": "x" * 4000}) for number in range(1000, 1200)]
+    texts = [
+        _record(str(number), "commit", hoodieCommitMetadata={"operationType": "x" * 4000})
+        for number in range(1000, 1200)
+    ]
     _archive(storage, 1, *[_block(*texts[start : start + 2]) for start in range(0, len(texts), 2)])
     archive = LogArchive(storage, FOLDER)
     tracemalloc.start()

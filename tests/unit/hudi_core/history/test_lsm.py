@@ -12,14 +12,20 @@ import pytest
 from hudi_core.errors import CorruptFileError, FormatError, StorageError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.manifest import MAX_MANIFEST_BYTES, parse_manifest, read_snapshot
-from hudi_core.storage.fault import FaultPlan, FaultStorage
-from hudi_core.storage.memory import MemoryStorage
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit_avro
+from hudi_core.testing.fault import FaultPlan, FaultStorage
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.instant import Instant, State
 
 FOLDER = ".hoodie/timeline/history"
 SCHEMA = pa.schema(
-    [("instantTime", pa.string()), ("completionTime", pa.string()), ("action", pa.string()), ("metadata", pa.binary()), ("plan", pa.binary())]
+    [
+        ("instantTime", pa.string()),
+        ("completionTime", pa.string()),
+        ("action", pa.string()),
+        ("metadata", pa.binary()),
+        ("plan", pa.binary()),
+    ]
 )
 
 
@@ -119,8 +125,28 @@ def test_nothing_archived_yet() -> None:
     assert read_snapshot(MemoryStorage(), FOLDER) == []
 
 
-FOREIGN = ["../../x_1_0.parquet", "/1_2_0.parquet", "a/1_2_0.parquet", "1_2_0.parquet.crc", "2_1_0.parquet", "1_2.parquet", "1_2_x.parquet", "", "1"]
-BROKEN = ["", "[]", "{}", '{"files": {}}', '{"files": [1]}', '{"files": [{}]}', '{"files": [{"fileName": 7}]}', "\x00", "{" * 5000]
+FOREIGN = [
+    "../../x_1_0.parquet",
+    "/1_2_0.parquet",
+    "a/1_2_0.parquet",
+    "1_2_0.parquet.crc",
+    "2_1_0.parquet",
+    "1_2.parquet",
+    "1_2_x.parquet",
+    "",
+    "1",
+]
+BROKEN = [
+    "",
+    "[]",
+    "{}",
+    '{"files": {}}',
+    '{"files": [1]}',
+    '{"files": [{}]}',
+    '{"files": [{"fileName": 7}]}',
+    "\x00",
+    "{" * 5000,
+]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -177,7 +203,9 @@ def test_rows_without_times_are_damage(storage: MemoryStorage) -> None:
 
 def test_empty_content_is_empty_metadata(storage: MemoryStorage) -> None:
     out = io.BytesIO()
-    pq.write_table(pa.table([["10", "12"], ["11", "30"], ["commit", "deltacommit"], [None, b""], [None, b""]], schema=SCHEMA), out)
+    pq.write_table(
+        pa.table([["10", "12"], ["11", "30"], ["commit", "deltacommit"], [None, b""], [None, b""]], schema=SCHEMA), out
+    )
     storage.write(f"{FOLDER}/10_12_1.parquet", out.getvalue())
     history = LsmHistory(storage, FOLDER)
     assert history.commit("10") == CommitMetadata() == history.commit("12")

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.codec.bloom import DYNAMIC, build
-from hudi_core.codec.parquet import BaseFileWriter
+from hudi_core.codec.parquet.file import BaseFileWriter
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE, MAX_BLOOM_KEYS, MAX_KEY, MIN_KEY, footer_may_match
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
 
 FILE = DataFile("p", "f.parquet", 1)
@@ -31,7 +31,10 @@ def storage_with(footer: Mapping[str, str]) -> MemoryStorage:
 def bloom_of(*keys: str) -> dict[str, str]:
     data = [key.encode() for key in keys]
     offsets = np.cumsum([0, *(len(key) for key in data)])
-    return {BLOOM: build(offsets, np.frombuffer(b"".join(data), dtype=np.uint8), entries=100).to_base64(), BLOOM_TYPE: DYNAMIC}
+    return {
+        BLOOM: build(offsets, np.frombuffer(b"".join(data), dtype=np.uint8), entries=100).to_base64(),
+        BLOOM_TYPE: DYNAMIC,
+    }
 
 
 def may_match(footer: Mapping[str, str], keys: Collection[str] | None) -> bool:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.expr.bind import bind
-from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.index.equalities import MAX_VALUES
 from hudi_core.index.key_candidates import key_candidates
 from tests.unit.hudi_core.index.configs import config_of
@@ -21,7 +21,9 @@ SCHEMA = pa.schema(
 
 
 def keys(text: str, fields: str = "id", hidden: frozenset[str] = frozenset()) -> set[str] | None:
-    found = key_candidates(bind(parse_predicate(text), SCHEMA), config_of({"hoodie.table.recordkey.fields": fields}), hidden)
+    found = key_candidates(
+        bind(parse_predicate(text), SCHEMA), config_of({"hoodie.table.recordkey.fields": fields}), hidden
+    )
     return None if found is None else set(found)
 
 
@@ -75,7 +77,9 @@ def test_columns_that_a_query_does_not_read_from_rows_make_no_keys() -> None:
 def test_keys_of_a_users_own_generator_are_not_told_by_columns() -> None:
     """Such a class may make a key of any value in any way; Hudi's own is the control."""
     for package, expected in (("com.example", None), ("org.apache.hudi.keygen", {"a", "id:a"})):
-        config = config_of({"hoodie.table.recordkey.fields": "id", "hoodie.table.keygenerator.class": f"{package}.SimpleKeyGenerator"})
+        config = config_of(
+            {"hoodie.table.recordkey.fields": "id", "hoodie.table.keygenerator.class": f"{package}.SimpleKeyGenerator"}
+        )
         found = key_candidates(bind(parse_predicate("id = 'a'"), SCHEMA), config, frozenset())
         assert found == expected
         direct = key_candidates(bind(parse_predicate("_hoodie_record_key = 'x'"), SCHEMA), config, frozenset())

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.expr.bind import bind
-from hudi_core.expr.sql import parse_predicate
-from hudi_core.expr.sql_text import to_sql
+from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import Column, Compare, Expr, In, IsNull, Literal, Not, StartsWith
 from hudi_core.index.skipping import SkippingPlan
 from tests.unit.hudi_core.expr.random_predicates import holds
@@ -28,8 +28,15 @@ SCHEMA = pa.schema(
 )
 
 
-def left(text: str, partitions: list[str], fields: str, schema: pa.Schema = SCHEMA, merged: bool = True, **properties: str) -> list[str]:
-    config = config_of({"hoodie.table.partition.fields": fields, **{name.replace("__", "."): value for name, value in properties.items()}})
+def left(
+    text: str, partitions: list[str], fields: str, schema: pa.Schema = SCHEMA, merged: bool = True, **properties: str
+) -> list[str]:
+    config = config_of(
+        {
+            "hoodie.table.partition.fields": fields,
+            **{name.replace("__", "."): value for name, value in properties.items()},
+        }
+    )
     return SkippingPlan(bind(parse_predicate(text), schema), config, merged=merged, current=True).partitions(partitions)
 
 
@@ -94,21 +101,31 @@ def test_times_that_a_key_generator_formats_are_no_values_of_the_column() -> Non
     # Hudi 0.15 reads the path's text for the column where nothing is merged.
     as_text = pa.schema([pa.field("at", pa.string())])
     assert left("at = '2024/01/01'", paths, "at", as_text, **keys) == paths[:1]
-    newer = {"hoodie__table__keygenerator__type": "TIMESTAMP", **{name.replace(".", "__"): value for name, value in VERSION_9.items()}}
+    newer = {
+        "hoodie__table__keygenerator__type": "TIMESTAMP",
+        **{name.replace(".", "__"): value for name, value in VERSION_9.items()},
+    }
     assert left("at = '2024/01/01'", paths, "at", as_text, **newer) == paths
 
 
 def test_types_of_a_custom_key_generator() -> None:
-    custom = {"hoodie__table__keygenerator__class": "org.apache.hudi.keygen.CustomKeyGenerator", "hoodie__table__type": "MERGE_ON_READ"}
+    custom = {
+        "hoodie__table__keygenerator__class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "hoodie__table__type": "MERGE_ON_READ",
+    }
     paths = ["a/20240101", "b/20240101"]
     schema = pa.schema([pa.field("dt", pa.string()), pa.field("v", pa.int64())])
     assert left("v = 5", paths, "dt:SIMPLE,v:TIMESTAMP", schema, **custom) == paths
     assert left("dt = 'a' AND v = 5", paths, "dt:SIMPLE,v:TIMESTAMP", schema, **custom) == paths[:1]
-    assert left("dt = 'a'", paths, "dt,v", schema, **custom) == paths  # an older table does not say which of them is a time
+    assert (
+        left("dt = 'a'", paths, "dt,v", schema, **custom) == paths
+    )  # an older table does not say which of them is a time
 
 
 def test_wall_times_in_paths_are_not_compared_where_rows_hold_the_value() -> None:
-    assert left("at = '2024-01-01 00:00:00'", ["2024-01-01 00:00:00.0"], "at", hoodie__table__type="MERGE_ON_READ") == ["2024-01-01 00:00:00.0"]
+    assert left("at = '2024-01-01 00:00:00'", ["2024-01-01 00:00:00.0"], "at", hoodie__table__type="MERGE_ON_READ") == [
+        "2024-01-01 00:00:00.0"
+    ]
 
 
 def test_a_predicate_that_nothing_satisfies_leaves_nothing() -> None:
@@ -116,7 +133,9 @@ def test_a_predicate_that_nothing_satisfies_leaves_nothing() -> None:
 
 
 _VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "dt": st.none() | st.text("ab%2F/ =:ä", max_size=5) | st.sampled_from(["dt=a", "%2F", "a%20b", "__HIVE_DEFAULT_PARTITION__"]),
+    "dt": st.none()
+    | st.text("ab%2F/ =:ä", max_size=5)
+    | st.sampled_from(["dt=a", "%2F", "a%20b", "__HIVE_DEFAULT_PARTITION__"]),
     "n": st.none() | st.integers(-20, 20),
     "day": st.none() | st.dates(dt.date(1969, 12, 1), dt.date(1970, 2, 1)),
 }
@@ -132,11 +151,15 @@ def _path(name: str, value: Any, hive_style: bool, escaped: bool) -> str:
 
 @settings(max_examples=300, deadline=None)
 @given(name=st.sampled_from(sorted(_VALUES)), hive_style=st.booleans(), escaped=st.booleans(), data=st.data())
-def test_a_partition_whose_rows_match_is_never_ruled_out(name: str, hive_style: bool, escaped: bool, data: st.DataObject) -> None:
+def test_a_partition_whose_rows_match_is_never_ruled_out(
+    name: str, hive_style: bool, escaped: bool, data: st.DataObject
+) -> None:
     """Of rows that hold the value, as in a merge by Hudi 0.15, whoever wrote the path."""
     value, other = data.draw(_VALUES[name]), data.draw(_VALUES[name])
     column = Column((name,))
-    exprs: list[Expr] = [Compare(operator, column, Literal.of(other)) for operator in ("=", "<>", "<", "<=", ">", ">=", "<=>")]
+    exprs: list[Expr] = [
+        Compare(operator, column, Literal.of(other)) for operator in ("=", "<>", "<", "<=", ">", ">=", "<=>")
+    ]
     exprs += [In(column, (Literal.of(other), Literal.of(value))), IsNull(column), Not(In(column, (Literal.of(other),)))]
     if name == "dt" and other is not None:
         exprs += [StartsWith(column, other[:1]), Not(StartsWith(column, other[:1]))]

@@ -1,4 +1,6 @@
-"""Lookups by readers whose properties are older than the drop or the resize of an index of rows: none of them takes half an index for a whole one."""
+"""Lookups by readers whose properties are older than the drop or the resize of an index of rows: none of them takes
+half an index for a whole one.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError
 from hudi_core.expr.bind import bind
-from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.reader import MetadataTable
-from hudi_core.services.indexing.service import IndexingService
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase

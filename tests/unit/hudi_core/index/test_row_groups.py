@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import bind
 from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Expr
 from hudi_core.index.row_groups import row_group_chooser
 from tests.unit.hudi_core.expr.random_predicates import SCHEMA, predicates, rows
@@ -40,7 +40,9 @@ def test_the_row_groups_left_have_all_rows_that_match(batch: pa.RecordBatch, exp
 TABLE = pa.table({"a": pa.array(range(9), pa.int32()), "dt": ["x"] * 9, "u": [{"b": value} for value in range(9)]})
 
 
-def chosen(text: str, schema: pa.Schema = TABLE.schema, config: TableConfig | None = None, **options: Any) -> list[int] | None:
+def chosen(
+    text: str, schema: pa.Schema = TABLE.schema, config: TableConfig | None = None, **options: Any
+) -> list[int] | None:
     choose = row_group_chooser(bind(parse_predicate(text), schema), config or config_of(), merged=False, **options)
     return None if choose is None else choose(footer(TABLE, 3)[0])
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hudi_core.expr.bind import bind
 from hudi_core.expr.ranges import may_match
-from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Column
 from hudi_core.index.skipping import SkippingPlan
 from hudi_core.index.slice_ranges import slice_ranges
@@ -39,7 +39,9 @@ Row = dict[str, Any]
 
 
 class Statistics:
-    """As metadata_table.reader.MetadataTable with column statistics alone, of files whose rows are given."""
+    """As metadata_table.read.metadata_table.MetadataTable with column statistics alone, of files whose rows are
+    given.
+    """
 
     kinds = frozenset({"column_stats"})
 
@@ -59,27 +61,43 @@ class Statistics:
             present = [value for value in values if value is not None]
             if values:
                 bounds = {"min": min(present, default=None), "max": max(present, default=None)}
-                found.append({"partition": "", "file": name, **bounds, "null_count": len(values) - len(present), "value_count": len(values)})
+                found.append(
+                    {
+                        "partition": "",
+                        "file": name,
+                        **bounds,
+                        "null_count": len(values) - len(present),
+                        "value_count": len(values),
+                    }
+                )
         return found
 
 
 def slice_of(base: str | None, *logs: str) -> FileSlice:
     files = tuple(DataFile("", name, 1) for name in logs)
-    return FileSlice(FileGroupId("", f"group-{base or logs[0]}"), "001", None if base is None else DataFile("", base, 1), files)
+    return FileSlice(
+        FileGroupId("", f"group-{base or logs[0]}"), "001", None if base is None else DataFile("", base, 1), files
+    )
 
 
 def kept(text: str, slices: list[FileSlice], files: Mapping[str, Sequence[Row]], **options: str) -> list[bool]:
     config = config_of({"hoodie.table.type": "MERGE_ON_READ"})
     chosen = {name.replace("__", "."): value for name, value in options.items()}
     metadata: Any = Statistics(files)
-    plan = SkippingPlan(bind(parse_predicate(text), SCHEMA), config, merged=True, current=True, metadata=metadata, options=chosen)
+    plan = SkippingPlan(
+        bind(parse_predicate(text), SCHEMA), config, merged=True, current=True, metadata=metadata, options=chosen
+    )
     left, _ = plan.prune(slices)
     return [item in left for item in slices]
 
 
 _VALUE = st.none() | st.integers(0, 4)
 _FULL = st.fixed_dictionaries({"k": st.integers(0, 3), "a": _VALUE, "b": _VALUE})
-_PART = st.one_of(_FULL, st.fixed_dictionaries({"k": st.integers(0, 3), "a": _VALUE}), st.fixed_dictionaries({"k": st.integers(0, 3), "b": _VALUE}))
+_PART = st.one_of(
+    _FULL,
+    st.fixed_dictionaries({"k": st.integers(0, 3), "a": _VALUE}),
+    st.fixed_dictionaries({"k": st.integers(0, 3), "b": _VALUE}),
+)
 _TEXTS = st.sampled_from(
     [
         "a = 1 AND b = 2",
@@ -95,8 +113,15 @@ _TEXTS = st.sampled_from(
 
 
 @settings(max_examples=300, deadline=None)
-@given(base=st.lists(_FULL, max_size=4), logs=st.lists(st.lists(_PART, min_size=1, max_size=3), max_size=3), text=_TEXTS, keep_old=st.booleans())
-def test_a_row_that_files_make_together_is_found(base: list[Row], logs: list[list[Row]], text: str, keep_old: bool) -> None:
+@given(
+    base=st.lists(_FULL, max_size=4),
+    logs=st.lists(st.lists(_PART, min_size=1, max_size=3), max_size=3),
+    text=_TEXTS,
+    keep_old=st.booleans(),
+)
+def test_a_row_that_files_make_together_is_found(
+    base: list[Row], logs: list[list[Row]], text: str, keep_old: bool
+) -> None:
     """Updates of some columns only, and updates whose nulls keep what was there, make rows that no file holds."""
     files = {"base": base, **{f"log{number}": rows for number, rows in enumerate(logs)}}
     merged: dict[int, Row] = {}
@@ -142,7 +167,14 @@ def test_the_range_of_a_slice_is_that_of_all_its_files(text: str, expected: list
 
 
 def test_a_merge_function_may_make_any_value() -> None:
-    assert kept("a > 100", SLICES, FILES, airflow_hudi__merge__function="mine") == [False, True, True, True, True, False]
+    assert kept("a > 100", SLICES, FILES, airflow_hudi__merge__function="mine") == [
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_skipping_can_be_switched_off() -> None:
@@ -151,13 +183,29 @@ def test_skipping_can_be_switched_off() -> None:
 
 def test_the_report_counts_files() -> None:
     config = config_of({"hoodie.table.type": "MERGE_ON_READ"})
-    plan = SkippingPlan(bind(parse_predicate("a > 100"), SCHEMA), config, merged=True, current=True, metadata=Statistics(FILES))  # type: ignore[arg-type]
+    plan = SkippingPlan(
+        bind(parse_predicate("a > 100"), SCHEMA), config, merged=True, current=True, metadata=Statistics(FILES)
+    )  # type: ignore[arg-type]
     left, report = plan.prune(SLICES)
     assert [item.base_file.name for item in left if item.base_file] == ["base"]
-    assert report.to_json() == {"partitions": 1, "partitions_pruned": 0, "files": 10, "files_pruned": 8, "by_kind": {"column_stats": 8}}
-    none, all_of_it = SkippingPlan(bind(parse_predicate("1 = 2"), SCHEMA), config, merged=True, current=True).prune(SLICES)
+    assert report.to_json() == {
+        "partitions": 1,
+        "partitions_pruned": 0,
+        "files": 10,
+        "files_pruned": 8,
+        "by_kind": {"column_stats": 8},
+    }
+    none, all_of_it = SkippingPlan(bind(parse_predicate("1 = 2"), SCHEMA), config, merged=True, current=True).prune(
+        SLICES
+    )
     assert none == []
-    assert all_of_it.to_json() == {"partitions": 1, "partitions_pruned": 1, "files": 10, "files_pruned": 10, "by_kind": {"partition_path": 10}}
+    assert all_of_it.to_json() == {
+        "partitions": 1,
+        "partitions_pruned": 1,
+        "files": 10,
+        "files_pruned": 10,
+        "by_kind": {"partition_path": 10},
+    }
 
 
 def statistics(kind: pa.DataType, *bounds: tuple[Any, Any]) -> pa.Table:
@@ -189,7 +237,11 @@ def test_nan_in_one_file_is_the_upper_end_of_the_slice() -> None:
         (pa.string(), "a", "가"),
         (pa.decimal128(5, 2), Decimal("-1.00"), Decimal("1.00")),
         (pa.date32(), dt.date(1969, 1, 1), dt.date(2024, 1, 1)),
-        (pa.timestamp("us", "UTC"), dt.datetime(1969, 1, 1, tzinfo=dt.timezone.utc), dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)),
+        (
+            pa.timestamp("us", "UTC"),
+            dt.datetime(1969, 1, 1, tzinfo=dt.timezone.utc),
+            dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc),
+        ),
         (pa.timestamp("us"), dt.datetime(1969, 1, 1), dt.datetime(2024, 1, 1)),
         (pa.int32(), -1, 1),
         (pa.float32(), -0.5, 0.5),

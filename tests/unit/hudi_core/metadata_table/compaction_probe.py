@@ -1,4 +1,5 @@
-"""Compacts a table's metadata table in a process of its own and prints the peak of anonymous memory, the seconds and what was written, as JSON.
+"""Compacts a table's metadata table in a process of its own and prints the peak of anonymous memory, the seconds and
+what was written, as JSON.
 
 Argument: the table's folder.
 """
@@ -9,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from hudi_core.metadata_table.compaction.run import MetadataCompaction
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from tests.peak_memory import measured
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table
 

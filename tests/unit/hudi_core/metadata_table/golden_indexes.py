@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.golden_data import GoldenCase

@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.codec.exchange_rows import SHARD_ROWS
-from hudi_core.metadata_table.delta_writer import DeltaWriter
-from hudi_core.metadata_table.file_group import latest_slices
-from hudi_core.metadata_table.kinds.group_content import LOG_BYTES, log_contents
-from hudi_core.metadata_table.kinds.record_groups import RecordGroups
-from hudi_core.metadata_table.kinds.record_index import RecordIndexRows
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.record_index import PARTITION
-from hudi_core.metadata_table.staged_logs import StagedLog, StagingPlace, staging_folder
-from hudi_core.metadata_table.stored_schema import stored_schema
-from hudi_core.model.engine import TaskAttempt
+from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.partitions.group_content import LOG_BYTES, log_contents
+from hudi_core.metadata_table.partitions.record_groups import RecordGroups
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.read.file_group import latest_slices
+from hudi_core.metadata_table.read.record_index import PARTITION
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
 from tests.peak_memory import measured
 from tests.unit.hudi_core.metadata_table.staged_rows import FILE_ID
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table
@@ -36,7 +36,9 @@ def publish(table: Table, instant: str, files: int) -> int:
     own = OwnTimeline(table.storage, table.config)
     place = latest_slices(table.storage, own.active.load(), PARTITION, layout=own.features.layout)[0]
     content = np.random.default_rng(0).bytes(LOG_BYTES)
-    logs = [StagedLog(place.file_id, f"{staging_folder(instant, 1)}/{number}", 1, 0, LOG_BYTES) for number in range(files)]
+    logs = [
+        StagedLog(place.file_id, f"{staging_folder(instant, 1)}/{number}", 1, 0, LOG_BYTES) for number in range(files)
+    ]
     for log in logs:
         table.storage.write(log.path, content)
     _, peak, _ = measured(lambda: DeltaWriter(table.storage, own, TOKEN).write_alone(instant, {}, {PARTITION: logs}))
@@ -59,7 +61,9 @@ def stage(table: Table, instant: str, rows: int) -> int:
     place = StagingPlace(PARTITION, "record-index-0000-0", staging_folder(instant, 1))
 
     def work() -> int:
-        contents = log_contents(PARTITION, batches(), instant, schema, conflict=index.conflict, hudi_1_headers=True, limit=LOG_BYTES // 16)
+        contents = log_contents(
+            PARTITION, batches(), instant, schema, conflict=index.conflict, hudi_1_headers=True, limit=LOG_BYTES // 16
+        )
         return sum(log.size for log in place.stage(table.storage, contents, TaskAttempt(0, 1, 0)))
 
     size, peak, _ = measured(work)

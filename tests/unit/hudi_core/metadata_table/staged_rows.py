@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.exchange_rows import SHARD_ROWS
-from hudi_core.metadata_table.delta_commit import latest_schema
-from hudi_core.metadata_table.file_group import latest_slices
-from hudi_core.metadata_table.kinds.group_content import LOG_BYTES, log_contents
-from hudi_core.metadata_table.kinds.record_groups import RecordGroups
-from hudi_core.metadata_table.kinds.record_index import RecordIndexRows
-from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.metadata_table.partitions.group_content import LOG_BYTES, log_contents
+from hudi_core.metadata_table.partitions.record_groups import RecordGroups
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.read.file_group import latest_slices
+from hudi_core.metadata_table.read.record_index import PARTITION
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.record_index import PARTITION
-from hudi_core.metadata_table.staged_logs import StagedLog, StagingPlace, staging_folder
-from hudi_core.model.engine import TaskAttempt
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 
 FILE_ID = "0b5ad9f1-6a3c-4f3c-9d0e-3c1b5b6c7d80-0"
@@ -25,9 +25,18 @@ BATCH = 1 << 16
 
 
 def staged_rows(
-    table: Table, instant: str, place: str, keys: pa.Array, *, came: bool = True, limit: int = LOG_BYTES, batch: int = BATCH
+    table: Table,
+    instant: str,
+    place: str,
+    keys: pa.Array,
+    *,
+    came: bool = True,
+    limit: int = LOG_BYTES,
+    batch: int = BATCH,
 ) -> list[StagedLog]:
-    """Staged blocks of record keys (string) that came to the data partition `place`, or went; a log file ends when it has `limit` bytes."""
+    """Staged blocks of record keys (string) that came to the data partition `place`, or went; a log file ends when it
+    has `limit` bytes.
+    """
     own = OwnTimeline(table.storage, table.config)
     timeline, features = own.active.load(), own.features
     ids = [item.file_id for item in latest_slices(table.storage, timeline, PARTITION, layout=features.layout)]
@@ -38,9 +47,17 @@ def staged_rows(
     for shard, file_id in enumerate(ids):
         mine = found.filter(pc.equal(found.column(0), shard)).sort_by("key")
         contents = log_contents(
-            PARTITION, _batches(mine, batch), instant, schema, conflict=rows.conflict, hudi_1_headers=features.hudi_1_log_headers, limit=limit
+            PARTITION,
+            _batches(mine, batch),
+            instant,
+            schema,
+            conflict=rows.conflict,
+            hudi_1_headers=features.hudi_1_log_headers,
+            limit=limit,
         )
-        staged += StagingPlace(PARTITION, file_id, staging_folder(instant, 1)).stage(table.storage, contents, TaskAttempt(shard, 1, 0))
+        staged += StagingPlace(PARTITION, file_id, staging_folder(instant, 1)).stage(
+            table.storage, contents, TaskAttempt(shard, 1, 0)
+        )
     return staged
 
 

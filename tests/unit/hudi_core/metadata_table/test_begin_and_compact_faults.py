@@ -1,4 +1,5 @@
-"""A metadata table that begins, and one that is compacted, killed before each change of the storage in turn and run again.
+"""A metadata table that begins, and one that is compacted, killed before each change of the storage in turn and run
+again.
 
 Whatever is listed is whole, and nobody reads the rest; the next run makes all of it good.
 """
@@ -12,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table.compaction.run import MetadataCompaction
-from hudi_core.metadata_table.create.create import MetadataCreation
-from hudi_core.metadata_table.drop import drop_metadata_table, is_drop_unfinished
-from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.metadata_table.initialize.initialize import MetadataCreation
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
+from hudi_core.metadata_table.write.drop import drop_metadata_table, is_drop_unfinished
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_compaction import compaction, held
 from tests.unit.hudi_core.metadata_table.test_create import creation, filters, listing_of
@@ -121,7 +122,10 @@ def test_compacting(golden: Golden, version: str, tmp_path: Path) -> None:
         assert not timeline.pending().instants
         (done,) = timeline.completed().of_actions("commit").instants[-1:]
         stats = list(table.own.read_commit(done).write_stats())
-        names = {path.relative_to(table.path / ROOT).as_posix() for path in (table.path / ROOT).glob(f"*/*_{done.requested_time}.hfile")}
+        names = {
+            path.relative_to(table.path / ROOT).as_posix()
+            for path in (table.path / ROOT).glob(f"*/*_{done.requested_time}.hfile")
+        }
         assert names == {stat.path for stat in stats}, "nothing of a dead attempt counts"
         shutil.rmtree(table.path)
         if not crashed:

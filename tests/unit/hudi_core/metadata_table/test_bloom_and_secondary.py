@@ -9,8 +9,8 @@ import pytest
 
 from hudi_core.codec.bloom import DYNAMIC, build
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.bloom_filters import BloomFilterRules
-from hudi_core.metadata_table.secondary_index import SecondaryIndexRules
+from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
+from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 
 BLOOMS, PAIRS = BloomFilterRules(), SecondaryIndexRules()
 

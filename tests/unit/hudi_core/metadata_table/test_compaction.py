@@ -1,4 +1,6 @@
-"""The metadata table compacted by us, against what it held before, and against the compactions that real Hudi ran on the same tables."""
+"""The metadata table compacted by us, against what it held before, and against the compactions that real Hudi ran on
+the same tables.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +13,35 @@ import pytest
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.errors import ExecutionError
-from hudi_core.metadata_table.compaction.group_task import compact_group_task
-from hudi_core.metadata_table.compaction.run import MetadataCompaction
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.model.engine import Json, TaskAttempt
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
+from hudi_core.metadata_table.services.compaction_units import compact_group_task
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.timeline.query import Timeline
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Records, Table, comparable
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
-CASES = ("mdt_all_cow", "mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup", "clean_requested_cow", "mor_basic", "rolled_back_mor")
+CASES = (
+    "mdt_all_cow",
+    "mdt_all_mor",
+    "mdt_all_mor_compacted",
+    "mdt_record_index_lookup",
+    "clean_requested_cow",
+    "mor_basic",
+    "rolled_back_mor",
+)
 NUMBERS = ("numWrites", "prevCommit", "totalLogFilesCompacted", "numUpdateWrites")
 MERGED = ("numDeletes", "numInserts", "totalLogRecords", "totalUpdatedRecordsCompacted")
-"""Of a secondary index Hudi 1.x counts keys that came and went between two compactions among the inserted and deleted ones; nobody reads it."""
+"""Of a secondary index Hudi 1.x counts keys that came and went between two compactions among the inserted and deleted
+ones; nobody reads it.
+"""
 
 
 def compaction(table: Table, **arguments: Any) -> MetadataCompaction:
@@ -66,7 +78,9 @@ def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -
 
 
 def rewound(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
-    """Takes the table back to where real Hudi planned its last compaction of the metadata table; returns that one, its plan and its commit."""
+    """Takes the table back to where real Hudi planned its last compaction of the metadata table; returns that one, its
+    plan and its commit.
+    """
     timeline = table.own.load()
     last = timeline.completed().of_actions(Action.COMMIT).last()
     assert last is not None
@@ -96,7 +110,9 @@ def test_plan_and_commit_are_those_of_real_hudi(golden: Golden, version: str, ca
     table = Table(golden(version, case).table)
     last, real_plan, real_commit = rewound(table)
     moment = parse_instant(last.requested_time, table.config.timezone)
-    done = compaction(table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)).run(trigger=1)
+    done = compaction(
+        table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)
+    ).run(trigger=1)
     assert done.instants == (last.requested_time,)
     plan = table.own.read_any(last.requested_time, Action.COMPACTION, State.REQUESTED)
     assert by_group(plan["operations"]) == by_group(real_plan["operations"])
@@ -104,24 +120,37 @@ def test_plan_and_commit_are_those_of_real_hudi(golden: Golden, version: str, ca
         name: value for name, value in real_plan.items() if name not in ("operations", "missingSchedulePartitions")
     }
     commit = table.own.read_of(table.own.load().get(last.requested_time, Action.COMPACTION))
-    mine, theirs = (by_group([stat for stats in found["partitionToWriteStats"].values() for stat in stats]) for found in (commit, real_commit))
+    mine, theirs = (
+        by_group([stat for stats in found["partitionToWriteStats"].values() for stat in stats])
+        for found in (commit, real_commit)
+    )
     assert mine.keys() == theirs.keys()
     for group, stat in mine.items():
         names = NUMBERS if group[0].startswith("secondary_index_") else NUMBERS + MERGED
         assert {name: stat[name] for name in names} == {name: theirs[group][name] for name in names}, group
         assert stat.get("prevBaseFile") == theirs[group].get("prevBaseFile")
         assert stat.keys() == theirs[group].keys()
-    without_stats = ({name: value for name, value in found.items() if name != "partitionToWriteStats"} for found in (commit, real_commit))
+    without_stats = (
+        {name: value for name, value in found.items() if name != "partitionToWriteStats"}
+        for found in (commit, real_commit)
+    )
     assert next(without_stats) == next(without_stats)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_base_files_are_built_like_real_hudis(golden: Golden, version: str) -> None:
-    table, real = Table(golden(version, "mdt_all_mor_compacted").table), Table(golden(version, "mdt_all_mor_compacted").table)
+    table, real = (
+        Table(golden(version, "mdt_all_mor_compacted").table),
+        Table(golden(version, "mdt_all_mor_compacted").table),
+    )
     last, _, _ = rewound(table)
     moment = parse_instant(last.requested_time, table.config.timezone)
-    compaction(table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)).run(trigger=1)
-    for mine, theirs in zip(*(sorted((found.path / ROOT).glob(f"*/*_{last.requested_time}.hfile")) for found in (table, real)), strict=True):
+    compaction(table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)).run(
+        trigger=1
+    )
+    for mine, theirs in zip(
+        *(sorted((found.path / ROOT).glob(f"*/*_{last.requested_time}.hfile")) for found in (table, real)), strict=True
+    ):
         (a, bloom), (b, real_bloom) = opened(mine), opened(theirs)
         assert a.entry_count == b.entry_count
         assert a.trailer.codec == b.trailer.codec
@@ -200,7 +229,9 @@ def test_tasks_do_it_as_well(golden: Golden) -> None:
     done = compaction(table, run_units=run_units, uri=str(table.path)).run(trigger=1)
     names = [parse_data_file(path.name) for path in (table.path / ROOT).glob(f"*/*_{done.instants[0]}.hfile")]
     assert len(names) == done.files
-    assert all(isinstance(name, BaseFileName) and (name.token.stage_id, name.token.attempt_id) == (4, 2) for name in names)
+    assert all(
+        isinstance(name, BaseFileName) and (name.token.stage_id, name.token.attempt_id) == (4, 2) for name in names
+    )
     assert held(table) == before
 
 

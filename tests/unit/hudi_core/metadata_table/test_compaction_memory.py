@@ -1,4 +1,6 @@
-"""What a compaction of the metadata table holds in memory follows the blocks of a file group's files, not the mappings of a record index."""
+"""What a compaction of the metadata table holds in memory follows the blocks of a file group's files, not the mappings
+of a record index.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_core.metadata_table.record_index import PARTITION
+from hudi_core.metadata_table.read.record_index import PARTITION
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.staged_rows import staged_rows
@@ -25,8 +27,9 @@ from tests.unit.hudi_core.metadata_table.whole_table import Table
 Golden = Callable[[str, str], GoldenCase]
 MIB = 1 << 20
 BOUND = 48 * MIB
-"""A block of 1 MiB of each file inflated, the base file's index and filter, and what allocators keep back: 21 MB for 400,000 mappings and 20 for
-3.2 million."""
+"""A block of 1 MiB of each file inflated, the base file's index and filter, and what allocators keep back: 21 MB for
+400,000 mappings and 20 for 3.2 million.
+"""
 PLACE = "2024-01-01"
 TOLD = 10
 """One mapping in so many is told anew after the first compaction."""
@@ -53,7 +56,9 @@ def compacted(table: Table, mappings: int) -> dict[str, Any]:
     tell(table, keys.slice(0, mappings // TOLD), f"{table.new_instant()[:-3]}998")
     probe = Path(__file__).with_name("compaction_probe.py")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, str(probe), str(table.path)], capture_output=True, text=True, check=True, timeout=900, env=env)
+    done = subprocess.run(
+        [sys.executable, str(probe), str(table.path)], capture_output=True, text=True, check=True, timeout=900, env=env
+    )
     answer: dict[str, Any] = json.loads(done.stdout)
     assert answer["instants"] == 1
     held = table.own.load().completed().of_actions(Action.COMMIT).last()
@@ -63,7 +68,9 @@ def compacted(table: Table, mappings: int) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.soak), pytest.param("9", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "version", [pytest.param("6", marks=pytest.mark.soak), pytest.param("9", marks=pytest.mark.slow)]
+)
 def test_it_does_not_grow_with_the_mappings(golden: Golden, version: str) -> None:
     answer = compacted(Table(golden(version, "mdt_all_mor").table), 200_000)
     assert answer["bytes"] > 4 * MIB

@@ -1,4 +1,6 @@
-"""A metadata table that we begin, against the one that real Hudi keeps of the same table: listing, properties, file groups, first commits."""
+"""A metadata table that we begin, against the one that real Hudi keeps of the same table: listing, properties, file
+groups, first commits.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ import pytest
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.errors import ConflictError, ExecutionError, MetadataUnavailableError
-from hudi_core.metadata_table.create.create import Beginning, MetadataCreation
-from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.drop import drop_metadata_table, drop_partitions
-from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.index_definitions import load_index_definitions, render_index_definitions
-from hudi_core.metadata_table.kinds.kind import numbered_file_ids
-from hudi_core.metadata_table.listing import MetadataTableListing
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.initialize.initialize import Beginning, MetadataCreation
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.listing import MetadataTableListing
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, State
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase, golden_cases, golden_root
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table
 
@@ -38,7 +40,9 @@ Listing = dict[str, dict[str, int]]
 
 def creation(table: Table, storage: Storage | None = None) -> MetadataCreation:
     """Whose clock does not wait."""
-    return MetadataCreation(storage or table.storage, TOKEN, InstantClock(table.config.timezone, sleep=lambda seconds: None))
+    return MetadataCreation(
+        storage or table.storage, TOKEN, InstantClock(table.config.timezone, sleep=lambda seconds: None)
+    )
 
 
 def listing_of(table: Table) -> Listing:
@@ -58,7 +62,11 @@ def with_metadata_table() -> list[tuple[str, str]]:
     for folder in (*VERSIONS, "6-by-1.2.0", "8-by-1.2.0"):
         for case in golden_cases(folder):
             with zipfile.ZipFile(golden_root() / folder / f"{case}.zip") as zipped:
-                (name,) = (entry for entry in zipped.namelist() if entry.endswith("/.hoodie/hoodie.properties") and "/metadata/" not in entry)
+                (name,) = (
+                    entry
+                    for entry in zipped.namelist()
+                    if entry.endswith("/.hoodie/hoodie.properties") and "/metadata/" not in entry
+                )
                 listed = METADATA.read(parse_properties(zipped.read(name), path=name), path=name)
             found += [(folder, case)] if "files" in listed else []
     return found
@@ -110,16 +118,29 @@ def test_version_6_begins_none_while_something_is_pending(golden: Golden, case: 
 
 
 def test_real_hudi_lists_one_byte_where_a_rolled_back_log_has_its_size(golden: Golden) -> None:
-    """The one difference of the golden tables: what Hudi 0.15's rollback says of the log files that the failed commit had written."""
+    """The one difference of the golden tables: what Hudi 0.15's rollback says of the log files that the failed commit
+    had written.
+    """
     table = Table(golden(*WRONG_SIZES).table)
     real = listing_of(table)
     drop_metadata_table(table.storage)
     creation(table).begin_table()
     ours = listing_of(table)
-    assert {partition: set(files) for partition, files in ours.items()} == {partition: set(files) for partition, files in real.items()}
-    wrong = {(partition, name) for partition, files in real.items() for name, size in files.items() if ours[partition][name] != size}
+    assert {partition: set(files) for partition, files in ours.items()} == {
+        partition: set(files) for partition, files in real.items()
+    }
+    wrong = {
+        (partition, name)
+        for partition, files in real.items()
+        for name, size in files.items()
+        if ours[partition][name] != size
+    }
     assert {real[partition][name] for partition, name in wrong} == {1}
-    assert all((table.path / partition / name).stat().st_size == size for partition, files in ours.items() for name, size in files.items())
+    assert all(
+        (table.path / partition / name).stat().st_size == size
+        for partition, files in ours.items()
+        for name, size in files.items()
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -195,7 +216,9 @@ def filters(table: Table, *, count: int) -> Beginning:
     """A partition of deleted filters: records that any reader passes over."""
     datum = {"type": 4, "BloomFilterMetadata": {"type": "", "timestamp": "0", "bloomFilter": b"", "isDeleted": True}}
     records = [(f"key{number}", datum) for number in range(20)]
-    return Beginning("bloom_filters", numbered_file_ids("bloom-filters-", count), lambda target: target.write(table.storage, records))
+    return Beginning(
+        "bloom_filters", numbered_file_ids("bloom-filters-", count), lambda target: target.write(table.storage, records)
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -239,7 +262,9 @@ def test_definitions_are_written_as_real_hudi_writes_them(golden: Golden) -> Non
 def test_definitions_of_hudi_1_0_get_the_version_that_1_2_asks_for(golden: Golden) -> None:
     table = Table(golden("8", "mdt_all_mor").table)
     real = json.loads(table.path.joinpath(".hoodie/.index_defs/index.json").read_bytes())["indexDefinitions"]
-    written = json.loads(render_index_definitions(load_index_definitions(table.storage, table.config)))["indexDefinitions"]
+    written = json.loads(render_index_definitions(load_index_definitions(table.storage, table.config)))[
+        "indexDefinitions"
+    ]
     assert written == {name: {**item, "version": "V1"} for name, item in real.items()}
     assert "expr_index_idx_day" in written
 
@@ -250,7 +275,11 @@ def test_readers_find_the_rows_by_what_we_began(golden: Golden) -> None:
     config: TableConfig = creation(table).begin_table()
     listing = MetadataTableListing(MetadataTable(table.storage, config, table.data.load()))
     assert listing.partitions() == [""]
-    on_disk = {path.name: path.stat().st_size for path in table.path.iterdir() if path.name.endswith(".parquet") or ".log." in path.name}
+    on_disk = {
+        path.name: path.stat().st_size
+        for path in table.path.iterdir()
+        if path.name.endswith(".parquet") or ".log." in path.name
+    }
     assert {info.name: info.size for info in listing.files("") if not info.name.endswith(".crc")} == {
         name: size for name, size in on_disk.items() if not name.endswith(".crc")
     }

@@ -8,22 +8,26 @@ from typing import Any
 
 import pytest
 
-from hudi_core.filegroup.spec import ReaderSpec
-from hudi_core.metadata_table.create.create import Beginning
-from hudi_core.metadata_table.create.listed import committed_files
-from hudi_core.metadata_table.create.of_files import beginning_of_kind, files_of_all_slices, files_of_latest_slices
-from hudi_core.metadata_table.create.of_rows import beginning_of_rows
-from hudi_core.metadata_table.create.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.drop import drop_metadata_table
-from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.engine.local import LocalEngine
+from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.registry import kind_of
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
-from hudi_core.metadata_table.record_index import RecordLocation
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.initialize.from_files import (
+    beginning_of_kind,
+    files_of_all_slices,
+    files_of_latest_slices,
+)
+from hudi_core.metadata_table.initialize.from_rows import beginning_of_rows
+from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.listed_files import committed_files
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partitions.registry import kind_of
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.record_index import RecordLocation
+from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import parse_base_file
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.view.listing import StorageListing
 from tests.golden_data import GoldenCase
@@ -52,26 +56,39 @@ class Builder:
         kind = kind_of(name, self.indexed)
         data = self.table.data.load()
         committed = committed_files(StorageListing(self.table.storage), data)
-        files = files_of_all_slices(committed) if kind.needs.older_slices else files_of_latest_slices(self.opened.view())
+        files = (
+            files_of_all_slices(committed) if kind.needs.older_slices else files_of_latest_slices(self.opened.view())
+        )
         found = beginning_of_kind(kind, self.indexed, files, "0", LocalEngine(2), uri=str(self.table.path), run_epoch=3)
         return Beginning(found.name, kind.file_ids(self.groups[name]), found.fill, found.definition)
 
     def _of_rows(self, name: str) -> Beginning:
         view = self.opened.view()
         slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
-        spec = ReaderSpec.for_query(self.opened.config, self.opened.schema(), self.opened.timeline(), merge_logs=True).to_text()
+        spec = ReaderSpec.for_query(
+            self.opened.config, self.opened.schema(), self.opened.timeline(), merge_logs=True
+        ).to_text()
         uri = str(self.table.path)
-        return beginning_of_rows(name, self.indexed, {None: self.groups[name]}, slices, spec, LocalEngine(2), uri=uri, run_epoch=3)
+        return beginning_of_rows(
+            name, self.indexed, {None: self.groups[name]}, slices, spec, LocalEngine(2), uri=uri, run_epoch=3
+        )
 
 
 def groups_of(table: Table) -> dict[str, int]:
     folders = [path for path in (table.path / ROOT).iterdir() if path.name != ".hoodie"]
-    return {folder.name: len({path.name.split("_")[0].lstrip(".") for path in folder.glob(".*.log.1_0-0-0")}) for folder in folders}
+    return {
+        folder.name: len({path.name.split("_")[0].lstrip(".") for path in folder.glob(".*.log.1_0-0-0")})
+        for folder in folders
+    }
 
 
 def timeless(records: Records) -> Records:
-    """Without the instants that an index which began later cannot know: those of the commits that wrote a filter, or brought a row."""
-    return {name: {key: _timeless(value) for key, value in items.items()} for name, items in comparable(records).items()}
+    """Without the instants that an index which began later cannot know: those of the commits that wrote a filter, or
+    brought a row.
+    """
+    return {
+        name: {key: _timeless(value) for key, value in items.items()} for name, items in comparable(records).items()
+    }
 
 
 def _timeless(value: Any) -> Any:
@@ -81,7 +98,9 @@ def _timeless(value: Any) -> Any:
 
 
 def without_filters(items: dict[str, Any]) -> dict[str, Any]:
-    """Hudi 1.2 makes the filters of expressions for as many keys as its writer's options say (see kinds/test_golden_commits.py)."""
+    """Hudi 1.2 makes the filters of expressions for as many keys as its writer's options say (see
+    kinds/test_golden_commits.py).
+    """
     return {key: None if isinstance(value, tuple) else value for key, value in items.items()}
 
 

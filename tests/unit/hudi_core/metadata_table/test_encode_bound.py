@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import FormatError
-from hudi_core.metadata_table.stat_values import Bound, ValueType, decode_bound, encode_bound
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType, decode_bound, encode_bound
 
 NAMESPACE = "org.apache.hudi.avro.model."
 
@@ -79,7 +79,9 @@ def test_decimals_of_version_2_are_their_unscaled_digits(value: str, data: bytes
     type_ = ValueType(10, "10,2")
     stored = encode_bound(Bound("decimal", Decimal(value)), type_)
     assert stored == (NAMESPACE + "BytesWrapper", {"value": data})
-    assert decode_bound(stored, {"typeOrdinal": 10, "additionalInfo": "10,2"}, path="x") == Bound("decimal", Decimal(value))
+    assert decode_bound(stored, {"typeOrdinal": 10, "additionalInfo": "10,2"}, path="x") == Bound(
+        "decimal", Decimal(value)
+    )
 
 
 def test_decimals_of_version_1_have_fifteen_digits_behind_the_point() -> None:

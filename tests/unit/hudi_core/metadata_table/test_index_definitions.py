@@ -21,12 +21,23 @@ PATH = ".hoodie/.index_defs/index.json"
 def test_definitions_of_real_hudi(golden: Golden) -> None:
     storage = LocalStorage(golden("9", "mdt_all_cow").table)
     definitions = load_index_definitions(storage, TableConfig.load(storage))
-    assert set(definitions) == {"record_index", "column_stats", "secondary_index_idx_name", "expr_index_idx_day", "expr_index_idx_low"}
+    assert set(definitions) == {
+        "record_index",
+        "column_stats",
+        "secondary_index_idx_name",
+        "expr_index_idx_day",
+        "expr_index_idx_low",
+    }
     day = definitions["expr_index_idx_day"]
     assert (day.type, day.function, day.source_fields, day.version) == ("column_stats", "from_unixtime", ("ts",), 2)
     assert day.options == {"expr": "from_unixtime", "format": "yyyy-MM-dd"}
     assert not definitions["record_index"].is_partitioned
-    assert definitions["column_stats"].source_fields[:4] == ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id")
+    assert definitions["column_stats"].source_fields[:4] == (
+        "_hoodie_commit_time",
+        "_hoodie_partition_path",
+        "_hoodie_record_key",
+        "id",
+    )
     older = LocalStorage(golden("8", "mdt_all_cow").table)
     assert {item.version for item in load_index_definitions(older, TableConfig.load(older)).values()} == {1}
 
@@ -50,7 +61,9 @@ def test_definitions_are_read_when_their_writer_is_through(golden: Golden) -> No
     writer.join()
 
 
-@pytest.mark.parametrize("path", ["../index.json", "/etc/passwd", "index.json", ".hoodie/../x", "a//b", "s3://bucket/index.json"])
+@pytest.mark.parametrize(
+    "path", ["../index.json", "/etc/passwd", "index.json", ".hoodie/../x", "a//b", "s3://bucket/index.json"]
+)
 def test_a_path_that_leaves_the_tables_own_folder_is_refused(golden: Golden, path: str) -> None:
     storage = LocalStorage(golden("9", "mdt_all_cow").table)
     config = TableConfig.load(storage)

@@ -1,4 +1,6 @@
-"""Every kind of the metadata table of real Hudi against the data files and rows that it indexes: versions 6, 8 and 9."""
+"""Every kind of the metadata table of real Hudi against the data files and rows that it indexes: versions 6, 8 and
+9.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,24 @@ import pytest
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.golden_indexes import ALL_KINDS, MANY, VERSIONS, WITH_RECORD_INDEX, open_table, values_of
+from tests.unit.hudi_core.metadata_table.golden_indexes import (
+    ALL_KINDS,
+    MANY,
+    VERSIONS,
+    WITH_RECORD_INDEX,
+    open_table,
+    values_of,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 COLUMNS = ("id", "name", "amount", "qty", "note", "ts", "dt", "_hoodie_record_key", "_hoodie_commit_time")
-EXPECTED_TYPES = {"id": pa.string(), "amount": pa.float64(), "qty": pa.int32(), "ts": pa.int64(), "_hoodie_commit_time": pa.string()}
+EXPECTED_TYPES = {
+    "id": pa.string(),
+    "amount": pa.float64(),
+    "qty": pa.int32(),
+    "ts": pa.int64(),
+    "_hoodie_commit_time": pa.string(),
+}
 
 
 @pytest.mark.parametrize(("version", "case"), MANY)
@@ -29,7 +44,11 @@ def test_column_statistics_are_those_of_the_base_files(golden: Golden, version: 
         assert table.schema.field("min").type == EXPECTED_TYPES.get(column, table.schema.field("min").type)
         rows = {(row["partition"], row["file"]): row for row in table.to_pylist()}
         assert len(rows) == table.num_rows
-        assert rows.keys() == {(partition, name) for partition in opened.metadata.list_partitions() for name in opened.metadata.list_files(partition)}
+        assert rows.keys() == {
+            (partition, name)
+            for partition in opened.metadata.list_partitions()
+            for name in opened.metadata.list_files(partition)
+        }
         for partition, name, path in opened.base_files():
             values = values_of(path, column)
             there = [value for value in values if value is not None]
@@ -50,7 +69,9 @@ def test_statistics_by_partition_and_by_file_are_parts_of_all(golden: Golden, ve
         assert part.to_pylist() == [row for row in whole.to_pylist() if row["partition"] in asked]
     files = {first: list(metadata.list_files(first))[:2], second: ["absent.parquet"]}
     (part,) = metadata.column_stats(["qty"], files=files).values()
-    assert part.to_pylist() == [row for row in whole.to_pylist() if row["partition"] == first and row["file"] in files[first]]
+    assert part.to_pylist() == [
+        row for row in whole.to_pylist() if row["partition"] == first and row["file"] in files[first]
+    ]
     assert metadata.column_stats(["absent", "qty"])["absent"].num_rows == 0
 
 
@@ -60,7 +81,9 @@ def test_partition_statistics_cover_the_rows_of_the_snapshot(golden: Golden, ver
     seen = 0
     for column, table in opened.metadata.partition_stats(["id", "name", "amount", "qty", "note", "ts"]).items():
         by_partition = defaultdict(list)
-        for partition, value in zip(opened.snapshot["dt"].to_pylist(), opened.snapshot[column].to_pylist(), strict=True):
+        for partition, value in zip(
+            opened.snapshot["dt"].to_pylist(), opened.snapshot[column].to_pylist(), strict=True
+        ):
             by_partition[partition].append(value)
         rows = {row["partition"]: row for row in table.to_pylist()}
         assert rows.keys() == by_partition.keys()
@@ -69,7 +92,11 @@ def test_partition_statistics_cover_the_rows_of_the_snapshot(golden: Golden, ver
             assert rows[partition]["min"] <= min(there), (column, partition)
             assert rows[partition]["max"] >= max(there), (column, partition)
             if "cow" in case:
-                assert (rows[partition]["min"], rows[partition]["max"], rows[partition]["value_count"]) == (min(there), max(there), len(values))
+                assert (rows[partition]["min"], rows[partition]["max"], rows[partition]["value_count"]) == (
+                    min(there),
+                    max(there),
+                    len(values),
+                )
             seen += 1
     assert seen == 18
 
@@ -84,7 +111,9 @@ def test_the_record_index_knows_every_row_and_no_other(golden: Golden, version: 
     assert found.keys() == {row["_hoodie_record_key"] for row in rows}
     looked_up = opened.metadata.record_locations([*found, "absent"])
     assert looked_up == {key: (location,) for key, location in found.items()}
-    instants = {row["_hoodie_commit_time"] for row in opened.snapshot.to_pylist()} | {i.requested_time for i in opened.metadata._opened.data_timeline}
+    instants = {row["_hoodie_commit_time"] for row in opened.snapshot.to_pylist()} | {
+        i.requested_time for i in opened.metadata._opened.data_timeline
+    }
     for row in rows:
         location = found[row["_hoodie_record_key"]]
         assert location.partition == row["_hoodie_partition_path"]
@@ -114,7 +143,9 @@ def test_bloom_filters_are_those_of_the_base_files_footers(golden: Golden, versi
         for name, stored in filters.items():
             path = opened.path / partition / name
             footer = pq.ParquetFile(path).metadata.metadata
-            own = BloomFilter.parse(footer[b"org.apache.hudi.bloomfilter"], footer[b"hoodie_bloom_filter_type_code"].decode(), path=name)
+            own = BloomFilter.parse(
+                footer[b"org.apache.hudi.bloomfilter"], footer[b"hoodie_bloom_filter_type_code"].decode(), path=name
+            )
             assert stored.to_base64() == own.to_base64()
             assert all(stored.might_contain(key.encode()) for key in values_of(path, "_hoodie_record_key"))
             assert not stored.might_contain(b"absent")
@@ -130,7 +161,9 @@ def test_the_secondary_index_gives_the_record_keys_of_each_value(golden: Golden,
         expected[row["name"]].append(row["_hoodie_record_key"])
     index = "secondary_index_idx_name"
     assert opened.metadata.index_definitions()[index].version == (2 if version == "9" else 1)
-    assert opened.metadata.secondary_keys(index, [*expected, "absent"]) == {value: sorted(keys) for value, keys in expected.items()}
+    assert opened.metadata.secondary_keys(index, [*expected, "absent"]) == {
+        value: sorted(keys) for value, keys in expected.items()
+    }
     assert opened.metadata.covers_all_rows(index)
     one = next(iter(expected))
     assert opened.metadata.secondary_keys(index, [one]) == {one: sorted(expected[one])}
@@ -138,10 +171,16 @@ def test_the_secondary_index_gives_the_record_keys_of_each_value(golden: Golden,
 
 @pytest.mark.parametrize(("version", "case"), [pair for pair in MANY if pair[0] != "6"])
 def test_expression_statistics_are_those_of_the_base_files(golden: Golden, version: str, case: str) -> None:
-    """from_unixtime(ts, 'yyyy-MM-dd') of milliseconds taken for seconds: real Hudi's own test values lie in the year 55840."""
+    """from_unixtime(ts, 'yyyy-MM-dd') of milliseconds taken for seconds: real Hudi's own test values lie in the year
+    55840.
+    """
     opened = open_table(golden(version, case))
     definition = opened.metadata.index_definitions()["expr_index_idx_day"]
-    assert (definition.type, definition.function, definition.source_fields) == ("column_stats", "from_unixtime", ("ts",))
+    assert (definition.type, definition.function, definition.source_fields) == (
+        "column_stats",
+        "from_unixtime",
+        ("ts",),
+    )
     table = opened.metadata.expression_stats("expr_index_idx_day")
     rows = {(row["partition"], row["file"]): row for row in table.to_pylist()}
     seen = 0

@@ -26,7 +26,10 @@ def test_ids_of_columns_partitions_and_files() -> None:
     assert column_id("name") == "F5SYxeUa1U8="
     assert partition_id("0") == "06zdpyCf3Jg="
     assert partition_id("2024-01-01") == "8I3ykeAF+eE="
-    assert file_id("4df6a151-a6f0-4060-9a3b-41b879900df0-0_1-31-33_20261120225905039.parquet") == "Ko1o9ze3jMhzAKu+HOzv3Q=="
+    assert (
+        file_id("4df6a151-a6f0-4060-9a3b-41b879900df0-0_1-31-33_20261120225905039.parquet")
+        == "Ko1o9ze3jMhzAKu+HOzv3Q=="
+    )
     assert partition_id("") == partition_id(".")
 
 

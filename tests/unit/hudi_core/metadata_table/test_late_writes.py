@@ -1,4 +1,6 @@
-"""What a writer that was taken for dead writes into the metadata table behind, or during, the rollback of its instant."""
+"""What a writer that was taken for dead writes into the metadata table behind, or during, the rollback of its
+instant.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +12,32 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConflictError, HudiError, TimelineError
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.files import live_entries
-from hudi_core.metadata_table.publish import MetadataPublisher
-from hudi_core.metadata_table.rollback import ROLLBACK_SUFFIX
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.records.files import live_entries
+from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.rollback import ROLLBACK_SUFFIX
 from hudi_core.model.ids import WriteToken
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, State
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_publish_faults import Step, clean, roll_back
-from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comparable, complete_rollback, crash_before_completion
+from tests.unit.hudi_core.metadata_table.whole_table import (
+    Records,
+    Table,
+    comparable,
+    complete_rollback,
+    crash_before_completion,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 CASES = [("6", "mdt_all_mor"), ("6", "cow_basic"), ("8", "mor_basic"), ("9", "mdt_all_cow")]
 
 
 class Late:
-    """A table whose newest commit died after it had told the metadata table; `write` does that once more, as a zombie does."""
+    """A table whose newest commit died after it had told the metadata table; `write` does that once more, as a zombie
+    does.
+    """
 
     def __init__(self, golden: Golden, version: str, case: str) -> None:
         self.table = Table(golden(version, case).table)
@@ -40,7 +50,9 @@ class Late:
     @property
     def own(self) -> str:
         """The metadata table's rollback."""
-        return self.rollback if self.table.config.features.completion_time_in_name else f"{self.rollback}{ROLLBACK_SUFFIX}"
+        return (
+            self.rollback if self.table.config.features.completion_time_in_name else f"{self.rollback}{ROLLBACK_SUFFIX}"
+        )
 
     def write(self) -> None:
         """The zombie's files, under names of its own in layout 1, where another's are taken by then."""
@@ -121,7 +133,9 @@ def test_the_second_look_may_be_cut_off_anywhere(golden: Golden) -> None:
 
 
 class _Comes(FaultStorage):
-    """Lets the zombie write right after its instant has left the metadata table's timeline, and before the rollback completes."""
+    """Lets the zombie write right after its instant has left the metadata table's timeline, and before the rollback
+    completes.
+    """
 
     def __init__(self, late: Late) -> None:
         super().__init__(late.table.storage, FaultPlan())
@@ -169,9 +183,13 @@ ZOMBIES = [
 
 
 @pytest.mark.parametrize(("make", "version", "case", "finished"), ZOMBIES)
-def test_a_zombie_of_our_own_does_no_harm(golden: Golden, make: Callable[[Table], Step], version: str, case: str, finished: bool) -> None:
-    """It passed its last check of the claim and is stopped before every second change in turn, which of them is by `finished`; its successor does
-    all of it, in files of its own names; then it goes on to its end. `finished`: the action has completed on the data timeline by then."""
+def test_a_zombie_of_our_own_does_no_harm(
+    golden: Golden, make: Callable[[Table], Step], version: str, case: str, finished: bool
+) -> None:
+    """It passed its last check of the claim and is stopped before every second change in turn, which of them is by
+    `finished`; its successor does all of it, in files of its own names; then it goes on to its end. `finished`: the
+    action has completed on the data timeline by then.
+    """
     whole = make(Table(golden(version, case).table))
     whole.call(whole.table.publisher())
     whole.finish()
@@ -179,7 +197,9 @@ def test_a_zombie_of_our_own_does_no_harm(golden: Golden, make: Callable[[Table]
     number = int(finished)
     while True:
         step = make(Table(golden(version, case).table))
-        second = MetadataPublisher(step.table.storage, step.table.config, WriteToken(0, 8, 0), InstantClock("UTC", sleep=lambda seconds: None))
+        second = MetadataPublisher(
+            step.table.storage, step.table.config, WriteToken(0, 8, 0), InstantClock("UTC", sleep=lambda seconds: None)
+        )
         plan = FaultPlan(when=_before(number, lambda step=step, second=second: _succeed(step, second, finished)))
         with contextlib.suppress(HudiError):
             step.call(step.table.publisher(FaultStorage(step.table.storage, plan)))

@@ -1,4 +1,6 @@
-"""How records of a file group merge when they are written anew: pairs of data, and whole groups out of sources that are built here."""
+"""How records of a file group merge when they are written anew: pairs of data, and whole groups out of sources that are
+built here.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.base_file import MetadataBaseFile
-from hudi_core.metadata_table.compaction.merge_data import merge_data
-from hudi_core.metadata_table.compaction.merge_group import GroupMerge
-from hudi_core.metadata_table.group_reader import Deletes, Records, Source
+from hudi_core.metadata_table.initialize.stored_schema import commit_schema, stored_schema
+from hudi_core.metadata_table.read.group_reader import Deletes, Records, Source
 from hudi_core.metadata_table.record import MetadataCodec, RecordEncoder
-from hudi_core.metadata_table.stored_schema import commit_schema, stored_schema
+from hudi_core.metadata_table.services.merge_group import GroupMerge
+from hudi_core.metadata_table.services.merge_records import merge_data
+from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.storage.local import LocalStorage
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN
 
@@ -55,10 +57,18 @@ def test_ranges_are_widened_and_counts_added() -> None:
     merged = merge_data("k", stats(3, 9), stats(5, 12), path="p")
     assert bounds(merged) == (wrapped("Int", 3), wrapped("Int", 12))
     body = merged["ColumnStatsMetadata"]
-    assert [body[name] for name in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")] == [20, 2, 200, 400]
+    assert [body[name] for name in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")] == [
+        20,
+        2,
+        200,
+        400,
+    ]
     for version in (V6, V8, V9):
         encoder = RecordEncoder(stored_schema(version))
-        plain = {**merged, "ColumnStatsMetadata": {name: item for name, item in body.items() if version is V9 or name != "valueType"}}
+        plain = {
+            **merged,
+            "ColumnStatsMetadata": {name: item for name, item in body.items() if version is V9 or name != "valueType"},
+        }
         decoded = MetadataCodec(encoder.schema, path="p").decode(b"k", encoder.value(plain))[1]
         assert bounds(decoded) == bounds(merged)
 
@@ -76,8 +86,14 @@ def test_the_newer_statistics_stand_alone(older: dict[str, Any], newer: dict[str
 
 
 def test_a_widened_column_takes_the_newer_form() -> None:
-    assert bounds(merge_data("k", stats(3, 9), stats(5, 6, "Long"), path="p")) == (wrapped("Long", 3), wrapped("Long", 9))
-    assert bounds(merge_data("k", stats(3, 9), stats(5.5, 6.5, "Double"), path="p")) == (wrapped("Double", 3.0), wrapped("Double", 9.0))
+    assert bounds(merge_data("k", stats(3, 9), stats(5, 6, "Long"), path="p")) == (
+        wrapped("Long", 3),
+        wrapped("Long", 9),
+    )
+    assert bounds(merge_data("k", stats(3, 9), stats(5.5, 6.5, "Double"), path="p")) == (
+        wrapped("Double", 3.0),
+        wrapped("Double", 9.0),
+    )
 
 
 def test_nothing_is_known_where_the_two_do_not_compare() -> None:
@@ -95,8 +111,14 @@ def test_of_other_kinds_the_newer_record_stands() -> None:
 
 
 def test_files_are_combined() -> None:
-    older = {"type": 2, "filesystemMetadata": {"a": {"size": 1, "isDeleted": False}, "b": {"size": 2, "isDeleted": False}}}
-    newer = {"type": 2, "filesystemMetadata": {"a": {"size": 0, "isDeleted": True}, "c": {"size": 3, "isDeleted": False}}}
+    older = {
+        "type": 2,
+        "filesystemMetadata": {"a": {"size": 1, "isDeleted": False}, "b": {"size": 2, "isDeleted": False}},
+    }
+    newer = {
+        "type": 2,
+        "filesystemMetadata": {"a": {"size": 0, "isDeleted": True}, "c": {"size": 3, "isDeleted": False}},
+    }
     assert merge_data("k", older, newer, path="p")["filesystemMetadata"] == {
         "b": {"size": 2, "isDeleted": False},
         "c": {"size": 3, "isDeleted": False},
@@ -113,7 +135,9 @@ STANDS, GONE = ENCODER.value(secondary()), ENCODER.value(secondary(deleted=True)
 
 def source(cells: Cells, *, unique: bool, schema: str = ENCODER.schema) -> Records:
     data = write_hfile(cells, schema=schema)
-    return Records(HFileReader.of_bytes(data, "source"), MetadataCodec(schema, path="source"), schema, "source", unique=unique)
+    return Records(
+        HFileReader.of_bytes(data, "source"), MetadataCodec(schema, path="source"), schema, "source", unique=unique
+    )
 
 
 def merged(sources: list[Source], tmp_path: Path) -> tuple[Cells, GroupMerge, MetadataBaseFile | None]:

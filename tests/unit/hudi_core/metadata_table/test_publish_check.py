@@ -9,16 +9,22 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.config.properties_update import update_properties
-from hudi_core.errors import CorruptFileError, MetadataUnavailableError, StorageNotFoundError, TimelineError, UnsupportedError
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.file_group import ROOT, partition_folders
-from hudi_core.metadata_table.files import live_entries
+from hudi_core.errors import (
+    CorruptFileError,
+    MetadataUnavailableError,
+    StorageNotFoundError,
+    TimelineError,
+    UnsupportedError,
+)
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.record import ALL_PARTITIONS
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.metadata_table.records.files import live_entries
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.containers import encode_datum
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan, encode_compaction_plan
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table, crash_before_completion
 
@@ -26,7 +32,8 @@ Golden = Callable[[str, str], GoldenCase]
 
 
 @pytest.mark.parametrize(
-    ("version", "case"), [("6", "mdt_all_cow"), ("8", "mdt_all_mor"), ("9", "mdt_all_mor_compacted"), ("8-by-1.2.0", "mor_basic")]
+    ("version", "case"),
+    [("6", "mdt_all_cow"), ("8", "mdt_all_mor"), ("9", "mdt_all_mor_compacted"), ("8-by-1.2.0", "mor_basic")],
 )
 def test_real_tables_are_taken(golden: Golden, version: str, case: str) -> None:
     Table(golden(version, case).table).publisher().check()
@@ -73,7 +80,9 @@ def test_a_pending_compaction_of_the_metadata_table_stops_a_rollback(golden: Gol
     failed = table.data.load().commits().instants[-1].requested_time
     crash_before_completion(table, failed)
     compaction = table.new_instant()
-    operation = CompactionOperation("files", "files-0000-0", "00000000000000000", None, (f".files-0000-0_{failed}.log.1_0-1-2",))
+    operation = CompactionOperation(
+        "files", "files-0000-0", "00000000000000000", None, (f".files-0000-0_{failed}.log.1_0-1-2",)
+    )
     table.own.create_requested(compaction, Action.COMPACTION, encode_compaction_plan(CompactionPlan((operation,))))
     with pytest.raises(TimelineError, match="about to be compacted"):
         table.publisher().check_roll_back(failed)
@@ -110,7 +119,11 @@ def test_a_restore_plan_that_names_no_instants_is_damaged(golden: Golden) -> Non
     *_, target, _ = table.data.load().commits().instants
     restore = table.new_instant()
     table.data.create_requested(restore, Action.RESTORE, b"plan")
-    plan = {"instantsToRollback": [{"commitTime": "", "action": "deltacommit"}], "version": 2, "savepointToRestoreTimestamp": target.requested_time}
+    plan = {
+        "instantsToRollback": [{"commitTime": "", "action": "deltacommit"}],
+        "version": 2,
+        "savepointToRestoreTimestamp": target.requested_time,
+    }
     table.own.create_requested(str(int(restore) + 1), Action.RESTORE, encode_datum("HoodieRestorePlan", plan))
     with pytest.raises(CorruptFileError, match="what to roll back"):
         table.publisher().restore(target.requested_time, restore)
@@ -150,11 +163,17 @@ def test_on_an_object_store(golden: Golden, version: str) -> None:
     assert [(item.requested_time, item.action, item.state) for item in own.load()] == [
         (item.requested_time, item.action, item.state) for item in tables[0].own.load()
     ]
-    files = {path.relative_to(tables[0].path).as_posix() for path in tables[0].path.glob(f"{ROOT}/*/*") if not path.name.endswith(".crc")}
+    files = {
+        path.relative_to(tables[0].path).as_posix()
+        for path in tables[0].path.glob(f"{ROOT}/*/*")
+        if not path.name.endswith(".crc")
+    }
     assert {info.path for name in partition_folders(store) for info in store.list_files(f"{ROOT}/{name}")} == {
         path for path in files if not path.startswith(f"{ROOT}/.hoodie/")
     }
-    plan = own.read_any(own.load().of_actions(Action.ROLLBACK).instants[-1].requested_time, Action.ROLLBACK, State.REQUESTED)
+    plan = own.read_any(
+        own.load().of_actions(Action.ROLLBACK).instants[-1].requested_time, Action.ROLLBACK, State.REQUESTED
+    )
     assert plan["RollbackRequests"]
     for request in plan["RollbackRequests"]:
         for address in (*request["filesToBeDeleted"], *request["logBlocksToBeDeleted"]):

@@ -1,4 +1,5 @@
-"""Every method of the publisher, killed before each change of the storage in turn and run again: nothing is lost, nothing is left.
+"""Every method of the publisher, killed before each change of the storage in turn and run again: nothing is lost,
+nothing is left.
 
 In `make test` the three versions take turns, and each is killed before every third change; in `make soak` before all.
 """
@@ -12,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from hudi_core.metadata_table.drop import remove_dropped
-from hudi_core.metadata_table.publish import MetadataPublisher
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.metadata_table.write.drop import remove_dropped
+from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, State
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_publish_kinds import some_files, stored, undo_data
@@ -34,7 +35,9 @@ LISTED = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partiti
 
 @dataclass
 class Step:
-    """`call` is what is killed, `before` what the table holds while the action is pending, `finish` completes it on the data timeline."""
+    """`call` is what is killed, `before` what the table holds while the action is pending, `finish` completes it on the
+    data timeline.
+    """
 
     table: Table
     call: Callable[[MetadataPublisher], object]
@@ -45,14 +48,24 @@ class Step:
 def clean(table: Table) -> Step:
     before, changes, instant = table.live(), some_files(table), table.new_instant()
     table.data.create_requested(instant, Action.CLEAN, b"plan")
-    return Step(table, lambda publisher: publisher.publish_deletes(instant, changes), before, lambda: complete_clean(table, instant))
+    return Step(
+        table,
+        lambda publisher: publisher.publish_deletes(instant, changes),
+        before,
+        lambda: complete_clean(table, instant),
+    )
 
 
 def roll_back(table: Table) -> Step:
     failed = table.data.load().commits().instants[-1].requested_time
     crash_before_completion(table, failed)
     before, rollback = table.live(), table.new_instant()
-    return Step(table, lambda publisher: publisher.roll_back(failed, rollback), before, lambda: complete_rollback(table, failed, rollback))
+    return Step(
+        table,
+        lambda publisher: publisher.roll_back(failed, rollback),
+        before,
+        lambda: complete_rollback(table, failed, rollback),
+    )
 
 
 def restore(table: Table) -> Step:
@@ -63,7 +76,9 @@ def restore(table: Table) -> Step:
 
 
 def killed_everywhere(make: Callable[[], Step], turn: Turn) -> tuple[int, Records]:
-    """How many changes the step makes or a few more, and what the table holds in the end, however often it was killed."""
+    """How many changes the step makes or a few more, and what the table holds in the end, however often it was
+    killed.
+    """
     whole = make()
     whole.call(whole.table.publisher())
     whole.finish()
@@ -101,7 +116,10 @@ Turn = tuple[int, int]
 def in_turns(*cases: Any) -> list[Any]:
     """Each third of the changes on another case, and all changes on each."""
     quick = [pytest.param(*case, (number % 3, 3), id="-".join(map(text, case))) for number, case in enumerate(cases)]
-    return [*quick, *(pytest.param(*case, (0, 1), id=f"{'-'.join(map(text, case))}-all", marks=pytest.mark.soak) for case in cases)]
+    return [
+        *quick,
+        *(pytest.param(*case, (0, 1), id=f"{'-'.join(map(text, case))}-all", marks=pytest.mark.soak) for case in cases),
+    ]
 
 
 def text(value: Any) -> str:
@@ -109,7 +127,9 @@ def text(value: Any) -> str:
 
 
 @pytest.mark.parametrize(("step", "version", "case", "turn"), in_turns(*KILLED))
-def test_killed_anywhere_and_run_again(golden: Golden, step: Callable[[Table], Step], version: str, case: str, turn: Turn) -> None:
+def test_killed_anywhere_and_run_again(
+    golden: Golden, step: Callable[[Table], Step], version: str, case: str, turn: Turn
+) -> None:
     changes, _ = killed_everywhere(lambda: step(Table(golden(version, case).table)), turn)
     assert changes > 5
 

@@ -9,20 +9,29 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import TimelineError
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.files import live_entries
+from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.record import ALL_PARTITIONS
+from hudi_core.metadata_table.records.files import live_entries
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import PARTITION_METADATA
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comparable, complete_clean, complete_rollback, crash_before_completion
+from tests.unit.hudi_core.metadata_table.whole_table import (
+    Records,
+    Table,
+    comparable,
+    complete_clean,
+    complete_rollback,
+    crash_before_completion,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 
 ALL_KINDS = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_cow", "mdt_all_mor")]
-DEFAULT_KINDS = [(version, case) for version in ("6-by-1.2.0", "8", "8-by-1.2.0", "9") for case in ("cow_basic", "mor_basic")]
+DEFAULT_KINDS = [
+    (version, case) for version in ("6-by-1.2.0", "8", "8-by-1.2.0", "9") for case in ("cow_basic", "mor_basic")
+]
 TABLES = [*ALL_KINDS, *DEFAULT_KINDS]
 COMPACTED_LATELY = [("8", "mdt_all_mor"), ("9", "mdt_all_mor")]
 """Their metadata tables were compacted behind the last commit but one."""
@@ -37,7 +46,11 @@ def some_files(table: Table) -> FileChanges:
     """All files of one file group of every partition: what a clean of replaced file groups takes."""
     deleted: dict[str, frozenset[str]] = {}
     for partition, files in listed(table).items():
-        groups = {name: parsed.file_id for name, parsed in ((name, parse_data_file(name)) for name in files) if parsed is not None}
+        groups = {
+            name: parsed.file_id
+            for name, parsed in ((name, parse_data_file(name)) for name in files)
+            if parsed is not None
+        }
         first = min(groups.values())
         deleted[partition.removeprefix(".")] = frozenset(name for name, group in groups.items() if group == first)
     return FileChanges(deleted=deleted)
@@ -45,7 +58,10 @@ def some_files(table: Table) -> FileChanges:
 
 def with_pending(table: Table, is_pending: Callable[[Instant], bool]) -> Timeline:
     """The data timeline with some completed instants shown as inflight: what they wrote does not count then."""
-    shown = (replace(item, state=State.INFLIGHT, completion_time=None) if is_pending(item) else item for item in table.data.load())
+    shown = (
+        replace(item, state=State.INFLIGHT, completion_time=None) if is_pending(item) else item
+        for item in table.data.load()
+    )
     return Timeline(shown)
 
 
@@ -68,7 +84,10 @@ def test_a_clean_deletes_in_every_kind_that_knows_files(golden: Golden, version:
     assert comparable(table.live()) == comparable(before), "not before the clean completes"
     complete_clean(table, instant)
     after = table.live()
-    assert listed(table) == {partition: {name: size for name, size in sizes.items() if name not in gone} for partition, sizes in files.items()}
+    assert listed(table) == {
+        partition: {name: size for name, size in sizes.items() if name not in gone}
+        for partition, sizes in files.items()
+    }
     for kind in before.keys() - {"files"}:
         if kind == "column_stats" or kind == "expr_index_idx_day":
             assert after[kind] == {key: value for key, value in before[kind].items() if file_of(value) not in gone}
@@ -87,7 +106,9 @@ def test_a_clean_that_drops_a_partition(golden: Golden, version: str, case: str)
     partition, files = max(listed(table).items())
     instant = table.new_instant()
     table.data.create_requested(instant, Action.CLEAN, b"plan")
-    table.publisher().publish_deletes(instant, FileChanges(deleted={partition: frozenset(files)}, dropped_partitions=frozenset({partition})))
+    table.publisher().publish_deletes(
+        instant, FileChanges(deleted={partition: frozenset(files)}, dropped_partitions=frozenset({partition}))
+    )
     complete_clean(table, instant)
     records = table.records()["files"]
     assert partition not in live_entries(records[ALL_PARTITIONS])
@@ -113,7 +134,10 @@ def test_a_rollback_takes_the_instant_out_of_every_kind(golden: Golden, version:
     assert table.own.names() == names
 
 
-@pytest.mark.parametrize(("version", "case"), [(version, case) for version in "689" for case in ("mdt_all_cow_compacted", "mdt_all_mor_compacted")])
+@pytest.mark.parametrize(
+    ("version", "case"),
+    [(version, case) for version in "689" for case in ("mdt_all_cow_compacted", "mdt_all_mor_compacted")],
+)
 def test_an_instant_that_was_compacted_cannot_be_rolled_back(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     own = table.own.load()
@@ -121,7 +145,10 @@ def test_an_instant_that_was_compacted_cannot_be_rolled_back(golden: Golden, ver
     assert table.publisher().latest_compaction() == compaction
     failed = next(item.requested_time for item in table.data.load().commits() if item.completed_at <= compaction[:17])
     names = table.own.names()
-    for call in (lambda: table.publisher().check_roll_back(failed), lambda: table.publisher().roll_back(failed, table.new_instant())):
+    for call in (
+        lambda: table.publisher().check_roll_back(failed),
+        lambda: table.publisher().roll_back(failed, table.new_instant()),
+    ):
         with pytest.raises(TimelineError, match=compaction):
             call()
     assert table.own.names() == names
@@ -170,5 +197,7 @@ def stored(table: Table) -> dict[str, dict[str, int]]:
     for marker in table.path.rglob(f"{PARTITION_METADATA}*"):
         if ".hoodie" not in marker.relative_to(table.path).parts[:-1]:
             infos = table.storage.list_files(str(marker.parent.relative_to(table.path)).removeprefix("."))
-            found[str(marker.parent.relative_to(table.path))] = {info.name: info.size for info in infos if parse_data_file(info.name) is not None}
+            found[str(marker.parent.relative_to(table.path))] = {
+                info.name: info.size for info in infos if parse_data_file(info.name) is not None
+            }
     return found

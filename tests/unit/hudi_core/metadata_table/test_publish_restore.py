@@ -6,12 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.file_group import ROOT, latest_slice
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.read.file_group import ROOT, latest_slice
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan, encode_compaction_plan
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.test_publish_kinds import COMPACTED_LATELY, indexes, listed, some_files, stored, undo_data, with_pending
+from tests.unit.hudi_core.metadata_table.test_publish_kinds import (
+    COMPACTED_LATELY,
+    indexes,
+    listed,
+    some_files,
+    stored,
+    undo_data,
+    with_pending,
+)
 from tests.unit.hudi_core.metadata_table.whole_table import Table, complete_clean
 
 Golden = Callable[[str, str], GoldenCase]
@@ -26,7 +34,11 @@ def test_a_metadata_table_that_was_compacted_since_is_dropped(golden: Golden, ve
     config = table.publisher().prepare_restore(target.requested_time)
     assert config.metadata_partitions == table.config.metadata_partitions == frozenset()
     assert not table.path.joinpath(ROOT).exists()
-    assert table.config.raw == {**config.raw, "hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
+    assert table.config.raw == {
+        **config.raw,
+        "hoodie.table.metadata.partitions": "",
+        "hoodie.table.metadata.partitions.inflight": "",
+    }
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -74,7 +86,9 @@ def test_a_restore_goes_back_behind_a_later_compaction(golden: Golden, version: 
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_restore_behind_a_compaction_whose_slices_were_cleaned_drops(golden: Golden, version: str) -> None:
-    """The base files before the target are gone, though logs of that time may be left: they are not what the index was."""
+    """The base files before the target are gone, though logs of that time may be left: they are not what the index
+    was.
+    """
     table = Table(golden(version, "mdt_all_cow").table)
     *_, target, _ = table.data.load().commits().instants
     older = table.own.load().completed().of_actions(Action.COMMIT).instants[0].requested_time
@@ -92,7 +106,9 @@ def test_a_restore_of_version_6_takes_a_pending_compaction_back(golden: Golden, 
     earlier = table.live(with_pending(table, lambda item: item.completed_at > target.requested_time))
     compaction = f"{last.requested_time}001"
     place = latest_slice(table.storage, table.own.load())
-    operation = CompactionOperation("files", place.file_id, place.base_instant, None, tuple(info.name for info in place.logs))
+    operation = CompactionOperation(
+        "files", place.file_id, place.base_instant, None, tuple(info.name for info in place.logs)
+    )
     table.own.create_requested(compaction, Action.COMPACTION, encode_compaction_plan(CompactionPlan((operation,))))
     clean = table.new_instant()
     table.data.create_requested(clean, Action.CLEAN, b"plan")
@@ -129,8 +145,14 @@ def test_an_index_that_was_built_since_is_dropped(golden: Golden, version: str) 
     assert not table.path.joinpath(ROOT, "bloom_filters").exists()
     assert table.path.joinpath(ROOT, "column_stats").exists()
     # Those with a definition cannot go alone: Hudi would look for them.
-    assert table.publisher().prepare_restore(first.requested_time).metadata_partitions == table.config.metadata_partitions == frozenset()
-    assert table.path.joinpath(".hoodie/.index_defs/index.json").exists(), "by which Hudi's next write builds them again"
+    assert (
+        table.publisher().prepare_restore(first.requested_time).metadata_partitions
+        == table.config.metadata_partitions
+        == frozenset()
+    )
+    assert table.path.joinpath(".hoodie/.index_defs/index.json").exists(), (
+        "by which Hudi's next write builds them again"
+    )
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
@@ -138,8 +160,13 @@ def test_cleans_after_the_target_are_not_forgotten(golden: Golden, version: str)
     """Their deltacommits go with the rest, but the files are gone: `files` and the statistics are told again."""
     table = Table(golden(version, "mdt_all_cow").table)
     *_, target, _ = table.data.load().commits().instants
-    oldest = {partition: min(names, key=lambda name: name.rpartition("_")[2]) for partition, names in listed(table).items()}
-    changes, clean = FileChanges(deleted={partition: frozenset({name}) for partition, name in oldest.items()}), table.new_instant()
+    oldest = {
+        partition: min(names, key=lambda name: name.rpartition("_")[2]) for partition, names in listed(table).items()
+    }
+    changes, clean = (
+        FileChanges(deleted={partition: frozenset({name}) for partition, name in oldest.items()}),
+        table.new_instant(),
+    )
     gone = set(oldest.values())
     table.data.create_requested(clean, Action.CLEAN, b"plan")
     table.publisher().publish_deletes(clean, changes)

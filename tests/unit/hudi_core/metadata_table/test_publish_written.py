@@ -1,4 +1,6 @@
-"""Cleans, rollbacks and restores of what tests/golden/make_metadata_tables.py had real Hudi write: no partitions, odd keys, partitioned indexes."""
+"""Cleans, rollbacks and restores of what tests/golden/make_metadata_tables.py had real Hudi write: no partitions, odd
+keys, partitioned indexes.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,21 @@ from pathlib import Path
 import pytest
 
 from hudi_core.timeline.instant import Action
-from tests.unit.hudi_core.metadata_table.test_publish_kinds import indexes, listed, some_files, stored, undo_data, with_pending
-from tests.unit.hudi_core.metadata_table.whole_table import Table, comparable, complete_clean, complete_rollback, crash_before_completion
+from tests.unit.hudi_core.metadata_table.test_publish_kinds import (
+    indexes,
+    listed,
+    some_files,
+    stored,
+    undo_data,
+    with_pending,
+)
+from tests.unit.hudi_core.metadata_table.whole_table import (
+    Table,
+    comparable,
+    complete_clean,
+    complete_rollback,
+    crash_before_completion,
+)
 
 TABLES = ("types_v6", "types_v8", "types_v9", "keys_v8", "keys_v9", "incomplete_v9", "partitioned_v9")
 
@@ -29,7 +44,10 @@ def test_a_clean(written: Path, tmp_path: Path, name: str) -> None:
     table.data.create_requested(instant, Action.CLEAN, b"plan")
     table.publisher().publish_deletes(instant, changes)
     complete_clean(table, instant)
-    assert listed(table) == {partition: {file: size for file, size in files.items() if file not in gone} for partition, files in before.items()}
+    assert listed(table) == {
+        partition: {file: size for file, size in files.items() if file not in gone}
+        for partition, files in before.items()
+    }
     for kind in ("column_stats", "bloom_filters"):
         assert not [value for value in table.live().get(kind, {}).values() if getattr(value, "name", None) in gone]
 
@@ -60,7 +78,9 @@ def test_a_restore(written: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_a_restore_takes_the_file_groups_of_a_later_partition(written: Path, tmp_path: Path) -> None:
-    """A partitioned record index has file groups for each data partition, which begin with the commit that brought it."""
+    """A partitioned record index has file groups for each data partition, which begin with the commit that brought
+    it.
+    """
     table = copy_of(written, "partitioned_v9", tmp_path)
     first, target, last = table.data.load().commits().instants
     for path in table.path.glob(f".hoodie/metadata/record_index/.record-index-us*_{first.requested_time}.*"):
@@ -69,7 +89,10 @@ def test_a_restore_takes_the_file_groups_of_a_later_partition(written: Path, tmp
     undo_data(table, target.completed_at, restore)
     left = table.publisher().restore(target.requested_time, restore).metadata_partitions
     assert left == table.config.metadata_partitions >= {"record_index"}
-    groups = {path.name.rpartition("_")[0].rpartition("-")[0] for path in table.path.glob(".hoodie/metadata/record_index/.record-*")}
+    groups = {
+        path.name.rpartition("_")[0].rpartition("-")[0]
+        for path in table.path.glob(".hoodie/metadata/record_index/.record-*")
+    }
     assert groups
     assert not any("us" in group.split("-")[2].split("%") for group in groups)
     assert table.live()["record_index"]

@@ -70,7 +70,10 @@ def test_the_schema_is_that_of_hudi_0_15_without_its_texts() -> None:
     ]
 
 
-ENTRIES = st.dictionaries(st.text(max_size=10), st.one_of(st.builds(FileEntry, st.integers(1, 1 << 60)), st.just(FileEntry(0, is_deleted=True))))
+ENTRIES = st.dictionaries(
+    st.text(max_size=10),
+    st.one_of(st.builds(FileEntry, st.integers(1, 1 << 60)), st.just(FileEntry(0, is_deleted=True))),
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -79,7 +82,9 @@ def test_round_trip_in_key_order(parts: dict[str, tuple[RecordKind, dict[str, Fi
     records = [FilesRecord(key, kind, entries) for key, (kind, entries) in parts.items()]
     items = encode_items(records)
     assert [key for key, _ in items] == sorted(key.encode() for key in parts)
-    assert sorted((decode(item) for item in items), key=lambda record: record.key) == sorted(records, key=lambda record: record.key)
+    assert sorted((decode(item) for item in items), key=lambda record: record.key) == sorted(
+        records, key=lambda record: record.key
+    )
 
 
 def test_the_documented_datum() -> None:
@@ -117,7 +122,9 @@ def test_records_that_are_no_list_of_files_are_corrupt() -> None:
         CODEC.decode(b"\xff", good)
 
 
-@pytest.mark.parametrize("broken", [None, 3, "x", [], {}, {"size": 1}, {"size": "1", "isDeleted": False}, {"size": 1, "isDeleted": 0}])
+@pytest.mark.parametrize(
+    "broken", [None, 3, "x", [], {}, {"size": 1}, {"size": "1", "isDeleted": False}, {"size": 1, "isDeleted": 0}]
+)
 def test_an_entry_of_another_form_is_named(broken: Any) -> None:
     files = {"f": {"size": 1, "isDeleted": False}, "g": broken}
     with pytest.raises(CorruptFileError, match="'g'"):
@@ -134,10 +141,15 @@ def test_another_schema_is_corrupt(schema: str) -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), unique=True, max_size=5))
 def test_a_datum_of_many_files_encodes_as_each_of_them_would(names: list[str]) -> None:
     def datum(name: str) -> dict[str, Any]:
-        return {"type": 4, "BloomFilterMetadata": {"type": name, "timestamp": "t", "bloomFilter": b"", "isDeleted": True}}
+        return {
+            "type": 4,
+            "BloomFilterMetadata": {"type": name, "timestamp": "t", "bloomFilter": b"", "isDeleted": True},
+        }
 
     encoder, template = RecordEncoder(schema_text()), datum(FILE_NAME)
-    assert encoder.cells((name, FileDatum(template, name)) for name in names) == encoder.cells((name, datum(name)) for name in names)
+    assert encoder.cells((name, FileDatum(template, name)) for name in names) == encoder.cells(
+        (name, datum(name)) for name in names
+    )
 
 
 def test_two_records_of_one_key_are_refused() -> None:
@@ -146,7 +158,12 @@ def test_two_records_of_one_key_are_refused() -> None:
 
 
 def test_the_schema_of_blocks_is_that_of_commits_behind_the_meta_columns() -> None:
-    commit = {"type": "record", "name": "r", "doc": "d", "fields": [{"name": "key", "type": "string"}, {"name": "ü", "type": "int"}]}
+    commit = {
+        "type": "record",
+        "name": "r",
+        "doc": "d",
+        "fields": [{"name": "key", "type": "string"}, {"name": "ü", "type": "int"}],
+    }
     text = block_schema(json.dumps(commit))
     schema = json.loads(text)
     assert [field["name"] for field in schema["fields"]] == [*META_FIELDS, "key", "ü"]

@@ -1,4 +1,6 @@
-"""A restore that goes back behind several compactions of the metadata table never shows a reader two pending ones: Hudi refuses such a table."""
+"""A restore that goes back behind several compactions of the metadata table never shows a reader two pending ones: Hudi
+refuses such a table.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table import restore as metadata_restore
+from hudi_core.metadata_table.write import restore as metadata_restore
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.run import restore
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
+from hudi_core.services.restore.job import restore
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.consistency import has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
@@ -49,7 +51,9 @@ def most_at_once(source: Path, target: str, path: Path) -> int:
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_one_compaction_at_a_time(golden: Golden, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_compaction_at_a_time(
+    golden: Golden, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = golden(version, "mdt_all_mor_compacted").table
     targets = [item.instant for item in restorable_instants(open_context(source)) if item.reason is None]
     found = [most_at_once(source, target, tmp_path / target) for target in targets]

@@ -1,4 +1,6 @@
-"""A file group begins when it was made itself, not when another group of its partition was, and no earlier life of its partition is asked for."""
+"""A file group begins when it was made itself, not when another group of its partition was, and no earlier life of its
+partition is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,12 @@ from collections.abc import Mapping
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.missing import refuse_missing
-from hudi_core.metadata_table.slices import merged_slices
+from hudi_core.metadata_table.read.missing_files import refuse_missing
+from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 FOLDER = ".hoodie/metadata/record_index"
 FIRST, SECOND = "00000000000000000", "00000000000000001"
@@ -39,7 +41,9 @@ def check(files: Mapping[str, int], timeline: list[Instant], written: Mapping[st
         names = written.get(commit.requested_time, [])
         ids = [next(group for group in (OLD, NEW) if group in name) for name in names]
         pairs = zip(ids, names, strict=True)
-        return [WriteStat(group, f"record_index/{name}", "record_index", "null", 0, 0, 0, 0, 0, 0) for group, name in pairs]
+        return [
+            WriteStat(group, f"record_index/{name}", "record_index", "null", 0, 0, 0, 0, 0, 0) for group, name in pairs
+        ]
 
     listed = [FileInfo(f"{FOLDER}/{name}", size, 1.0) for name, size in files.items()]
     refuse_missing(FOLDER, listed, merged_slices(FOLDER, listed, Timeline(timeline), 2), Timeline(timeline), stats_of)
@@ -57,7 +61,9 @@ def test_a_lost_log_of_a_group_that_is_older_than_the_newest_one() -> None:
 
 
 def test_an_earlier_life_of_the_partition_whose_making_was_archived() -> None:
-    """Instants of makers sort first, and so go first: what the partition held before it was dropped is on the timeline still."""
+    """Instants of makers sort first, and so go first: what the partition held before it was dropped is on the timeline
+    still.
+    """
     compacted = done(T3, T4, Action.COMMIT)
     written = {T1: [log(OLD, T1)], T4: [log(OLD, T4)]}
     files = {log(OLD, FIRST): 80, base(OLD, FIRST): 9000, base(NEW, T3): 9000}

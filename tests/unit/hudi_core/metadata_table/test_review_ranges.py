@@ -1,4 +1,6 @@
-"""Ranges that were too narrow for rows that are there: NaN, floats that became doubles, moments before 1970, files without rows."""
+"""Ranges that were too narrow for rows that are there: NaN, floats that became doubles, moments before 1970, files
+without rows.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.metadata_table.compaction.merge_data import merge_data
-from hudi_core.metadata_table.kinds.expressions import function_of
-from hudi_core.metadata_table.kinds.file_facts import Wanted, read_file_facts
-from hudi_core.metadata_table.kinds.kind import ColumnRange, CommitFacts, DataFileRef
-from hudi_core.metadata_table.kinds.partition_stats import PartitionStatsKind
-from hudi_core.metadata_table.kinds.value_types import as_type, merged
-from hudi_core.metadata_table.stat_values import Bound, ValueType, greatest, least
+from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.expressions import function_of
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsKind
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitFacts, DataFileRef
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType, greatest, least
+from hudi_core.metadata_table.records.value_types import as_type, merged
+from hudi_core.metadata_table.services.merge_records import merge_data
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName
 from hudi_core.storage.local import LocalStorage
-from tests.unit.hudi_core.metadata_table.kinds.golden_cells import plain_datum
-from tests.unit.hudi_core.metadata_table.kinds.test_kinds import Golden, table_of, whole_file
+from tests.unit.hudi_core.metadata_table.partitions.golden_cells import plain_datum
+from tests.unit.hudi_core.metadata_table.partitions.test_kinds import Golden, table_of, whole_file
 from tests.unit.hudi_core.metadata_table.test_merge_group import bounds, stats, wrapped
 
 NAN = float("nan")
@@ -56,13 +58,20 @@ def test_a_float_counts_by_its_text_in_a_column_that_became_a_double() -> None:
     assert found is not None
     assert found.least == Bound("double", 0.1)
     assert as_type(older, pa.float64(), 2).greatest == Bound("double", 0.1)
-    assert bounds(merge_data("k", stats(TENTH, TENTH, "Float"), stats(0.5, 0.5, "Double"), path="p"))[0] == wrapped("Double", 0.1)
+    assert bounds(merge_data("k", stats(TENTH, TENTH, "Float"), stats(0.5, 0.5, "Double"), path="p"))[0] == wrapped(
+        "Double", 0.1
+    )
 
 
 def test_no_bound_is_cut_to_a_narrower_kind() -> None:
     """Nor left out: to readers of 0.15 a range without bounds meets no filter."""
-    assert bounds(merge_data("k", stats(-1.5, 9.5, "Double"), stats(3, 4), path="p")) == (wrapped("Int", -(1 << 31)), wrapped("Int", (1 << 31) - 1))
-    assert bounds(merge_data("k", stats(1 << 40, 1 << 41, "Long"), stats(3, 4), path="p"))[1] == wrapped("Int", (1 << 31) - 1)
+    assert bounds(merge_data("k", stats(-1.5, 9.5, "Double"), stats(3, 4), path="p")) == (
+        wrapped("Int", -(1 << 31)),
+        wrapped("Int", (1 << 31) - 1),
+    )
+    assert bounds(merge_data("k", stats(1 << 40, 1 << 41, "Long"), stats(3, 4), path="p"))[1] == wrapped(
+        "Int", (1 << 31) - 1
+    )
     low, high = bounds(merge_data("k", stats(-1e300, 1e300, "Double"), stats(0.5, 0.5, "Float"), path="p"))
     assert low == wrapped("Float", -math.inf)
     assert math.isnan(high[1]["value"])
@@ -79,7 +88,9 @@ def test_seconds_before_1970_are_those_of_spark() -> None:
 
 
 def empty_file(path: Path, schema: pa.Schema) -> DataFileRef:
-    name = str(BaseFileName("0b5ad9f1-6a3c-4f3c-9d0e-3c1b5b6c7d80-0", WriteToken(0, 1, 0), "20240101000000000", "parquet"))
+    name = str(
+        BaseFileName("0b5ad9f1-6a3c-4f3c-9d0e-3c1b5b6c7d80-0", WriteToken(0, 1, 0), "20240101000000000", "parquet")
+    )
     (path / "2024-01-01").mkdir()
     pq.write_table(schema.empty_table(), path / "2024-01-01" / name)
     return DataFileRef("2024-01-01", name, (path / "2024-01-01" / name).stat().st_size, is_base=True)
@@ -102,11 +113,18 @@ def test_a_base_file_without_rows_does_not_keep_a_partition_from_its_range(golde
 
 @pytest.mark.parametrize("operation", ["COMPACT", "CLUSTER"])
 def test_rewritten_rows_never_narrow_the_range_of_a_partition(golden: Golden, operation: str) -> None:
-    """A record that replaced the older one would also replace that of a write which was requested before and completes after."""
+    """A record that replaced the older one would also replace that of a write which was requested before and completes
+    after.
+    """
     table = table_of(golden)
     kind = PartitionStatsKind("partition_stats", table)
     within, other = whole_file(table, "f", "b", "m"), whole_file(table, "f", "b", "z")
-    beyond = replace(within, ranges=tuple(new if new.column == "name" else old for old, new in zip(within.ranges, other.ranges, strict=True)))
+    beyond = replace(
+        within,
+        ranges=tuple(
+            new if new.column == "name" else old for old, new in zip(within.ranges, other.ranges, strict=True)
+        ),
+    )
     facts = CommitFacts("20240101000000000", operation, {}, (within,))
 
     def told(facts: CommitFacts) -> list[dict[str, Any]]:
@@ -116,7 +134,9 @@ def test_rewritten_rows_never_narrow_the_range_of_a_partition(golden: Golden, op
     stands = {item.column: item for item in within.ranges}
     assert told(replace(facts, told={partition: stands})) == []
     wider = told(replace(facts, told={partition: stands}, written=(beyond,)))
-    assert [(item["columnName"], item["maxValue"][1]["value"], item["isTightBound"]) for item in wider] == [("name", "z", False)]
+    assert [(item["columnName"], item["maxValue"][1]["value"], item["isTightBound"]) for item in wider] == [
+        ("name", "z", False)
+    ]
     assert told(facts), "real Hudi takes a partition without a record for one without rows"
     assert not any(item["isTightBound"] for item in told(facts))
     assert all(item["isTightBound"] for item in told(replace(facts, operation="UPSERT")))

@@ -1,4 +1,6 @@
-"""What the metadata table's own services must not touch while an index is being built, and what they must not take for merged."""
+"""What the metadata table's own services must not touch while an index is being built, and what they must not take for
+merged.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.config.versions import V8, V9, TableVersion
-from hudi_core.metadata_table.compaction.schedule import Due, NotNow, due
-from hudi_core.metadata_table.upkeep.archival import to_archive
-from hudi_core.metadata_table.upkeep.failed import roll_back_failed
+from hudi_core.metadata_table.services.archival import to_archive
+from hudi_core.metadata_table.services.compaction_planner import Due, NotNow, due
+from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_upkeep import begun, clock
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table
@@ -31,8 +33,13 @@ def decided(data: Timeline, own: Timeline, features: TableVersion) -> Due | NotN
 
 @pytest.mark.parametrize("features", [V8, V9])
 def test_no_compaction_is_planned_while_an_index_is_being_built(features: TableVersion) -> None:
-    """The index's base files bear the indexing's instant: a compaction of what writers told the index meanwhile would lie above them."""
-    told = [completed(FIRST, Action.DELTA_COMMIT, "20240101000001000"), completed(SECOND, Action.DELTA_COMMIT, "20240102000001000")]
+    """The index's base files bear the indexing's instant: a compaction of what writers told the index meanwhile would
+    lie above them.
+    """
+    told = [
+        completed(FIRST, Action.DELTA_COMMIT, "20240101000001000"),
+        completed(SECOND, Action.DELTA_COMMIT, "20240102000001000"),
+    ]
     began = Instant("20240101120000000", Action.INDEXING, State.INFLIGHT)
     data = [completed(item.requested_time, Action.DELTA_COMMIT, item.completed_at) for item in told]
     found = decided(Timeline([*data, began]), Timeline(told), features)
@@ -42,13 +49,18 @@ def test_no_compaction_is_planned_while_an_index_is_being_built(features: TableV
     asked = Instant(began.requested_time, Action.INDEXING, State.REQUESTED)
     assert decided(Timeline([*data, asked]), Timeline(told), features) == Due(DRAWN, DRAWN), "nothing is built yet"
     built = completed(began.requested_time, Action.DELTA_COMMIT, "20240102120000000")
-    assert decided(Timeline([*data, began]), Timeline([*told, built]), features) == Due("20240101115959999", "20240101115959999")
+    assert decided(Timeline([*data, began]), Timeline([*told, built]), features) == Due(
+        "20240101115959999", "20240101115959999"
+    )
 
 
 @pytest.mark.parametrize("features", [V8, V9])
 def test_no_compaction_is_planned_before_the_latest(features: TableVersion) -> None:
     compacted = completed("20240101120000000", Action.COMMIT, "20240101120001000", Action.COMPACTION)
-    told = [completed(time, Action.DELTA_COMMIT, f"20240102{number:02d}0000000") for number, time in enumerate((FIRST, SECOND))]
+    told = [
+        completed(time, Action.DELTA_COMMIT, f"20240102{number:02d}0000000")
+        for number, time in enumerate((FIRST, SECOND))
+    ]
     pending = Instant(FIRST, Action.DELTA_COMMIT, State.INFLIGHT)
     assert isinstance(decided(Timeline([pending]), Timeline([*told, compacted]), features), NotNow)
 
@@ -57,7 +69,9 @@ def test_what_completed_as_the_compaction_began_is_not_in_it() -> None:
     data = Timeline([Instant("8", Action.COMMIT, State.COMPLETED, "9", Action.COMMIT)])
     commits = begun(9)
     compacted = Instant(f"{7:017d}1", Action.COMMIT, State.COMPLETED, f"{7:017d}2", Action.COMPACTION)
-    late = Instant(commits[2].requested_time, Action.DELTA_COMMIT, State.COMPLETED, compacted.requested_time, Action.DELTA_COMMIT)
+    late = Instant(
+        commits[2].requested_time, Action.DELTA_COMMIT, State.COMPLETED, compacted.requested_time, Action.DELTA_COMMIT
+    )
     own = Timeline([*commits[:2], late, *commits[3:], compacted])
     assert to_archive(own, data, 2, 3, counts_cleans=False) == commits[:2]
 

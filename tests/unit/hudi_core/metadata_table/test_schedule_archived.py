@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hudi_core.config.versions import V8
-from hudi_core.metadata_table.compaction.schedule import compaction_plan
-from hudi_core.metadata_table.file_group import LatestSlice
+from hudi_core.metadata_table.read.file_group import LatestSlice
+from hudi_core.metadata_table.services.compaction_planner import compaction_plan
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 BASE = FileInfo(".hoodie/metadata/files/files-0000-0_0-1-1_20260101000000300.hfile", 1 << 20, 0.0)
 
@@ -24,11 +24,16 @@ def planned(logs: tuple[FileInfo, ...], base: FileInfo | None) -> list[str]:
 
 
 def test_what_the_base_file_holds_already_is_left_out() -> None:
-    """It lies on top of the newest slice, as nobody knows any more when it completed, until real Hudi cleans it away under the plan."""
+    """It lies on top of the newest slice, as nobody knows any more when it completed, until real Hudi cleans it away
+    under the plan.
+    """
     assert planned((log("20260101000000200"), log("20260101000000400")), BASE) == ["20260101000000400"]
     assert planned((log("20260101000000200"),), BASE) == []
 
 
 def test_what_no_base_file_holds_stays_in() -> None:
-    assert planned((log("20260101000000200"), log("20260101000000400")), None) == ["20260101000000200", "20260101000000400"]
+    assert planned((log("20260101000000200"), log("20260101000000400")), None) == [
+        "20260101000000200",
+        "20260101000000400",
+    ]
     assert planned((log("20260101000000350"),), BASE) == ["20260101000000350"]

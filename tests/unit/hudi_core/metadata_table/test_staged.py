@@ -1,4 +1,6 @@
-"""Staged blocks become log files of the slices as they are then: several for a file group, beside records of the driver, once and after a crash."""
+"""Staged blocks become log files of the slices as they are then: several for a file group, beside records of the
+driver, once and after a crash.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,24 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.delta_writer import DeltaWriter
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.kinds.group_content import LOG_BYTES
-from hudi_core.metadata_table.kinds.record_index import location_datum
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.record_index import PARTITION
-from hudi_core.metadata_table.staged_logs import STAGING, StagedLog, forget_staged, staged_instants, staging_folder
+from hudi_core.metadata_table.partitions.group_content import LOG_BYTES
+from hudi_core.metadata_table.partitions.record_index import location_datum
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.record_index import PARTITION
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.staged_logs import (
+    STAGING,
+    StagedLog,
+    forget_staged,
+    staged_instants,
+    staging_folder,
+)
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.staged_rows import FILE_ID, staged_rows
 from tests.unit.hudi_core.metadata_table.whole_table import Table
@@ -35,10 +43,13 @@ PLACE = "2024-01-01"
 COUNT = 400
 MIB = 1 << 20
 PUBLISH_BOUND = 4 * LOG_BYTES
-"""A staged log file as it is read and as it is written, twice of each where the allocator keeps the last one back; not the number of them."""
+"""A staged log file as it is read and as it is written, twice of each where the allocator keeps the last one back; not
+the number of them.
+"""
 STAGE_BOUND = 96 * MIB
-"""Some three times the log file that is being filled (2 MiB here), batches of 50,000 keys with their values, and what allocators keep back: 59
-to 71 MiB for 0.8, 1.6 and 3.2 million rows, whose records alone take 100 bytes each."""
+"""Some three times the log file that is being filled (2 MiB here), batches of 50,000 keys with their values, and what
+allocators keep back: 59 to 71 MiB for 0.8, 1.6 and 3.2 million rows, whose records alone take 100 bytes each.
+"""
 
 
 def begun(table: Table) -> str:
@@ -50,7 +61,9 @@ def begun(table: Table) -> str:
 
 def writer(table: Table, storage: Storage | None = None) -> DeltaWriter:
     mine = storage or table.storage
-    return DeltaWriter(mine, OwnTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)), WriteToken(0, 1, 0))
+    return DeltaWriter(
+        mine, OwnTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)), WriteToken(0, 1, 0)
+    )
 
 
 def keys(start: int = 0) -> pa.Array:
@@ -92,19 +105,29 @@ def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version
 
     def count(operation: object) -> bool:
         nonlocal logs
-        logs += getattr(operation, "kind", "") == "create_exclusive" and getattr(operation, "path", "").startswith(f"{ROOT}/{PARTITION}/")
+        logs += getattr(operation, "kind", "") == "create_exclusive" and getattr(operation, "path", "").startswith(
+            f"{ROOT}/{PARTITION}/"
+        )
         return logs == killed
 
     dying = FaultStorage(table.storage, FaultPlan(when=count, timing="after"))
     with pytest.raises(InjectedCrash):
-        writer(table, dying).write(instant, {}, {PARTITION: staged_rows(table, instant, PLACE, keys(), limit=1, batch=10)})
+        writer(table, dying).write(
+            instant, {}, {PARTITION: staged_rows(table, instant, PLACE, keys(), limit=1, batch=10)}
+        )
     forget_staged(table.storage, instant)
     writer(table).write(instant, {}, {PARTITION: staged_rows(table, instant, PLACE, keys(), limit=1, batch=37)})
     complete(table, instant)
     after = table.live()[PARTITION]
     assert after.keys() == {*before} | {*keys().to_pylist()}
-    named = {stat.path for stat in table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT)).write_stats()}
-    there = {f"{PARTITION}/{path.name}" for path in (table.path / ROOT / PARTITION).iterdir() if f"{instant}.log" in path.name}
+    named = {
+        stat.path for stat in table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT)).write_stats()
+    }
+    there = {
+        f"{PARTITION}/{path.name}"
+        for path in (table.path / ROOT / PARTITION).iterdir()
+        if f"{instant}.log" in path.name
+    }
     assert there <= named
 
 
@@ -112,7 +135,9 @@ def test_keys_that_went(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
     before, instant = table.live()[PARTITION], begun(table)
     gone = pa.array(sorted(before)[::2])
-    writer(table).write_alone(instant, {}, {PARTITION: staged_rows(table, instant, PLACE, gone, came=False, limit=1, batch=3)})
+    writer(table).write_alone(
+        instant, {}, {PARTITION: staged_rows(table, instant, PLACE, gone, came=False, limit=1, batch=3)}
+    )
     complete(table, instant)
     assert table.live()[PARTITION].keys() == {*before} - {*gone.to_pylist()}
 
@@ -135,12 +160,18 @@ def test_blocks_for_a_group_that_is_gone_are_refused(golden: Golden) -> None:
     (first, *_) = staged_rows(table, instant, PLACE, keys())
     assert staged_instants(table.storage) == {instant}
     with pytest.raises(ConflictError, match="is gone"):
-        writer(table).write_alone(instant, {}, {PARTITION: [StagedLog("record-index-9999-0", first.path, 1, 0, first.size)]})
+        writer(table).write_alone(
+            instant, {}, {PARTITION: [StagedLog("record-index-9999-0", first.path, 1, 0, first.size)]}
+        )
     assert not table.own.load().contains(instant)
 
 
-@pytest.mark.parametrize(("what", "few", "many", "bound"), [("publish", 2, 8, PUBLISH_BOUND), ("stage", 1_600_000, 1_600_000, STAGE_BOUND)])
-def test_memory_does_not_grow_with_the_rows(golden: Golden, tmp_path: Path, what: str, few: int, many: int, bound: int) -> None:
+@pytest.mark.parametrize(
+    ("what", "few", "many", "bound"), [("publish", 2, 8, PUBLISH_BOUND), ("stage", 1_600_000, 1_600_000, STAGE_BOUND)]
+)
+def test_memory_does_not_grow_with_the_rows(
+    golden: Golden, tmp_path: Path, what: str, few: int, many: int, bound: int
+) -> None:
     """Neither where a commit is published nor where its records are staged."""
     table = Table(golden("8", "mdt_all_mor").table)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

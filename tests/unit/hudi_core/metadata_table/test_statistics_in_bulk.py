@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table import stat_columns, statistics
-from hudi_core.metadata_table.group_reader import GroupReader
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read import stat_columns, statistics
+from hudi_core.metadata_table.read.group_reader import GroupReader
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.slices_plan import table_schema
 from hudi_core.services.context import TableContext
 from tests.golden_data import GoldenCase
@@ -50,7 +50,14 @@ def test_every_column_of_a_table(golden: Golden, version: str, name: str, monkey
     columns = columns_of(case)
     places = metadata(case).list_partitions()
     files = {place: sorted(metadata(case).list_files(place))[::2] for place in places}
-    asked: list[dict[str, Any]] = [{}, {"partitions": places[:1]}, {"files": files}, {"partitions": []}, {"files": {}}, {"partitions": ["nowhere"]}]
+    asked: list[dict[str, Any]] = [
+        {},
+        {"partitions": places[:1]},
+        {"files": files},
+        {"partitions": []},
+        {"files": {}},
+        {"partitions": ["nowhere"]},
+    ]
     found = []
     for least, run in ((0, 3), (1 << 30, 1 << 15)):
         monkeypatch.setattr(stat_columns, "_LEAST_RUN", least)
@@ -60,7 +67,10 @@ def test_every_column_of_a_table(golden: Golden, version: str, name: str, monkey
         equal(one, other)
     whole, part, named, *nothing = found[0]
     assert sum(table.num_rows for table in whole.values()) > sum(table.num_rows for table in part.values()) > 0
-    assert all(set(zip(table["partition"].to_pylist(), table["file"].to_pylist(), strict=True)) <= _pairs(files) for table in named.values())
+    assert all(
+        set(zip(table["partition"].to_pylist(), table["file"].to_pylist(), strict=True)) <= _pairs(files)
+        for table in named.values()
+    )
     assert all(table.num_rows == 0 for answer in nothing for table in answer.values())
     assert whole["no such column"].num_rows == 0
 
@@ -98,7 +108,9 @@ def test_a_damaged_value_names_the_metadata_tables_cure(golden: Golden, monkeypa
     case = golden("8", "mdt_all_mor_compacted")
     table = metadata(case)
 
-    def broken(self: stat_columns.StatColumns, schema: str, keys: list[bytes], values: list[bytes], *, path: str) -> pa.Table:
+    def broken(
+        self: stat_columns.StatColumns, schema: str, keys: list[bytes], values: list[bytes], *, path: str
+    ) -> pa.Table:
         raise CorruptFileError("it is broken", path=path)
 
     monkeypatch.setattr(stat_columns.StatColumns, "of_cells", broken)

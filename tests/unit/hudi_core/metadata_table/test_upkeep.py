@@ -1,4 +1,6 @@
-"""The metadata table's own cleans, archivals and rollbacks: they change nothing of what it holds, wherever they are killed."""
+"""The metadata table's own cleans, archivals and rollbacks: they change nothing of what it holds, wherever they are
+killed.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,19 @@ import pytest
 
 from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.upkeep.archival import Archived, MetadataArchival, to_archive
-from hudi_core.metadata_table.upkeep.cleaning import MetadataCleaning
-from hudi_core.metadata_table.upkeep.failed import roll_back_failed
-from hudi_core.metadata_table.upkeep.run import COMPACTION_TRIGGER, Upkeep, keep_up
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.services.archival import Archived, MetadataArchival, to_archive
+from hudi_core.metadata_table.services.cleaning import MetadataCleaning
+from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
+from hudi_core.metadata_table.services.run import COMPACTION_TRIGGER, Upkeep, keep_up
+from hudi_core.metadata_table.timeline import OwnTimeline
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_compaction import compaction, held
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table, complete_clean
@@ -77,7 +79,11 @@ def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
     found = table.own.load().get(instant, Action.CLEAN)
     assert found.is_completed
     metadata = table.own.read_of(found)
-    names = {(partition, name) for partition, part in metadata["partitionMetadata"].items() for name in part["successDeleteFiles"]}
+    names = {
+        (partition, name)
+        for partition, part in metadata["partitionMetadata"].items()
+        for name in part["successDeleteFiles"]
+    }
     assert len(names) == metadata["totalFilesDeleted"] == done.files
     assert not any((table.path / ROOT / partition / name).exists() for partition, name in names)
     assert data_files(table) == files - done.files
@@ -97,11 +103,17 @@ def test_a_clean_waits_for_readers_behind_a_compaction(golden: Golden, version: 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_commits_that_a_clean_is_to_keep(golden: Golden, version: str) -> None:
-    """With all of them kept, what goes are the slices before the one that the oldest of them reads; by versions, all but two slices."""
+    """With all of them kept, what goes are the slices before the one that the oldest of them reads; by versions, all
+    but two slices.
+    """
     table = many_slices(golden, version)
     done = MetadataCleaning(table.storage, own_of(table)).run(10000)
     assert bool(done.instants) is (version == "9")
-    assert all(len(list(folder.glob("files-0000-0_*.hfile"))) == 2 for folder in (table.path / ROOT).glob("files") if version == "9")
+    assert all(
+        len(list(folder.glob("files-0000-0_*.hfile"))) == 2
+        for folder in (table.path / ROOT).glob("files")
+        if version == "9"
+    )
 
 
 def begun(count: int) -> list[Instant]:
@@ -165,11 +177,15 @@ def test_what_a_dead_writer_left_is_taken_back(golden: Golden, version: str) -> 
     table = Table(golden(version, "mor_basic").table)
     before = held(table)
     dead = table.new_instant()
-    plan = FaultPlan(when=lambda operation: operation.kind == "create_exclusive" and operation.path.endswith(".deltacommit"))
+    plan = FaultPlan(
+        when=lambda operation: operation.kind == "create_exclusive" and operation.path.endswith(".deltacommit")
+    )
     with contextlib.suppress(InjectedCrash):
         partition, *_ = sorted(path.name for path in table.path.iterdir() if path.name.startswith("2"))
         files = frozenset(path.name for path in (table.path / partition).glob("*.parquet"))
-        table.publisher(FaultStorage(table.storage, plan)).publish_deletes(dead, FileChanges(deleted={partition: files}))
+        table.publisher(FaultStorage(table.storage, plan)).publish_deletes(
+            dead, FileChanges(deleted={partition: files})
+        )
     assert plan.crashed
     assert table.own.load().find(dead, Action.DELTA_COMMIT) is not None
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == (dead,)
@@ -187,14 +203,20 @@ def test_what_is_pending_on_the_data_table_is_left_to_its_rollback(golden: Golde
 
 
 def upkeep(table: Table, trigger: str, storage: Storage | None = None) -> Upkeep:
-    options = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1", COMPACTION_TRIGGER.name: trigger}
+    options = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+        COMPACTION_TRIGGER.name: trigger,
+    }
     return keep_up(storage or table.storage, table.config, TOKEN, options, lambda: None, clock(table))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_of_it_killed_anywhere(golden: Golden, version: str, tmp_path: Path) -> None:
     source = many_slices(golden, version)
-    # Every thirteenth place to die at, most of them between two deletions; test_begin_and_compact_faults dies at each of its own.
+    # Every thirteenth place to die at, most of them between two deletions; test_begin_and_compact_faults dies at each
+    # of its own.
     expected = held(source)
     number = 0
     while True:

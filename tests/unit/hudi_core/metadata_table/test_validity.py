@@ -10,10 +10,10 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.validity import is_own, rolled_back_by, valid_instants
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.containers import encode_datum
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from tests.golden_data import GoldenCase
 
 T1, T2, T3, R = "20260101000000001", "20260101000000002", "20260101000000003", "20260101000000009"
@@ -63,7 +63,15 @@ def test_without_suffixes_every_deltacommit_counts_that_is_not_pending_on_the_da
 
 
 @pytest.mark.parametrize(
-    ("time", "own"), [(T1, False), (T1 + "007", False), (T1 + "000", False), (T1 + "006", True), (T1 + "010", True), (T1 + "0100", False)]
+    ("time", "own"),
+    [
+        (T1, False),
+        (T1 + "007", False),
+        (T1 + "000", False),
+        (T1 + "006", True),
+        (T1 + "010", True),
+        (T1 + "0100", False),
+    ],
 )
 def test_is_own(time: str, own: bool) -> None:
     assert is_own(time) is own
@@ -73,7 +81,9 @@ def test_rolled_back_instants_count_because_rollback_commands_take_their_blocks(
     data = Timeline([done(T1), done(R, Action.ROLLBACK)])
     assert valid_instants(data, Timeline(), lambda instant: [T2] if instant.requested_time == R else []) == {T1, T2, R}
     earliest = Timeline([done(T1, Action.ROLLBACK), done(T3)])
-    assert valid_instants(earliest, Timeline(), lambda _: [T2]) == {T1, T3}, "nothing older than the timeline can be rolled back"
+    assert valid_instants(earliest, Timeline(), lambda _: [T2]) == {T1, T3}, (
+        "nothing older than the timeline can be rolled back"
+    )
 
 
 def rollback_metadata(*times: str) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""What tests/golden/make_metadata_tables.py had real Hudi write: every type of statistics, odd keys and values, the partitioned record index."""
+"""What tests/golden/make_metadata_tables.py had real Hudi write: every type of statistics, odd keys and values, the
+partitioned record index.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import FormatError
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.unit.hudi_core.metadata_table.golden_indexes import Opened, values_of
@@ -62,7 +64,9 @@ def test_statistics_of_every_type(written: Path, version: str) -> None:
         if column in NOT_INDEXED.get(version, ()):
             assert rows == {}
             continue
-        assert rows.keys() == {(partition, name) for partition in ("p0", "p1") for name in opened.metadata.list_files(partition)}
+        assert rows.keys() == {
+            (partition, name) for partition in ("p0", "p1") for name in opened.metadata.list_files(partition)
+        }
         bases = list(opened.base_files())
         assert len(bases) == 4
         for partition, name, path in bases:
@@ -104,7 +108,9 @@ def test_values_of_all_kinds_in_a_secondary_index(written: Path, version: str) -
     for row in opened.snapshot.to_pylist():
         expected[row["word"]].append(row["_hoodie_record_key"])
     assert {None, "", "$", "\\", "\0", "\U0001f600"} <= expected.keys()
-    assert opened.metadata.secondary_keys("secondary_index_word", expected) == {value: sorted(keys) for value, keys in expected.items()}
+    assert opened.metadata.secondary_keys("secondary_index_word", expected) == {
+        value: sorted(keys) for value, keys in expected.items()
+    }
     for value, keys in expected.items():
         assert opened.metadata.secondary_keys("secondary_index_word", [value, "absent"]) == {value: sorted(keys)}
 
@@ -114,10 +120,14 @@ def test_an_index_that_came_with_a_write_lacks_the_changes_of_that_write(written
     opened = open_table(written, "incomplete_v9")
     index = "secondary_index_word"
     rows = opened.snapshot.to_pylist()
-    found = {key for keys in opened.metadata.secondary_keys(index, {row["word"] for row in rows}).values() for key in keys}
+    found = {
+        key for keys in opened.metadata.secondary_keys(index, {row["word"] for row in rows}).values() for key in keys
+    }
     assert found == {row["_hoodie_record_key"] for row in rows if row["ts"] == 2}
     assert len(found) < len(rows)
-    assert opened.metadata.record_locations(row["_hoodie_record_key"] for row in rows).keys() == {row["_hoodie_record_key"] for row in rows}
+    assert opened.metadata.record_locations(row["_hoodie_record_key"] for row in rows).keys() == {
+        row["_hoodie_record_key"] for row in rows
+    }
     assert not opened.metadata.covers_all_rows(index)
 
 
@@ -160,7 +170,11 @@ def test_the_partitioned_record_index(written: Path) -> None:
     assert max(map(len, found.values())) == 2
     partition = "eu_west/2024-01-02"
     here = opened.metadata.record_locations(expected, partition)
-    assert here == {key: tuple(place for place in places if place.partition == partition) for key, places in found.items() if key in here}
+    assert here == {
+        key: tuple(place for place in places if place.partition == partition)
+        for key, places in found.items()
+        if key in here
+    }
     assert here.keys() == {key for key, places in expected.items() if any(place == partition for place, _ in places)}
     assert opened.metadata.record_locations(expected, "absent") == {}
     assert sum(1 for _ in index.all()) == opened.snapshot.num_rows
@@ -169,6 +183,8 @@ def test_the_partitioned_record_index(written: Path) -> None:
 def test_a_metadata_partition_whose_name_is_no_folder_is_refused(written: Path) -> None:
     opened = open_table(written, "keys_v9")
     forged: Any = opened.config.metadata_partitions | {"../../x"}
-    metadata = MetadataTable(opened.storage, replace(opened.config, metadata_partitions=forged), opened.metadata._opened.data_timeline)
+    metadata = MetadataTable(
+        opened.storage, replace(opened.config, metadata_partitions=forged), opened.metadata._opened.data_timeline
+    )
     with pytest.raises(FormatError):
         metadata.expression_stats("../../x")

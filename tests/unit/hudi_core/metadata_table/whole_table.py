@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.bloom_filters import BloomFilterRules
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.column_stats import ColumnStatsRules
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.files import FilesRules
-from hudi_core.metadata_table.group_reader import RecordRules
+from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.opened import OpenedMetadataTable
-from hudi_core.metadata_table.publish import MetadataPublisher
-from hudi_core.metadata_table.record_index import RecordIndexRules
-from hudi_core.metadata_table.secondary_index import SecondaryIndexRules
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.group_reader import RecordRules
+from hudi_core.metadata_table.read.record_index import RecordIndexRules
+from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
+from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
+from hudi_core.metadata_table.records.files import FilesRules
+from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.rollback import encode_rollback_metadata, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.query import Timeline
-from hudi_core.timeline.rollback_plans import encode_rollback_metadata, encode_rollback_plan
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
 
 Records = dict[str, dict[str, Any]]
 TOKEN = WriteToken(0, 7, 0)
@@ -69,7 +69,10 @@ class Table:
 
     def live(self, timeline: Timeline | None = None) -> Records:
         """As records, without what was deleted."""
-        return {name: {key: value for key, value in items.items() if is_live(value)} for name, items in self.records(timeline).items()}
+        return {
+            name: {key: value for key, value in items.items() if is_live(value)}
+            for name, items in self.records(timeline).items()
+        }
 
     def own_names(self) -> list[str]:
         """The names on the metadata table's timeline, completion times left out."""
@@ -77,7 +80,9 @@ class Table:
 
     def new_instant(self) -> str:
         """An instant after all of both timelines."""
-        return max(item.completed_at[:14] for timeline in (self.data.load(), self.own.load()) for item in timeline) + "999"
+        return (
+            max(item.completed_at[:14] for timeline in (self.data.load(), self.own.load()) for item in timeline) + "999"
+        )
 
     def later(self, instant: str) -> str | None:
         """A completion time for `instant`, where the timeline needs one."""
@@ -119,7 +124,10 @@ def clean_changes(metadata: dict[str, Any]) -> FileChanges:
     """What a clean's own metadata says that it did."""
     parts = metadata["partitionMetadata"]
     deleted = {name: frozenset(part["deletePathPatterns"]) for name, part in parts.items()}
-    return FileChanges(deleted=deleted, dropped_partitions=frozenset(name for name, part in parts.items() if part["isPartitionDeleted"]))
+    return FileChanges(
+        deleted=deleted,
+        dropped_partitions=frozenset(name for name, part in parts.items() if part["isPartitionDeleted"]),
+    )
 
 
 def rollback_changes(metadata: dict[str, Any]) -> FileChanges:
@@ -128,7 +136,10 @@ def rollback_changes(metadata: dict[str, Any]) -> FileChanges:
     deleted: dict[str, frozenset[str]] = {}
     for name, part in metadata["partitionMetadata"].items():
         if part["rollbackLogFiles"]:
-            written[name] = {path.rpartition("/")[2]: size for path, size in (part["rollbackLogFiles"] | part["logFilesFromFailedCommit"]).items()}
+            written[name] = {
+                path.rpartition("/")[2]: size
+                for path, size in (part["rollbackLogFiles"] | part["logFilesFromFailedCommit"]).items()
+            }
         deleted[name] = frozenset(path.rpartition("/")[2] for path in part["successDeleteFiles"])
     return FileChanges(written, deleted)
 
@@ -136,11 +147,17 @@ def rollback_changes(metadata: dict[str, Any]) -> FileChanges:
 def added_instants(before: Table, after: Table, actions: Iterable[str]) -> list[str]:
     """The requested times of completed instants of some actions that are only on the data timeline of `after`."""
     known = {item.requested_time for item in before.data.load().completed()}
-    return [item.requested_time for item in after.data.load().completed().of_actions(*actions) if item.requested_time not in known]
+    return [
+        item.requested_time
+        for item in after.data.load().completed().of_actions(*actions)
+        if item.requested_time not in known
+    ]
 
 
 def crash_before_completion(table: Table, instant: str) -> None:
-    """Makes the data table look as if its writer had died after it had told the metadata table, and before the commit completed."""
+    """Makes the data table look as if its writer had died after it had told the metadata table, and before the commit
+    completed.
+    """
     found = next(item for item in table.data.load().completed() if item.requested_time == instant)
     table.data.remove(instant, found.pending_action, State.COMPLETED)
 

@@ -8,16 +8,41 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hudi_core.errors import FormatError
-from hudi_core.model.partition import check_file_name, check_file_names, check_partition, check_partitions, check_relative_path, join
+from hudi_core.model.partition import (
+    check_file_name,
+    check_file_names,
+    check_partition,
+    check_partitions,
+    check_relative_path,
+    join,
+)
 
 
-@pytest.mark.parametrize("path", ["", "a", "a/b", "city=são paulo/dt=2024-01-01", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "a:b", "..a", "a..b/..."])
+@pytest.mark.parametrize(
+    "path",
+    ["", "a", "a/b", "city=são paulo/dt=2024-01-01", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "a:b", "..a", "a..b/..."],
+)
 def test_plain_paths_pass(path: str) -> None:
     assert check_partition(path, source="plan") == path
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "..", "../x", "a/../b", "a/./b", "a//b", "a/", "s3://bucket/x", "file:/x", "a\\b", "a\x00b", "a\nb", "\x7f"]
+    "path",
+    [
+        "/etc/passwd",
+        "..",
+        "../x",
+        "a/../b",
+        "a/./b",
+        "a//b",
+        "a/",
+        "s3://bucket/x",
+        "file:/x",
+        "a\\b",
+        "a\x00b",
+        "a\nb",
+        "\x7f",
+    ],
 )
 def test_paths_that_may_leave_the_table_are_refused(path: str) -> None:
     with pytest.raises(FormatError) as caught:
@@ -49,7 +74,9 @@ def test_a_file_name_is_one_segment(name: str) -> None:
 @example(["/a"])
 @example(["s3:/a"])
 @pytest.mark.parametrize(("one", "many"), [(check_file_name, check_file_names), (check_partition, check_partitions)])
-def test_many_are_checked_as_each_would_be(one: Callable[..., object], many: Callable[..., object], names: list[str]) -> None:
+def test_many_are_checked_as_each_would_be(
+    one: Callable[..., object], many: Callable[..., object], names: list[str]
+) -> None:
     def refused(check: Callable[[], object]) -> str:
         try:
             check()

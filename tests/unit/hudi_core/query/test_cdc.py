@@ -1,4 +1,6 @@
-"""Change-data queries at their edges: what is gone, and what cannot be computed. The changes themselves: tests/golden/test_cdc.py."""
+"""Change-data queries at their edges: what is gone, and what cannot be computed. The changes themselves:
+tests/golden/test_cdc.py.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.query.execute import read_split
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import Instant
 from tests.golden_data import GoldenCase
 
@@ -40,13 +42,19 @@ def test_a_change_data_log_that_was_cleaned(golden: Golden, version: str) -> Non
 
 
 class Archive:
-    """As much of an ArchivedTimeline as a change-data query asks, of commits that were read before they left the timeline."""
+    """As much of an ArchivedTimeline as a change-data query asks, of commits that were read before they left the
+    timeline.
+    """
 
     def __init__(self, known: dict[Instant, CommitMetadata]) -> None:
         self.known = known
 
     def completed_in(self, begin: str, end: str | None) -> list[Instant]:
-        return [instant for instant in self.known if begin < instant.completed_at and (end is None or instant.completed_at <= end)]
+        return [
+            instant
+            for instant in self.known
+            if begin < instant.completed_at and (end is None or instant.completed_at <= end)
+        ]
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
         return ((instant, self.known[instant]) for instant in instants)
@@ -65,7 +73,13 @@ def test_archived_commits_change_what_they_changed_when_they_were_active(
     table = HudiTable.open(str(base))
     commits = list(table.timeline().commits())
     active = ActiveTimeline(open_storage(str(base)), table.config)
-    ranges = list(zip(["000", *(commit.completed_at for commit in commits)], [commit.completed_at for commit in commits], strict=False))
+    ranges = list(
+        zip(
+            ["000", *(commit.completed_at for commit in commits)],
+            [commit.completed_at for commit in commits],
+            strict=False,
+        )
+    )
     before = [rows(table, begin, end) for begin, end in ranges]
     assert sum(map(len, before)) > 0
     known = {instant: active.read_commit(instant) for instant in commits[:archived]}

@@ -1,4 +1,6 @@
-"""Incremental queries at their edges: cleaned files, archived commits, incomplete ones, overwrites. Rows of whole ranges: tests/golden."""
+"""Incremental queries at their edges: cleaned files, archived commits, incomplete ones, overwrites. Rows of whole
+ranges: tests/golden.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ from tests.rows import assert_same_rows, rows_of
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
-OVERWRITES = ["insert_overwrite_partition_cow", "insert_overwrite_partition_mor", "insert_overwrite_table", "delete_partition_cow"]
+OVERWRITES = [
+    "insert_overwrite_partition_cow",
+    "insert_overwrite_partition_mor",
+    "insert_overwrite_table",
+    "delete_partition_cow",
+]
 FULL_SCAN = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 REPORT = "airflow_hudi.incremental.report_replaced"
 
@@ -71,7 +78,9 @@ def test_a_range_that_ends_before_it_begins(golden: Golden, version: str) -> Non
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_file_that_was_cleaned(golden: Golden, version: str) -> None:
-    """Version 6: an error that names the file. From 8 on Hudi scans the latest snapshot, which lacks rows that were written again."""
+    """Version 6: an error that names the file. From 8 on Hudi scans the latest snapshot, which lacks rows that were
+    written again.
+    """
     base = golden(version, "cow_basic").table
     table = open_with(base)
     first = table.timeline().commits().first()
@@ -96,7 +105,9 @@ def test_a_file_that_was_cleaned(golden: Golden, version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", ["archived_timeline_cow", "archived_timeline_mor"])
 def test_archived_commits_are_not_passed_over(golden: Golden, version: str, case: str) -> None:
-    """Hudi 0.15 would leave them out without a word. Of the files that they wrote only those are needed that nothing wrote again."""
+    """Hudi 0.15 would leave them out without a word. Of the files that they wrote only those are needed that nothing
+    wrote again.
+    """
     base = golden(version, case).table
     snapshot = open_with(base).read()
     expected = pa.Table.from_batches(snapshot.batches, snapshot.schema)
@@ -108,9 +119,12 @@ def test_archived_commits_are_not_passed_over(golden: Golden, version: str, case
 
 
 @pytest.mark.parametrize(
-    ("version", "folder", "name"), [("6", "", "{}.clean"), ("8", "timeline", "{0}_{0}.clean"), ("9", "timeline", "{0}_{0}.clean")]
+    ("version", "folder", "name"),
+    [("6", "", "{}.clean"), ("8", "timeline", "{0}_{0}.clean"), ("9", "timeline", "{0}_{0}.clean")],
 )
-def test_a_clean_that_is_older_than_the_archived_commits_hides_none(golden: Golden, version: str, folder: str, name: str) -> None:
+def test_a_clean_that_is_older_than_the_archived_commits_hides_none(
+    golden: Golden, version: str, folder: str, name: str
+) -> None:
     """Cleans are archived apart from writes, and later."""
     base = golden(version, "archived_timeline_cow").table
     before = by_commit(read(open_with(base), begin="20000101000000000"))
@@ -155,7 +169,13 @@ def test_completion_times_need_no_such_rule(golden: Golden, version: str) -> Non
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    "case", ["insert_overwrite_partition_cow", "insert_overwrite_partition_mor", "insert_overwrite_table", "delete_partition_cow"]
+    "case",
+    [
+        "insert_overwrite_partition_cow",
+        "insert_overwrite_partition_mor",
+        "insert_overwrite_table",
+        "delete_partition_cow",
+    ],
 )
 def test_replaced_rows_are_reported_when_asked_for(golden: Golden, version: str, case: str) -> None:
     base = golden(version, case).table
@@ -198,7 +218,8 @@ def test_services_may_be_skipped(golden: Golden, version: str) -> None:
     skipped = open_with(base, {option: "true"}).plan("incremental", begin="000", end=clustering.completed_at)
     assert all(split["base_instant"] != clustering.requested_time for split in skipped.splits)
     assert (
-        read(open_with(base, {option: "true"}), end=clustering.completed_at).num_rows == read(open_with(base), end=clustering.completed_at).num_rows
+        read(open_with(base, {option: "true"}), end=clustering.completed_at).num_rows
+        == read(open_with(base), end=clustering.completed_at).num_rows
     )
 
 
@@ -208,7 +229,9 @@ def test_the_schema_of_the_range_s_end_when_asked_for(golden: Golden, version: s
     first = open_with(base).timeline().commits().first()
     assert first is not None
     latest = open_with(base).plan("incremental", begin="000", end=first.completed_at).schema.names
-    then = open_with(base, {"hoodie.datasource.read.schema.use.end.instanttime": "true"}).plan("incremental", begin="000", end=first.completed_at)
+    then = open_with(base, {"hoodie.datasource.read.schema.use.end.instanttime": "true"}).plan(
+        "incremental", begin="000", end=first.completed_at
+    )
     assert len(then.schema.names) < len(latest) == len(open_with(base).plan().schema.names)
 
 
@@ -219,8 +242,16 @@ def test_rows_without_meta_columns_cannot_be_told_apart(golden: Golden) -> None:
 
 
 def test_what_completed_after_the_range_was_pending_then() -> None:
-    """001 was requested first and completed last. Forgotten, it would be older than the timeline, and so an archived, committed instant."""
-    names = ["001.deltacommit.inflight", "001_009.deltacommit", "002.deltacommit.inflight", "002_003.deltacommit", "004.compaction.requested"]
+    """001 was requested first and completed last. Forgotten, it would be older than the timeline, and so an archived,
+    committed instant.
+    """
+    names = [
+        "001.deltacommit.inflight",
+        "001_009.deltacommit",
+        "002.deltacommit.inflight",
+        "002_003.deltacommit",
+        "004.compaction.requested",
+    ]
     then = as_of_completion(timeline_of(names, 2), "005")
     assert [(item.requested_time, item.state.value, item.completion_time) for item in then] == [
         ("001", "inflight", None),
@@ -235,8 +266,12 @@ def of_commit(table: pa.Table, commit: Instant) -> pa.Table:
 
 
 @pytest.mark.parametrize(("version", "late"), [("8", 0), ("9", 2)])
-def test_a_late_row_that_lost_is_shown_where_slices_are_of_the_range_alone(golden: Golden, version: str, late: int) -> None:
-    """As the table's own Hudi does; that 1.2.0 shows just these rows is tested in tests/interop/test_random_tables.py."""
+def test_a_late_row_that_lost_is_shown_where_slices_are_of_the_range_alone(
+    golden: Golden, version: str, late: int
+) -> None:
+    """As the table's own Hudi does; that 1.2.0 shows just these rows is tested in
+    tests/interop/test_random_tables.py.
+    """
     table = open_with(golden(version, "merge_mode_event_time").table)
     commits = list(table.timeline().commits())
     before, after = commits[1], commits[2]
@@ -251,7 +286,9 @@ def test_a_late_row_that_lost_is_shown_where_slices_are_of_the_range_alone(golde
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_parts_of_rows_are_completed_by_what_lies_below_them(golden: Golden, version: str) -> None:
-    """Hudi 1.2.0 fails on these ranges (ClassCastException); 1.0.2's answer of version 8 is one of tests/golden/test_reads.py."""
+    """Hudi 1.2.0 fails on these ranges (ClassCastException); 1.0.2's answer of version 8 is one of
+    tests/golden/test_reads.py.
+    """
     table = open_with(golden(version, "partial_update_merge_into").table)
     commits = list(table.timeline().commits())
     assert len(commits) > 3
@@ -285,7 +322,9 @@ def test_a_log_file_that_was_cut_is_read_as_a_snapshot_reads_it(golden: Golden, 
 
 
 def test_columns_that_were_renamed_after_the_range(tmp_path: Path) -> None:
-    """Schema-on-read: the query's schema is the table's, and its files have older ones, also where the range ends before the change."""
+    """Schema-on-read: the query's schema is the table's, and its files have older ones, also where the range ends
+    before the change.
+    """
     base = unpack(Path(__file__).parents[1] / "filegroup" / "data" / "schema_on_read_v6.zip", tmp_path)
     table = open_with(base)
     snapshot = table.read()
@@ -300,15 +339,18 @@ def test_columns_that_were_renamed_after_the_range(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("version", "late"), [("8", 0), ("9", 20)])
 def test_base_rows_of_other_commits_are_merged_with_in_version_8_alone(golden: Golden, version: str, late: int) -> None:
-    """Hudi 1.2.0 filters base rows by commit before it merges, where a base file lies in the range (or all are read, as here): a late row
-    that lost against a row that the base file's commit only copied is shown. Found by seed 12 of tests/interop/test_random_tables.py.
+    """Hudi 1.2.0 filters base rows by commit before it merges, where a base file lies in the range (or all are read, as
+    here): a late row that lost against a row that the base file's commit only copied is shown. Found by seed 12 of
+    tests/interop/test_random_tables.py.
     """
     table = open_with(golden(version, "merge_mode_event_time").table)
     before, after, *_ = table.timeline().commits()
     incremental = table.plan("incremental", begin=before.completed_at, end=after.completed_at)
     snapshot = table.plan(as_of=after.requested_time)
     assert all(split["base_file"] for split in snapshot.splits)
-    merged = pa.Table.from_batches((batch for split in snapshot.splits for batch in read_split(incremental.common, split)), incremental.schema)
+    merged = pa.Table.from_batches(
+        (batch for split in snapshot.splits for batch in read_split(incremental.common, split)), incremental.schema
+    )
     kept = of_commit(pa.Table.from_batches(snapshot.batches(), snapshot.schema), after)
     assert merged.num_rows == kept.num_rows + late
     assert (rows_of(kept, kept.column_names) - rows_of(merged, kept.column_names)).total() == 0

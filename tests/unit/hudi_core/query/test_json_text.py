@@ -59,7 +59,9 @@ def printed(batch: pa.RecordBatch, style: JsonStyle) -> list[Any]:
 
 @given(st.lists(rows, max_size=8), st.integers(0, 3))
 def test_the_values_are_those_of_the_rows(values: list[dict[str, Any]], skipped: int) -> None:
-    """Also of a batch that is a slice of a larger one. Members of maps with null values stay, since Jackson prints them."""
+    """Also of a batch that is a slice of a larger one. Members of maps with null values stay, since Jackson prints
+    them.
+    """
     given_maps = [{**row, "map": None if row["map"] is None else list(row["map"].items())} for row in values]
     batch = pa.RecordBatch.from_pylist(given_maps, schema=SCHEMA).slice(skipped)
     kept = values[skipped:]
@@ -73,7 +75,10 @@ def test_text_is_escaped_as_each_writer_does(text: str) -> None:
     batch = pa.RecordBatch.from_pydict({"a": [text]})
     avro, compact = (json_rows(batch, style)[0].as_py() for style in (AVRO, COMPACT))
     assert all(ord(char) >= 0x20 and not 0x7F <= ord(char) < 0xA0 and not 0x2000 <= ord(char) < 0x2100 for char in avro)
-    assert compact == json.dumps({"a": text}, ensure_ascii=False, separators=(",", ":")).replace("\\u001f", "\\u001F") or "\\u00" in compact
+    assert (
+        compact == json.dumps({"a": text}, ensure_ascii=False, separators=(",", ":")).replace("\\u001f", "\\u001F")
+        or "\\u00" in compact
+    )
     assert json.loads(avro) == json.loads(compact) == {"a": text}
 
 
@@ -103,7 +108,10 @@ def test_numbers_are_printed_as_by_java(number: float, text: str) -> None:
 
 def test_the_print_of_each_writer() -> None:
     batch = pa.RecordBatch.from_pylist([{"id": "k1", "note": None, "qty": 3}, {"id": None, "note": 'a"b', "qty": None}])
-    assert json_rows(batch, AVRO).to_pylist() == ['{"id": "k1", "note": null, "qty": 3}', '{"id": null, "note": "a\\"b", "qty": null}']
+    assert json_rows(batch, AVRO).to_pylist() == [
+        '{"id": "k1", "note": null, "qty": 3}',
+        '{"id": null, "note": "a\\"b", "qty": null}',
+    ]
     assert json_rows(batch, COMPACT).to_pylist() == ['{"id":"k1","qty":3}', '{"note":"a\\"b"}']
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import StorageNotFoundError
-from hudi_core.query.partial_slices import partial_groups
+from hudi_core.query.incremental import partial_groups
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline

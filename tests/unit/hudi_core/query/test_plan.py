@@ -1,4 +1,6 @@
-"""Plans: they travel as JSON, and say what they read and what they rule out. That their rows are right is tested in tests/golden."""
+"""Plans: they travel as JSON, and say what they read and what they rule out. That their rows are right is tested in
+tests/golden.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError
-from hudi_core.filegroup import output
+from hudi_core.filegroup.read import output_columns as output
 from hudi_core.query.execute import read_split
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.table import HudiTable
@@ -50,7 +52,9 @@ def test_splits_are_read_by_whoever_gets_their_json(golden: Golden, version: str
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.get("query", "snapshot"))
-def test_what_all_splits_share_is_worked_out_once(golden: Golden, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]) -> None:
+def test_what_all_splits_share_is_worked_out_once(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+) -> None:
     options = {"hoodie.nobody.asked.before": str(asked)}
     plan = HudiTable.open(str(golden("8", "cdc_mor").table), options=options).plan(**asked)
     calls: list[AvroSchema] = []

@@ -20,7 +20,10 @@ def count(table: HudiTable, **asked: Any) -> int:
 
 
 def date_text(instant: str) -> str:
-    return f"{instant[:4]}-{instant[4:6]}-{instant[6:8]} {instant[8:10]}:{instant[10:12]}:{instant[12:14]}.{instant[14:17]}"
+    return (
+        f"{instant[:4]}-{instant[4:6]}-{instant[6:8]} "
+        f"{instant[8:10]}:{instant[10:12]}:{instant[12:14]}.{instant[14:17]}"
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -58,7 +61,10 @@ def test_what_the_cleaner_passed_is_refused(golden: Golden, version: str, case: 
     assert "savepoint" not in str(caught.value.remedy)
 
 
-@pytest.mark.parametrize(("version", "name"), [("6", "{0}.savepoint"), ("8", "timeline/{0}_{0}.savepoint"), ("9", "timeline/{0}_{0}.savepoint")])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [("6", "{0}.savepoint"), ("8", "timeline/{0}_{0}.savepoint"), ("9", "timeline/{0}_{0}.savepoint")],
+)
 def test_a_savepoint_that_a_clean_passed_is_restored_and_not_read(golden: Golden, version: str, name: str) -> None:
     path = golden(version, "cleaned_commits_cow").table
     first = HudiTable.open(str(path)).timeline().commits().instants[0].requested_time

@@ -16,7 +16,9 @@ def fake_java(home: Path, release: str, *, code: int = 0) -> Path:
     """A `java` in `home`/bin that reports itself as OpenJDK does, on stderr."""
     binary = home / "bin" / "java"
     binary.parent.mkdir(parents=True)
-    properties = f"    java.home = {home}\\n    java.specification.version = {release}\\n    java.vm.specification.version = 99"
+    properties = (
+        f"    java.home = {home}\\n    java.specification.version = {release}\\n    java.vm.specification.version = 99"
+    )
     binary.write_text(f"#!/bin/sh\nprintf 'Property settings:\\n{properties}\\n' >&2\nexit {code}\n")
     binary.chmod(0o755)
     return binary
@@ -53,7 +55,9 @@ def test_the_wheel_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.Monkey
     assert find_java({"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path / "gone")}) == str(package / "java-runtime")
 
 
-def test_without_a_java_the_error_says_what_was_found_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_java_the_error_says_what_was_found_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     fake_java(tmp_path / "home", "11")
     broken = fake_java(tmp_path / "broken", "17", code=1)
@@ -71,7 +75,12 @@ def test_an_empty_environment_is_not_an_error_of_ours(tmp_path: Path, monkeypatc
 
 def test_the_environment_for_spark_submit_is_filled_in_but_never_overruled(tmp_path: Path) -> None:
     binary = fake_java(tmp_path / "home", "17")
-    given = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(binary.parent), "PYSPARK_PYTHON": "/chosen/python", "OTHER": "kept"}
+    given = {
+        "JAVA_HOME": str(tmp_path / "home"),
+        "PATH": str(binary.parent),
+        "PYSPARK_PYTHON": "/chosen/python",
+        "OTHER": "kept",
+    }
     found = spark_environment(given)
     assert found["JAVA_HOME"] == str(tmp_path / "home")
     assert found["PYSPARK_PYTHON"] == found["PYSPARK_DRIVER_PYTHON"] == "/chosen/python"
@@ -83,4 +92,7 @@ def test_the_environment_for_spark_submit_is_filled_in_but_never_overruled(tmp_p
 
 def test_a_chosen_spark_home_stays(tmp_path: Path) -> None:
     fake_java(tmp_path / "home", "17")
-    assert spark_environment({"JAVA_HOME": str(tmp_path / "home"), "SPARK_HOME": "/opt/spark"})["SPARK_HOME"] == "/opt/spark"
+    assert (
+        spark_environment({"JAVA_HOME": str(tmp_path / "home"), "SPARK_HOME": "/opt/spark"})["SPARK_HOME"]
+        == "/opt/spark"
+    )

@@ -13,7 +13,9 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.model import REQUEST_VERSION, RESULTS, VERBS, InstantResult, RunRequest, RunResult
 from hudi_core.storage.probe import FOLDER
 
-options = st.dictionaries(st.sampled_from(["hoodie.a", "hoodie.b", "airflow_hudi.c", "x"]), st.text(max_size=10), max_size=3)
+options = st.dictionaries(
+    st.sampled_from(["hoodie.a", "hoodie.b", "airflow_hudi.c", "x"]), st.text(max_size=10), max_size=3
+)
 requests = st.builds(
     RunRequest,
     table=st.text(min_size=1, max_size=10).filter(lambda text: bool(text.strip())),
@@ -149,14 +151,22 @@ def test_the_result_of_a_verb_is_its_document() -> None:
 
 @pytest.mark.parametrize(
     ("verb", "service", "needs"),
-    [("run", "clean", True), ("run", "rollback", False), ("schedule", "clean", False), ("doctor", "clean", False), ("probe_store", "clean", False)],
+    [
+        ("run", "clean", True),
+        ("run", "rollback", False),
+        ("schedule", "clean", False),
+        ("doctor", "clean", False),
+        ("probe_store", "clean", False),
+    ],
 )
 def test_only_runs_of_some_services_need_executors(verb: str, service: str, needs: bool) -> None:
     assert RunRequest("/t", service, verb=verb).needs_executors is needs
 
 
 def test_only_a_probe_needs_no_table_and_leaves_its_result_beside_its_races() -> None:
-    assert [verb for verb in sorted(VERBS) if not RunRequest("/t", verb=verb, instant="1").needs_table] == ["probe_store"]
+    assert [verb for verb in sorted(VERBS) if not RunRequest("/t", verb=verb, instant="1").needs_table] == [
+        "probe_store"
+    ]
     assert RunRequest("/t", verb="probe_store").results_folder.startswith(f"{FOLDER}/")
     assert RunRequest("/t", verb="doctor").results_folder == RESULTS
 
@@ -177,7 +187,8 @@ def test_exit_codes() -> None:
 
 def test_the_request_and_the_configuration_need_no_arrow() -> None:
     code = (
-        "import sys, hudi_core.request.model, hudi_core.config.table_config, hudi_core.config.write_config, hudi_core.storage.registry\n"
+        "import sys, hudi_core.request.model, hudi_core.config.table_config, hudi_core.config.write_config, "
+        "hudi_core.storage.registry\n"
         "assert not {'pyarrow', 'numpy', 'pyspark', 'airflow'} & set(sys.modules), 'heavy imports'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
@@ -45,7 +45,9 @@ def pending_write(table: Path) -> str:
 
 
 def data_files(table: Path) -> dict[str, int]:
-    """All files outside of `.hoodie`, with sizes; the write token of a log file of 105 bytes, a command block alone, is left out."""
+    """All files outside of `.hoodie`, with sizes; the write token of a log file of 105 bytes, a command block alone, is
+    left out.
+    """
     found = {}
     for path in table.rglob("*"):
         name = path.relative_to(table).as_posix()
@@ -112,15 +114,19 @@ def decoded(table: Path, action: str) -> list[dict[str, Any]]:
 def planned(table: Path, action: str) -> list[dict[str, Any]]:
     storage = LocalStorage(table)
     active = ActiveTimeline(storage, TableConfig.load(storage))
-    return [comparable(active.read_any(instant.requested_time, action, State.REQUESTED)) for instant in active.load().of_actions(action)]
+    return [
+        comparable(active.read_any(instant.requested_time, action, State.REQUESTED))
+        for instant in active.load().of_actions(action)
+    ]
 
 
 _TIMES = frozenset({"startRollbackTime", "timeTakenInMillis", "startRestoreTime", "savepointedAt"})
 
 
 def comparable(value: Any, name: str = "") -> Any:
-    """A decoded plan or metadata file without what two right writers do not share: times, roots of paths, order, sizes of cancelled logs,
-    the write tokens of command blocks."""
+    """A decoded plan or metadata file without what two right writers do not share: times, roots of paths, order, sizes
+    of cancelled logs, the write tokens of command blocks.
+    """
     if name in ("logFilesFromFailedCommit", "logBlocksToBeDeleted"):
         return len(value or {})  # Hudi 0.15 writes a folder for a log file that it does not know, and 1 for a size
     if name == "rollbackLogFiles":
@@ -141,7 +147,9 @@ def listed(table: Path) -> dict[str, int]:
     storage = LocalStorage(table)
     config = TableConfig.load(storage)
     listing = MetadataTable(storage, config, ActiveTimeline(storage, config).load()).listing()
-    return {_without_token(info.path, info.size): info.size for name in listing.partitions() for info in listing.files(name)}
+    return {
+        _without_token(info.path, info.size): info.size for name in listing.partitions() for info in listing.files(name)
+    }
 
 
 def index_records(table: Path) -> dict[str, dict[str, Any]]:
@@ -169,7 +177,11 @@ def leftovers(table: Path, *instants: str) -> list[str]:
 def new_instants(table: Path, known: Iterable[str], action: str = Action.ROLLBACK) -> list[str]:
     storage = LocalStorage(table)
     active = ActiveTimeline(storage, TableConfig.load(storage))
-    return [instant.requested_time for instant in active.load().of_actions(action) if instant.requested_time not in set(known)]
+    return [
+        instant.requested_time
+        for instant in active.load().of_actions(action)
+        if instant.requested_time not in set(known)
+    ]
 
 
 METADATA = ROOT

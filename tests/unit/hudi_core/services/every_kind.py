@@ -1,4 +1,6 @@
-"""Services on tables whose metadata table has every kind: how a table gets to where each begins, and what is done to it."""
+"""Services on tables whose metadata table has every kind: how a table gets to where each begins, and what is done to
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from typing import Any, Final
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.services.clean.service import CleanService
-from hudi_core.services.compaction.service import CompactionService
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.savepoint.create import savepoint_create
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim import HUDI_HEARTBEATS, forget_claims
 from tests.consistency import assert_metadata_true, has_metadata_table, pending_instants, read_rows
@@ -38,7 +40,13 @@ from tests.unit.hudi_core.services.archive.golden_archives import TIGHT
 from tests.unit.hudi_core.services.compaction.test_every_kind import plan_all
 
 VERSIONS: Final = ("6", "8", "9")
-ALL_KINDS: Final = ("mdt_all_cow", "mdt_all_mor", "mdt_all_cow_compacted", "mdt_all_mor_compacted", "mdt_record_index_lookup")
+ALL_KINDS: Final = (
+    "mdt_all_cow",
+    "mdt_all_mor",
+    "mdt_all_cow_compacted",
+    "mdt_all_mor_compacted",
+    "mdt_record_index_lookup",
+)
 ON_LOGS: Final = ("mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup")
 BY_VERSIONS: Final = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 BY_COMMITS: Final = {"hoodie.clean.commits.retained": "1"}
@@ -88,11 +96,17 @@ def saved(table: Path) -> str:
 
 
 def died_compacting(table: Path) -> str:
-    """A compaction whose process died when it had told the metadata table; without the claim by which a run of ours would be completed."""
+    """A compaction whose process died when it had told the metadata table; without the claim by which a run of ours
+    would be completed.
+    """
     instant = plan_all(table)
 
     def completes(operation: Operation) -> bool:
-        return operation.kind == "create_exclusive" and operation.path.rpartition("/")[2].startswith(instant) and operation.path.endswith(".commit")
+        return (
+            operation.kind == "create_exclusive"
+            and operation.path.rpartition("/")[2].startswith(instant)
+            and operation.path.endswith(".commit")
+        )
 
     storage = FaultStorage(LocalStorage(table), FaultPlan(when=completes))
     with pytest.raises(InjectedCrash):
@@ -111,7 +125,9 @@ def compacted(table: Path) -> str:
 
 @dataclass(frozen=True)
 class Subject:
-    """`begins` brings a golden table to where the service begins, and returns the instant that it is about. `one` is the case of `make test`."""
+    """`begins` brings a golden table to where the service begins, and returns the instant that it is about. `one` is
+    the case of `make test`.
+    """
 
     begins: Callable[[Path], str]
     act: Callable[[str], Act]
@@ -135,20 +151,30 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "savepoint": Subject(newest, savepoint_act),
     "savepoint deleted": Subject(saved, delete_savepoint_act),
     # Nothing is archived before the metadata table was compacted.
-    "archive": Subject(newest, lambda _: archive_act(), "mdt_all_cow_compacted", ("mdt_all_cow_compacted", "mdt_all_mor_compacted"), TIGHT),
+    "archive": Subject(
+        newest,
+        lambda _: archive_act(),
+        "mdt_all_cow_compacted",
+        ("mdt_all_cow_compacted", "mdt_all_mor_compacted"),
+        TIGHT,
+    ),
     "unschedule": Subject(died_compacting, unschedule_act, cases=ON_LOGS),
     "takeover": Subject(died_compacting, takeover_act, cases=ON_LOGS),
 }
 
 
 def chosen(subject: str, version: str, case: str) -> Any:
-    """The test of one subject on one table: `make test` does one case of two versions, in turn, `make soak` the others."""
+    """The test of one subject on one table: `make test` does one case of two versions, in turn, `make soak` the
+    others.
+    """
     left_out = VERSIONS[list(SUBJECTS).index(subject) % len(VERSIONS)]
     marks = () if SUBJECTS[subject].one == case and version != left_out else (pytest.mark.soak,)
     return pytest.param(subject, version, case, id=f"{subject}-{version}-{case}", marks=marks)
 
 
-RUNS: Final = [chosen(name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases]
+RUNS: Final = [
+    chosen(name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases
+]
 
 
 def assert_true(table: Path) -> None:
@@ -166,7 +192,9 @@ def end_of(table: Path) -> dict[str, Any]:
         "files": data_files(table),
         "pending": {time for _, time in pending_instants(table)},
         "kinds": context.config.metadata_partitions,
-        "rows": sorted(map(repr, read_rows(table, "off").drop_columns(["_hoodie_file_name", "_hoodie_commit_seqno"]).to_pylist())),
+        "rows": sorted(
+            map(repr, read_rows(table, "off").drop_columns(["_hoodie_file_name", "_hoodie_commit_seqno"]).to_pylist())
+        ),
     }
     if has_metadata_table(table):
         found |= {"listed": listed(table), "records": index_records(table)}

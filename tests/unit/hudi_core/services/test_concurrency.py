@@ -1,4 +1,6 @@
-"""How a compaction gets along with what happens beside it: locks, conflicts and markers by choice, and a commit that was cut off."""
+"""How a compaction gets along with what happens beside it: locks, conflicts and markers by choice, and a commit that
+was cut off.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,23 @@ import pytest
 
 from hudi_core.config.service_config import check_options
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Engine, Json, UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, LockError, StorageError
-from hudi_core.filegroup.markers import MarkerType, create_marker, list_markers
-from hudi_core.model.engine import Engine, Json, UnitTask
+from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
 from hudi_core.model.ids import FileGroupId
 from hudi_core.request.model import InstantResult
-from hudi_core.services.compaction.run import CompactionRun
+from hudi_core.services.compaction.job import CompactionRun
 from hudi_core.services.concurrency import conflict_checks
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import CLAIMS, claim
 from hudi_core.transaction.conflict import Began
-from hudi_core.transaction.conflict_facts import began_at
+from hudi_core.transaction.conflict_candidates import began_at
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_compacted, pending_instants, read_rows
@@ -33,7 +35,10 @@ from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.transaction.pending_plans import Operations
 
 Golden = Callable[[str, str], GoldenCase]
-YIELDS = {"airflow_hudi.compaction.yields": "true", "hoodie.write.conflict.resolution.strategy": "PreferWriterConflictResolutionStrategy"}
+YIELDS = {
+    "airflow_hudi.compaction.yields": "true",
+    "hoodie.write.conflict.resolution.strategy": "PreferWriterConflictResolutionStrategy",
+}
 LOCKS = {"airflow_hudi.lock.file_groups": "true"}
 EARLY = {"hoodie.write.concurrency.early.conflict.detection.enable": "true"}
 WRITER, EARLIER_WRITER = "20301120000000000", "20261101000000000"
@@ -47,7 +52,9 @@ class CountingEngine:
     def __init__(self) -> None:
         self.runs = 0
 
-    def run(self, task: UnitTask, units: list[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+    def run(
+        self, task: UnitTask, units: list[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None
+    ) -> list[Json]:
         self.runs += 1
         return LocalEngine(2).run(task, units, run_epoch=run_epoch, progress=progress)
 
@@ -71,8 +78,12 @@ class Table:
         quick = {"hoodie.index.bloom.num_entries": "100", "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
         return TableContext(str(self.path), mine, config, ActiveTimeline(mine, config), {**quick, **options}, {})
 
-    def compact(self, options: dict[str, str] | None = None, storage: Storage | None = None, engine: Engine | None = None) -> InstantResult:
-        run = CompactionRun(self.context(options or {}, storage), self.instant, engine or self.engine, Owner.current("tester"))
+    def compact(
+        self, options: dict[str, str] | None = None, storage: Storage | None = None, engine: Engine | None = None
+    ) -> InstantResult:
+        run = CompactionRun(
+            self.context(options or {}, storage), self.instant, engine or self.engine, Owner.current("tester")
+        )
         return run.run()
 
     def state(self) -> State:
@@ -103,7 +114,10 @@ def test_file_groups_are_locked_by_choice_while_they_are_rewritten(table: Table)
             assert (table.state(), table.engine.runs) == (State.REQUESTED, 0)
         table.compact(LOCKS)
     assert table.state() is State.COMPLETED
-    with claim(table.storage, WRITER, Owner.current("dag other")) as other, FileGroupLocks(table.storage, other, table.groups):
+    with (
+        claim(table.storage, WRITER, Owner.current("dag other")) as other,
+        FileGroupLocks(table.storage, other, table.groups),
+    ):
         assert len(table.storage.list_files(FOLDER)) == len(table.groups)
 
 
@@ -135,8 +149,12 @@ def test_a_writer_elsewhere_in_the_table_is_no_conflict(quiet: Table) -> None:
     assert quiet.state() is State.COMPLETED
 
 
-def test_preferred_writers_are_all_that_wrote_since_the_plan_and_with_the_simple_strategy_those_that_committed_meanwhile(table: Table) -> None:
-    """Hudi's class looks at everything that completed after the request; so a table that is written to keeps such a compaction waiting."""
+def test_preferred_writers_are_all_that_wrote_since_the_plan_and_by_the_simple_strategy_those_that_committed(
+    table: Table,
+) -> None:
+    """Hudi's class looks at everything that completed after the request; so a table that is written to keeps such a
+    compaction waiting.
+    """
     with pytest.raises(ConflictError, match="completed deltacommit 20261120214916658"):
         table.compact(YIELDS)
     table.compact({"airflow_hudi.compaction.yields": "true"})
@@ -203,7 +221,9 @@ def cut_off(table: Table, *, kill: bool) -> None:
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_a_run_that_is_cut_off_before_its_put_is_completed_without_doing_the_work_again(table: Table, kill: bool) -> None:
+def test_a_run_that_is_cut_off_before_its_put_is_completed_without_doing_the_work_again(
+    table: Table, kill: bool
+) -> None:
     cut_off(table, kill=kill)
     if kill:
         expire(table)
@@ -214,7 +234,9 @@ def test_a_run_that_is_cut_off_before_its_put_is_completed_without_doing_the_wor
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_a_run_that_is_cut_off_before_its_put_and_whose_files_were_deleted_is_done_again(table: Table, kill: bool) -> None:
+def test_a_run_that_is_cut_off_before_its_put_and_whose_files_were_deleted_is_done_again(
+    table: Table, kill: bool
+) -> None:
     cut_off(table, kill=kill)
     if kill:
         expire(table)
@@ -236,7 +258,9 @@ def expire(table: Table) -> None:
 
 
 def test_a_zombie_does_not_delete_the_files_that_its_successor_completed_with(table: Table) -> None:
-    """Stopped between decision and put, it comes back when its successor has done that for it, and finds that it is completed."""
+    """Stopped between decision and put, it comes back when its successor has done that for it, and finds that it is
+    completed.
+    """
     seen: list[str] = []
 
     def succeed(operation: Operation) -> bool:
@@ -245,7 +269,9 @@ def test_a_zombie_does_not_delete_the_files_that_its_successor_completed_with(ta
             (table.path / ".hoodie" / "lock").unlink()
             held = claim(table.storage, table.instant, Owner.current("the second"), now=lambda: 2.0**40)
             assert held.decided is not None
-            assert table.context({}).completer(held, Owner.current("the second")).finish_decided(table.instant) is not None
+            assert (
+                table.context({}).completer(held, Owner.current("the second")).finish_decided(table.instant) is not None
+            )
             held.release()
         return False
 
@@ -258,7 +284,9 @@ def test_a_zombie_does_not_delete_the_files_that_its_successor_completed_with(ta
 
 
 def test_a_run_that_lost_its_instant_after_its_decision_leaves_its_files_to_the_successor(table: Table) -> None:
-    """It gets no answer to its put, and the instant has a new owner by then: which completes it with these very files."""
+    """It gets no answer to its put, and the instant has a new owner by then: which completes it with these very
+    files.
+    """
     successors = []
 
     def taken_over(operation: Operation) -> bool:
@@ -268,7 +296,9 @@ def test_a_run_that_lost_its_instant_after_its_decision_leaves_its_files_to_the_
         return False
 
     with pytest.raises(StorageError, match="no answer"):
-        table.compact(storage=FaultStorage(table.storage, FaultPlan(when=taken_over, error=lambda _: StorageError("no answer"))))
+        table.compact(
+            storage=FaultStorage(table.storage, FaultPlan(when=taken_over, error=lambda _: StorageError("no answer")))
+        )
     assert table.state() is State.INFLIGHT
     successors[0].release()
     table.compact()

@@ -12,8 +12,8 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of, run_clean
-from tests.unit.hudi_core.services.clean.test_run import clean_of
-from tests.unit.hudi_core.services.compaction.test_run import commit_of, compact, pending_instant
+from tests.unit.hudi_core.services.clean.test_job import clean_of
+from tests.unit.hudi_core.services.compaction.test_job import commit_of, compact, pending_instant
 
 Golden = Callable[[str, str], GoldenCase]
 

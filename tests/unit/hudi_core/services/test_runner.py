@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.compaction import encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.plans import encode_compaction_plan
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_readable, read_rows
 from tests.golden_data import GoldenCase
@@ -28,7 +28,9 @@ Golden = Callable[[str, str], GoldenCase]
 def context_of(table: Path) -> TableContext:
     storage = LocalStorage(table)
     config = TableConfig.load(storage)
-    return TableContext(str(table), storage, config, ActiveTimeline(storage, config), {"hoodie.index.bloom.num_entries": "100"}, {})
+    return TableContext(
+        str(table), storage, config, ActiveTimeline(storage, config), {"hoodie.index.bloom.num_entries": "100"}, {}
+    )
 
 
 def run(table: Path, steps: list[tuple[str, int, int]] | None = None, **request: object) -> RunResult:
@@ -46,7 +48,9 @@ def split_plan(table: Path) -> list[str]:
     instants = [first, str(int(first) + 1), str(int(first) + 2)]
     (table / ".hoodie" / f"{first}.compaction.requested").unlink()
     for instant, operation in zip(instants, plan.operations, strict=True):
-        active.create_requested(instant, Action.COMPACTION, encode_compaction_plan(replace(plan, operations=(operation,))))
+        active.create_requested(
+            instant, Action.COMPACTION, encode_compaction_plan(replace(plan, operations=(operation,)))
+        )
     return instants
 
 
@@ -60,7 +64,9 @@ def test_the_oldest_pending_instant_is_run(table: Path) -> None:
     instants, rows = split_plan(table), read_rows(table)
     steps: list[tuple[str, int, int]] = []
     result = run(table, steps)
-    assert [(item.instant, item.state, item.files_written) for item in result.instants] == [(instants[0], "completed", 1)]
+    assert [(item.instant, item.state, item.files_written) for item in result.instants] == [
+        (instants[0], "completed", 1)
+    ]
     assert steps == [(instants[0], 1, 1)]
     assert [item.requested_time for item in context_of(table).active.load().pending_compactions()] == instants[1:]
     assert_readable(table, rows)
@@ -102,7 +108,10 @@ def test_a_single_failing_instant_is_raised(table: Path) -> None:
 
 def test_nothing_pending_is_an_empty_result_with_a_reason(golden: Golden) -> None:
     found = run(golden("6", "cow_basic").table)
-    assert (found.instants, found.reason) == ((), "no compaction is pending on cow_basic; this release plans none: the writers do")
+    assert (found.instants, found.reason) == (
+        (),
+        "no compaction is pending on cow_basic; this release plans none: the writers do",
+    )
 
 
 def test_an_unknown_instant_is_bad_input(table: Path) -> None:
@@ -122,7 +131,10 @@ def test_no_instant_is_started_after_the_time_is_over(table: Path, monkeypatch: 
 def test_with_schedule_instants_are_planned_until_nothing_is_left(golden: Golden) -> None:
     table = golden("8", "mor_compacted").table
     context = context_of(table)
-    context = replace(context, options={**context.options, "hoodie.clean.commits.retained": "1", "hoodie.clean.max.commits.to.clean": "1"})
+    context = replace(
+        context,
+        options={**context.options, "hoodie.clean.commits.retained": "1", "hoodie.clean.max.commits.to.clean": "1"},
+    )
     runner = ServiceRunner(context, LocalEngine(2), Owner.current("tester"))
     request = RunRequest(table=str(table), service="clean", schedule=True, all_pending=True)
     found = runner.run(request)

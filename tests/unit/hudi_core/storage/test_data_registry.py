@@ -22,7 +22,9 @@ def test_local_files_are_deleted_directly(tmp_path: Path) -> None:
 def test_objects_are_deleted_by_fsspec_and_read_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow would put an empty object in place of the folder, with every file that it deletes."""
     opened: list[Any] = []
-    monkeypatch.setattr(data_registry, "open_arrow_storage", lambda uri, scheme, options: opened.append(uri) or ArrowStorage)
+    monkeypatch.setattr(
+        data_registry, "open_arrow_storage", lambda uri, scheme, options: opened.append(uri) or ArrowStorage
+    )
     assert isinstance(open_deleting_storage("s3://lake/t", {}), FsspecStorage)
     assert opened == []
     open_data_storage("s3://lake/t", {})

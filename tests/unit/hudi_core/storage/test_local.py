@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import (
+    ConfigError,
+    FormatError,
+    StorageConflictError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+)
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.local import LocalStorage, local_path
 from hudi_core.storage.registry import open_storage
@@ -58,7 +65,15 @@ def test_a_lost_create_leaves_the_winners_checksum(table: Path) -> None:
 
 
 def test_side_files_and_temporary_files_are_not_listed(table: Path) -> None:
-    for name in (".x.crc", ".airflow-hudi-" + "0" * 32 + ".tmp", ".hoodie_partition_metadata", ".abc_1.log.1_0-0-0", "x", "y.tmp", "z.crc"):
+    for name in (
+        ".x.crc",
+        ".airflow-hudi-" + "0" * 32 + ".tmp",
+        ".hoodie_partition_metadata",
+        ".abc_1.log.1_0-0-0",
+        "x",
+        "y.tmp",
+        "z.crc",
+    ):
         (table / name).write_bytes(b"")
     listed = [info.path for info in LocalStorage(table).list_files("")]
     assert listed == [".abc_1.log.1_0-0-0", ".hoodie_partition_metadata", "x", "y.tmp", "z.crc"]
@@ -105,7 +120,9 @@ def test_deleting_a_folder_does_not_follow_links_in_it(table: Path, tmp_path: Pa
     assert (tmp_path / "outside" / "kept").exists()
 
 
-def test_a_file_system_without_hard_links_is_refused_and_left_clean(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_hard_links_is_refused_and_left_clean(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_links(source: str, target: str) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 

@@ -8,7 +8,15 @@ from hudi_core.storage.options import arrow_s3_options, check_storage_options, f
 
 @pytest.mark.parametrize(
     ("uri", "scheme"),
-    [("/a/b", "file"), ("a/b", "file"), ("file:///a", "file"), ("s3a://b/t", "s3"), ("S3N://b", "s3"), ("gs://b", "gs"), ("memory://x", "memory")],
+    [
+        ("/a/b", "file"),
+        ("a/b", "file"),
+        ("file:///a", "file"),
+        ("s3a://b/t", "s3"),
+        ("S3N://b", "s3"),
+        ("gs://b", "gs"),
+        ("memory://x", "memory"),
+    ],
 )
 def test_schemes(uri: str, scheme: str) -> None:
     assert scheme_of(uri) == scheme
@@ -46,7 +54,16 @@ def test_options_that_mean_nothing_are_refused(options: dict[str, str]) -> None:
 
 def test_secrets_are_refused_in_arguments_without_showing_them() -> None:
     check_storage_options({"endpoint_url": "http://x", "region": "r"})
-    for name in ("key", "secret", "token", "fs.s3a.secret.key", "account_key", "sas_token", "connection_string", "password"):
+    for name in (
+        "key",
+        "secret",
+        "token",
+        "fs.s3a.secret.key",
+        "account_key",
+        "sas_token",
+        "connection_string",
+        "password",
+    ):
         with pytest.raises(ConfigError) as caught:
             check_storage_options({name: "hunter2"})
         assert name in str(caught.value)

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from hudi_core.errors import ConfigError, StorageError, StorageExistsError
-from hudi_core.storage.memory import MemoryStorage
 from hudi_core.storage.probe import FOLDER, RaceResult, probe
+from hudi_core.testing.memory import MemoryStorage
 
 
 class CheckThenPut(MemoryStorage):
@@ -57,7 +57,12 @@ def test_an_atomic_store_passes_and_nothing_is_left_behind() -> None:
     assert (report.can_carry_timeline, report.can_carry_lease, report.problems) == (True, True, ())
     assert (storage.list_files(""), storage.list_folders("")) == ([], [])
     told = json.loads(json.dumps(report.to_json()))
-    assert (told["uri"], told["writers"], told["can_carry_lease"], told["creates"]["rounds"]) == ("memory://table", 8, True, 5)
+    assert (told["uri"], told["writers"], told["can_carry_lease"], told["creates"]["rounds"]) == (
+        "memory://table",
+        8,
+        True,
+        5,
+    )
 
 
 @pytest.mark.parametrize(

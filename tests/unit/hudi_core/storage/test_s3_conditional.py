@@ -45,7 +45,9 @@ class Body:
 
 
 class FakeS3:
-    """s3fs over a dictionary. `script` says what becomes of the next PUTs: a code to refuse with, `lost:<code>` when it took effect all the same."""
+    """s3fs over a dictionary. `script` says what becomes of the next PUTs: a code to refuse with, `lost:<code>` when it
+    took effect all the same.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -62,13 +64,17 @@ class FakeS3:
         bucket, _, key = target.partition("/")
         return bucket, key, None
 
-    def pipe_file(self, target: str, data: bytes, *, Metadata: dict[str, str], mode: str = "", IfMatch: str | None = None) -> Any:
+    def pipe_file(
+        self, target: str, data: bytes, *, Metadata: dict[str, str], mode: str = "", IfMatch: str | None = None
+    ) -> Any:
         self.puts += 1
         planned = self.script.pop(0) if self.script else ""
         if planned and not planned.startswith("lost:"):
             raise Refusal(planned)
         there = self.objects.get(target)
-        if (mode == "create" and there is not None) or (IfMatch is not None and (there is None or etag(there[0]) != IfMatch)):
+        if (mode == "create" and there is not None) or (
+            IfMatch is not None and (there is None or etag(there[0]) != IfMatch)
+        ):
             raise Refusal("PreconditionFailed")
         self.objects[target] = (data, Metadata)
         if planned:
@@ -158,7 +164,9 @@ def test_a_conflict_is_tried_again_until_it_is_an_error(fs: FakeS3, put: Callabl
 
 
 @pytest.mark.parametrize("version", [None, '"6f6e65"'])
-def test_an_outcome_that_cannot_be_told_is_neither_yes_nor_no(fs: FakeS3, put: Callable[..., str], version: str | None) -> None:
+def test_an_outcome_that_cannot_be_told_is_neither_yes_nor_no(
+    fs: FakeS3, put: Callable[..., str], version: str | None
+) -> None:
     if version is not None:
         fs.objects["b/t/x"] = (b"one", {})
     for script, head_error in ((["InternalError"], None), (["PreconditionFailed"], OSError("no answer"))):
@@ -183,7 +191,9 @@ def test_a_missing_bucket_is_no_absent_object(fs: FakeS3, put: Callable[..., str
     assert not isinstance(caught.value, (StorageExistsError, StorageConflictError, StorageNotFoundError))
 
 
-def test_a_client_that_leaves_conditions_out_is_refused_before_it_overwrites(fs: FakeS3, put: Callable[..., str]) -> None:
+def test_a_client_that_leaves_conditions_out_is_refused_before_it_overwrites(
+    fs: FakeS3, put: Callable[..., str]
+) -> None:
     fs.s3 = Members(("IfNoneMatch",))
     with pytest.raises(ConfigError, match="botocore"):
         put(b"one")

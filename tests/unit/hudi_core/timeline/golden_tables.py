@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.golden_data import golden_cases, golden_root
 

@@ -11,20 +11,32 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hudi_core.errors import FormatError, StorageExistsError, StorageNotFoundError, TimelineError, UnsupportedVersionError
+from hudi_core.errors import (
+    FormatError,
+    StorageExistsError,
+    StorageNotFoundError,
+    TimelineError,
+    UnsupportedVersionError,
+)
 from hudi_core.storage.base import FileInfo
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan, encode_compaction_plan
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from tests.unit.hudi_core.timeline.golden_tables import Layout1
 
 T = "20261120214905004"
-INSTANTS = [(T, "commit"), (T, "savepoint"), (f"{T}001", "compaction"), (f"{T}002", "deltacommit"), (f"{T}003", "clean")]
+INSTANTS = [
+    (T, "commit"),
+    (T, "savepoint"),
+    (f"{T}001", "compaction"),
+    (f"{T}002", "deltacommit"),
+    (f"{T}003", "clean"),
+]
 _instants = st.sampled_from(INSTANTS)
 
 
@@ -122,7 +134,11 @@ class Transitions(RuleBasedStateMachine):
     @invariant()
     def both_writers_see_the_model(self) -> None:
         expected = {
-            (time, "commit" if action == "compaction" and State.COMPLETED in states else action, max(states, key=lambda state: state.rank))
+            (
+                time,
+                "commit" if action == "compaction" and State.COMPLETED in states else action,
+                max(states, key=lambda state: state.rank),
+            )
             for (time, action), states in self.model.items()
             if states
         }
@@ -316,7 +332,9 @@ def test_a_kill_anywhere_in_undo_leaves_it_less_far_and_the_next_undo_ends_it(la
             active = ActiveTimeline(storage, layout())
             deletes = number + (timing == "after")
             left = active.load().find(T, "compaction")
-            assert (None if left is None else left.state) == [State.COMPLETED, State.INFLIGHT, State.REQUESTED, None][deletes]
+            assert (None if left is None else left.state) == [State.COMPLETED, State.INFLIGHT, State.REQUESTED, None][
+                deletes
+            ]
             active.undo(T, "compaction")
             assert active.names() == []
             assert not active.undo(T, "compaction")
@@ -343,7 +361,9 @@ def test_a_plan_that_is_gone_is_not_reverted_to(layout: Any) -> None:
 
 def _history(storage: MemoryStorage, layout: Any) -> ActiveTimeline:
     for number in range(4):
-        _completed(storage, layout, f"2026112021490500{number}", ("deltacommit", "compaction", "clean", "rollback")[number])
+        _completed(
+            storage, layout, f"2026112021490500{number}", ("deltacommit", "compaction", "clean", "rollback")[number]
+        )
     storage.write(f"{ActiveTimeline(storage, layout()).folder}/hoodie.properties", b"foreign")
     return ActiveTimeline(storage, layout())
 
@@ -366,7 +386,9 @@ def test_archived_instants_are_forgotten_pending_files_first_then_completed_olde
 
 @LAYOUTS
 def test_hudi_7207_a_kill_while_archived_instants_are_forgotten_leaves_no_hole(layout: Any) -> None:
-    """And the same instants can be forgotten again. Without the order, deleting instant by instant, the timeline would show holes."""
+    """And the same instants can be forgotten again. Without the order, deleting instant by instant, the timeline would
+    show holes.
+    """
     for number in range(9):
         storage = MemoryStorage()
         archived = _history(storage, layout).load().before("20261120214905003")

@@ -9,11 +9,11 @@ import pytest
 from hudi_core.codec.avro.container import read_container
 from hudi_core.codec.avro.datum import encode_datum
 from hudi_core.timeline import naming_v1, naming_v2
-from hudi_core.timeline.commit_metadata import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
-from hudi_core.timeline.containers import CONTAINER_MAGIC, decode_any, decode_datum
+from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.compaction import decode_compaction_plan, encode_compaction_plan
+from hudi_core.timeline.actions.container import CONTAINER_MAGIC, decode_any, decode_datum
 from hudi_core.timeline.instant import Instant, State
-from hudi_core.timeline.plans import decode_compaction_plan, encode_compaction_plan
-from hudi_core.timeline.settled import looks_cut_short
+from hudi_core.timeline.stable_read import looks_cut_short
 from hudi_core.timeline.table_schema import schema_of
 from tests.unit.hudi_core.timeline.golden_tables import every_table, info_of, load_timelines, timelines_of
 
@@ -49,7 +49,9 @@ def test_files_parse_decode_and_round_trip(version: str, name: str) -> None:
             assert bool(decoded) == bool(data)
             assert looks_cut_short(data) == (not data), path
             assert all(
-                looks_cut_short(data[:size]) for size in (1, 4, 20, *range(BUFFER_BYTES, len(data), BUFFER_BYTES), len(data) - 1) if size < len(data)
+                looks_cut_short(data[:size])
+                for size in (1, 4, 20, *range(BUFFER_BYTES, len(data), BUFFER_BYTES), len(data) - 1)
+                if size < len(data)
             ), path
             if data and not data.startswith(CONTAINER_MAGIC):
                 assert layout == "1"
@@ -87,10 +89,19 @@ def test_commit_files_of_layout_2_come_back_byte_for_byte(version: str, name: st
 def test_states_are_those_that_real_hudi_reports(version: str, name: str) -> None:
     info = info_of(name, version)
     told = info["after"]["instants"] if name.endswith(".after") else info["instants"]
-    expected = [(item["requested"], item["action"].split("(")[0], item["state"].lower(), item["file"], item["completion"]) for item in told]
+    expected = [
+        (item["requested"], item["action"].split("(")[0], item["state"].lower(), item["file"], item["completion"])
+        for item in told
+    ]
     active = timelines_of(load_timelines(name, version))[0]
     shown = [
-        (instant.requested_time, instant.action, instant.state.value, active.path_of(instant).split("/")[-1], instant.completion_time)
+        (
+            instant.requested_time,
+            instant.action,
+            instant.state.value,
+            active.path_of(instant).split("/")[-1],
+            instant.completion_time,
+        )
         for instant in active.load()
     ]
     assert shown == expected
@@ -111,7 +122,9 @@ def test_every_table_has_a_schema(version: str, name: str) -> None:
     active = timelines_of(load_timelines(name, version))[0]
     schema = schema_of(active.load(), active.read_details)
     assert schema["type"] == "record"
-    assert not any(field["name"].startswith("_hoodie_") and field["name"] != "_hoodie_is_deleted" for field in schema["fields"])
+    assert not any(
+        field["name"].startswith("_hoodie_") and field["name"] != "_hoodie_is_deleted" for field in schema["fields"]
+    )
 
 
 def test_stats_and_replaced_ids_of_layout_2_are_read() -> None:
@@ -124,7 +137,9 @@ def test_stats_and_replaced_ids_of_layout_2_are_read() -> None:
     metadata.check_paths(source="x")
     stats = list(metadata.write_stats())
     assert sum(stat.num_writes for stat in stats) == 40
-    assert all(stat.path.endswith(f"_{replacing.requested_time}.parquet") and stat.file_size_in_bytes > 0 for stat in stats)
+    assert all(
+        stat.path.endswith(f"_{replacing.requested_time}.parquet") and stat.file_size_in_bytes > 0 for stat in stats
+    )
 
 
 def test_empty_commit_files_are_empty_metadata() -> None:

@@ -44,7 +44,9 @@ def test_what_is_no_date(text: str) -> None:
 
 @given(
     st.lists(
-        _moments.map(format_instant) | _moments.map(lambda moment: format_instant(moment) + "006") | _moments.map(lambda m: format_instant(m)[:14])
+        _moments.map(format_instant)
+        | _moments.map(lambda moment: format_instant(moment) + "006")
+        | _moments.map(lambda m: format_instant(m)[:14])
     )
 )
 def test_a_new_instant_is_larger_than_all(after: list[str]) -> None:
@@ -96,7 +98,17 @@ def test_what_a_time_travel_text_means(text: str, instant: str) -> None:
     assert resolve_as_of(text, "Asia/Tokyo") == instant
 
 
-NO_INSTANT = ["", "now", "2026", "2026-13-01", "2026-02-30", "2026-11-20 25:00:00", "20269920214905004", "2026-11-20 22:33", "0001-01-01+14:00"]
+NO_INSTANT = [
+    "",
+    "now",
+    "2026",
+    "2026-13-01",
+    "2026-02-30",
+    "2026-11-20 25:00:00",
+    "20269920214905004",
+    "2026-11-20 22:33",
+    "0001-01-01+14:00",
+]
 
 
 @pytest.mark.parametrize("text", NO_INSTANT)
@@ -133,4 +145,7 @@ def test_milliseconds_are_exact_in_every_year(moment: datetime) -> None:
 
 def test_a_float_of_seconds_is_not() -> None:
     assert of_epoch_millis(253402300799999, "UTC") == "99991231235959999"
-    assert any(of_epoch_seconds(millis / 1000, "UTC") != of_epoch_millis(millis, "UTC") for millis in range(8590000000000, 8590000001000))
+    assert any(
+        of_epoch_seconds(millis / 1000, "UTC") != of_epoch_millis(millis, "UTC")
+        for millis in range(8590000000000, 8590000001000)
+    )

@@ -70,11 +70,16 @@ def test_only_the_highest_state_counts() -> None:
 
 def test_a_savepoint_stands_beside_the_commit_that_it_saves() -> None:
     names = [f"{T}.savepoint", f"{T}.savepoint.inflight", f"{T}.commit"]
-    assert [(instant.action, instant.state) for instant in timeline_of(names)] == [("commit", State.COMPLETED), ("savepoint", State.COMPLETED)]
+    assert [(instant.action, instant.state) for instant in timeline_of(names)] == [
+        ("commit", State.COMPLETED),
+        ("savepoint", State.COMPLETED),
+    ]
 
 
 def test_log_compaction_and_its_delta_commit_are_one() -> None:
-    assert [instant.action for instant in timeline_of([f"{T}.logcompaction.requested", f"{T}.deltacommit"])] == ["deltacommit"]
+    assert [instant.action for instant in timeline_of([f"{T}.logcompaction.requested", f"{T}.deltacommit"])] == [
+        "deltacommit"
+    ]
 
 
 def test_an_unknown_completed_name_counts_only_beside_its_pending_file() -> None:

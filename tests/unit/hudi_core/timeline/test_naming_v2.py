@@ -19,7 +19,11 @@ def _unknown(name: str) -> str | None:
     return None
 
 
-@given(st.from_regex(r"\d{1,17}", fullmatch=True), st.from_regex(r"\d{1,17}", fullmatch=True), st.sampled_from(sorted(KNOWN_ACTIONS)))
+@given(
+    st.from_regex(r"\d{1,17}", fullmatch=True),
+    st.from_regex(r"\d{1,17}", fullmatch=True),
+    st.sampled_from(sorted(KNOWN_ACTIONS)),
+)
 def test_names_and_instants_are_one_to_one(time: str, completion: str, action: str) -> None:
     if not time.isascii() or not completion.isascii():
         with pytest.raises(TimelineError):
@@ -53,10 +57,25 @@ def test_names(name: str, action: str, state: State) -> None:
 
 
 FOREIGN = [
-    "hoodie.properties", "history", "", ".", T, f"_{T}.commit", f"{T}_.commit", f"{T}_{C}", f"{T}_{C}.", f"{T}_{C}.inflight",
-    f"{T}_{C}.requested", f"{T}_{C}.commit.inflight", f"{T}_{C}.COMMIT", f"{T}_{C}_1.commit", f"{T}_{C}.commit\n", f"٣_{C}.commit",
-    f"{'1' * 41}_{C}.commit", f".{T}.commit",
-]  # fmt: skip
+    "hoodie.properties",
+    "history",
+    "",
+    ".",
+    T,
+    f"_{T}.commit",
+    f"{T}_.commit",
+    f"{T}_{C}",
+    f"{T}_{C}.",
+    f"{T}_{C}.inflight",
+    f"{T}_{C}.requested",
+    f"{T}_{C}.commit.inflight",
+    f"{T}_{C}.COMMIT",
+    f"{T}_{C}_1.commit",
+    f"{T}_{C}.commit\n",
+    f"٣_{C}.commit",
+    f"{'1' * 41}_{C}.commit",
+    f".{T}.commit",
+]
 
 
 @pytest.mark.parametrize("name", FOREIGN)

@@ -1,4 +1,6 @@
-"""Restores, savepoints and rollbacks as real Hudi wrote them in every table version: read, and written again as the same datum and schema."""
+"""Restores, savepoints and rollbacks as real Hudi wrote them in every table version: read, and written again as the
+same datum and schema.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,20 @@ import pytest
 
 from hudi_core.codec.avro.container import read_container
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.timeline.containers import decode_datum, encode_datum, load_schema
-from hudi_core.timeline.restore_plans import decode_restore_metadata, decode_restore_plan, encode_restore_metadata, encode_restore_plan
-from hudi_core.timeline.rollback_plans import decode_rollback_metadata, decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
-from hudi_core.timeline.savepoints import decode_savepoint, encode_savepoint
+from hudi_core.timeline.actions.container import decode_datum, encode_datum, load_schema
+from hudi_core.timeline.actions.restore import (
+    decode_restore_metadata,
+    decode_restore_plan,
+    encode_restore_metadata,
+    encode_restore_plan,
+)
+from hudi_core.timeline.actions.rollback import (
+    decode_rollback_metadata,
+    decode_rollback_plan,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from hudi_core.timeline.actions.savepoint import decode_savepoint, encode_savepoint
 from tests.golden_data import golden_root
 
 FOLDERS = ["6", "6-by-1.2.0", "8", "8-by-1.2.0", "9"]
@@ -57,7 +69,8 @@ def of_kind(kind: str) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [("rollback.requested", 40), ("rollback", 40), ("restore.requested", 8), ("restore", 8), ("savepoint", 10)]
+    ("kind", "count"),
+    [("rollback.requested", 40), ("rollback", 40), ("restore.requested", 8), ("restore", 8), ("savepoint", 10)],
 )
 def test_written_as_real_hudi_does(kind: str, count: int) -> None:
     files = list(of_kind(kind))
@@ -75,27 +88,38 @@ def test_schemas_are_whole(name: str) -> None:
 
 
 def restore_plan(**members: object) -> bytes:
-    return encode_datum("HoodieRestorePlan", {"instantsToRollback": [], "version": 2, "savepointToRestoreTimestamp": "1", **members})
+    return encode_datum(
+        "HoodieRestorePlan", {"instantsToRollback": [], "version": 2, "savepointToRestoreTimestamp": "1", **members}
+    )
 
 
 def savepoint(partition: str, name: str) -> bytes:
     parts = {partition: {"partitionPath": partition, "savepointDataFile": [name]}}
     return encode_datum(
-        "HoodieSavepointMetadata", {"savepointedBy": "u", "savepointedAt": 1, "comments": "", "partitionMetadata": parts, "version": 1}
+        "HoodieSavepointMetadata",
+        {"savepointedBy": "u", "savepointedAt": 1, "comments": "", "partitionMetadata": parts, "version": 1},
     )
 
 
 BAD: dict[str, tuple[Callable[[], object], type[Exception]]] = {
     "restore of a nameless instant": (
-        lambda: decode_restore_plan(restore_plan(instantsToRollback=[{"commitTime": "", "action": "commit"}]), path="x"),
+        lambda: decode_restore_plan(
+            restore_plan(instantsToRollback=[{"commitTime": "", "action": "commit"}]), path="x"
+        ),
         CorruptFileError,
     ),
     "another record": (lambda: decode_restore_plan(savepoint("p", "f"), path="x"), CorruptFileError),
     "no container": (lambda: decode_savepoint(b"{}", path="x"), CorruptFileError),
     "savepoint outside the table": (lambda: decode_savepoint(savepoint("../p", "f"), path="x"), FormatError),
     "savepoint of a path": (lambda: decode_savepoint(savepoint("p", "a/b"), path="x"), FormatError),
-    "rollback of nothing": (lambda: decode_rollback_plan(encode_rollback_plan("", "commit", []), path="x"), CorruptFileError),
-    "rollback metadata of another record": (lambda: decode_rollback_metadata(savepoint("p", "f"), path="x"), CorruptFileError),
+    "rollback of nothing": (
+        lambda: decode_rollback_plan(encode_rollback_plan("", "commit", []), path="x"),
+        CorruptFileError,
+    ),
+    "rollback metadata of another record": (
+        lambda: decode_rollback_metadata(savepoint("p", "f"), path="x"),
+        CorruptFileError,
+    ),
 }
 
 

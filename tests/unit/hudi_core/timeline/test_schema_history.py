@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.internal_schema import (
     ColumnSource,
     InternalField,
@@ -54,7 +54,15 @@ def test_nested_types_have_ids_of_their_own() -> None:
     (m, d) = schema.fields
     assert d == InternalField(5, "d", True, "decimal(3, 1)")
     key, value = m.children
-    assert (m.type, key.id, key.name, key.type, value.name, value.type, value.optional) == ("map", 2, "key", "string", "value", "array", False)
+    assert (m.type, key.id, key.name, key.type, value.name, value.type, value.optional) == (
+        "map",
+        2,
+        "key",
+        "string",
+        "value",
+        "array",
+        False,
+    )
     (element,) = value.children
     assert (element.id, element.name, element.optional, element.children[0].name) == (4, "element", True, "e")
     assert sorted(field.id for field in schema.walk()) == [1, 2, 3, 4, 5, 6]
@@ -64,8 +72,18 @@ def test_where_columns_are_in_an_older_file() -> None:
     first, renamed, dropped = _parsed(FIRST), _parsed(RENAMED), _parsed(DROPPED)
     assert column_sources(first, first) == ()
     s = ColumnSource("s", "s", (ColumnSource("x1", "x"), ColumnSource("y", "y")))
-    assert column_sources(first, renamed) == (ColumnSource("id", "id"), ColumnSource("a2", "a"), ColumnSource("b", "b"), s)
-    assert column_sources(first, dropped) == (ColumnSource("id", "id"), ColumnSource("a2", "a"), ColumnSource("b", None), s)
+    assert column_sources(first, renamed) == (
+        ColumnSource("id", "id"),
+        ColumnSource("a2", "a"),
+        ColumnSource("b", "b"),
+        s,
+    )
+    assert column_sources(first, dropped) == (
+        ColumnSource("id", "id"),
+        ColumnSource("a2", "a"),
+        ColumnSource("b", None),
+        s,
+    )
     assert column_sources(renamed, dropped)[2] == ColumnSource("b", None)
     # A column that was only added, retyped or moved is found by its name.
     added = _parsed(_schema(40, _field(9, "new"), *DROPPED["fields"][::-1]))

@@ -1,4 +1,6 @@
-"""Runs actors in an order that a seed decides, one storage operation at a time, and kills some of them: every interleaving can be had again."""
+"""Runs actors in an order that a seed decides, one storage operation at a time, and kills some of them: every
+interleaving can be had again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 
 
 class Interleaving:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hudi_core.storage.base import Storage
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.commit import Completer
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
 
@@ -58,7 +58,9 @@ class Table:
         """`expired`: whoever held it is taken for dead."""
         return claim(storage or self.storage, T, self.owner, now=(lambda: 2.0**40) if expired else None)
 
-    def completer(self, held: Claim, storage: Storage | None = None, *, expire_minutes: float = 0, wait_ms: int = 0) -> Completer:
+    def completer(
+        self, held: Claim, storage: Storage | None = None, *, expire_minutes: float = 0, wait_ms: int = 0
+    ) -> Completer:
         mine = storage or self.storage
 
         def lock() -> FileSystemLock:
@@ -77,7 +79,9 @@ class Table:
 
 
 class MeanwhileStorage(MemoryStorage):
-    """Lets something happen right before one request is carried out: the sender was stopped, or the request was on its way."""
+    """Lets something happen right before one request is carried out: the sender was stopped, or the request was on its
+    way.
+    """
 
     def __init__(self) -> None:
         super().__init__()

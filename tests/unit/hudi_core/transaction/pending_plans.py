@@ -8,11 +8,11 @@ from typing import Any
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan, encode_compaction_plan
-from hudi_core.timeline.rollback_plans import encode_rollback_plan
 from tests.unit.hudi_core.timeline.golden_tables import load_timelines
 
 _BASE_INSTANT = "20260101000000000"
@@ -23,7 +23,12 @@ def compaction_plan(*groups: FileGroupId) -> bytes:
     """A plan that compacts the first slice of each group."""
     base = f"_0-0-0_{_BASE_INSTANT}.parquet"
     return encode_compaction_plan(
-        CompactionPlan(tuple(CompactionOperation(group.partition, group.file_id, _BASE_INSTANT, f"{group.file_id}{base}", ()) for group in groups))
+        CompactionPlan(
+            tuple(
+                CompactionOperation(group.partition, group.file_id, _BASE_INSTANT, f"{group.file_id}{base}", ())
+                for group in groups
+            )
+        )
     )
 
 
@@ -52,7 +57,18 @@ def commit(layout: int, kind: str, *groups: FileGroupId, replaced: tuple[FileGro
     """Commit metadata that wrote into `groups` and replaced others."""
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for group in groups:
-        stat = WriteStat(group.file_id, f"{group.partition}/{group.file_id}_0-0-0_1.parquet", group.partition, "null", 1, 0, 0, 1, 1, 1)
+        stat = WriteStat(
+            group.file_id,
+            f"{group.partition}/{group.file_id}_0-0-0_1.parquet",
+            group.partition,
+            "null",
+            1,
+            0,
+            0,
+            1,
+            1,
+            1,
+        )
         stats[group.partition] = (*stats.get(group.partition, ()), stat)
     gone: dict[str, tuple[str, ...]] = {}
     for group in replaced:
@@ -67,7 +83,14 @@ class Operations:
     def __init__(self, active: ActiveTimeline) -> None:
         self.active = active
 
-    def write(self, time: str, *groups: FileGroupId, completed: str | None = None, begun: bool = True, action: str = Action.DELTA_COMMIT) -> None:
+    def write(
+        self,
+        time: str,
+        *groups: FileGroupId,
+        completed: str | None = None,
+        begun: bool = True,
+        action: str = Action.DELTA_COMMIT,
+    ) -> None:
         """A write: requested, inflight with its profile, or completed at a time."""
         self.active.create_requested(time, action)
         content = commit(self.active.layout, "UPSERT", *groups)
@@ -77,7 +100,14 @@ class Operations:
             self.active.complete(time, action, content, completed)
 
     def compact(self, time: str, *groups: FileGroupId, completed: str | None = None, begun: bool = True) -> None:
-        self._planned(time, Action.COMPACTION, compaction_plan(*groups), commit(self.active.layout, "COMPACT", *groups), completed, begun=begun)
+        self._planned(
+            time,
+            Action.COMPACTION,
+            compaction_plan(*groups),
+            commit(self.active.layout, "COMPACT", *groups),
+            completed,
+            begun=begun,
+        )
 
     def cluster(self, time: str, *groups: FileGroupId, completed: str | None = None, begun: bool = True) -> None:
         action = Action.REPLACE_COMMIT if self.active.layout == 1 else Action.CLUSTERING
@@ -98,7 +128,9 @@ class Operations:
         if begun:
             self.active.to_inflight(time, Action.ROLLBACK)
 
-    def _planned(self, time: str, action: str, plan: bytes, content: bytes, completed: str | None, *, begun: bool) -> None:
+    def _planned(
+        self, time: str, action: str, plan: bytes, content: bytes, completed: str | None, *, begun: bool
+    ) -> None:
         self.active.create_requested(time, action, plan)
         if begun or completed:
             self.active.to_inflight(time, action)

@@ -30,7 +30,9 @@ def run_all(target: Callable[..., None], racers: int, *arguments: Any) -> None:
     assert [process.exitcode for process in processes] == [0] * racers
 
 
-def race_for_claims(number: int, barrier: Any, root: str, rounds: int, wins: Any, kind: type[LocalStorage] = LocalStorage) -> None:
+def race_for_claims(
+    number: int, barrier: Any, root: str, rounds: int, wins: Any, kind: type[LocalStorage] = LocalStorage
+) -> None:
     """Claims one instant per round, all at the same moment, and keeps what it won until all have tried."""
     storage = kind(root)
     for instant in range(1, rounds + 1):
@@ -46,7 +48,9 @@ def race_for_claims(number: int, barrier: Any, root: str, rounds: int, wins: Any
             won.release()
 
 
-def count_under_lock(number: int, barrier: Any, root: str, rounds: int, kind: type[LocalStorage] = LocalStorage) -> None:
+def count_under_lock(
+    number: int, barrier: Any, root: str, rounds: int, kind: type[LocalStorage] = LocalStorage
+) -> None:
     """Adds one to a counter, by reading and writing it, `rounds` times under the lock."""
     storage = kind(root)
     counter = Path(root) / "counter"

@@ -12,9 +12,9 @@ import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, StorageError
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import CLAIMS, Claim, claim, current_claim, forget_claims, is_live
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
@@ -204,9 +204,15 @@ def test_the_heartbeat_is_renewed(tmp_path: Path) -> None:
         b'{"version": 1}',
         b'{"version": 2, "owner": {}}',
         b'{"version": 1, "token": "a", "interval_ms": 1, "tolerable_misses": 1, "owner": {}}',
-        json.dumps({"version": 1, "token": "a", "interval_ms": 0, "tolerable_misses": 1, "owner": HERE.to_json()}).encode(),
-        json.dumps({"version": 1, "token": "a", "interval_ms": 1, "tolerable_misses": 10**9, "owner": HERE.to_json()}).encode(),
-        json.dumps({"version": 1, "token": "a", "interval_ms": "1", "tolerable_misses": 1, "owner": HERE.to_json()}).encode(),
+        json.dumps(
+            {"version": 1, "token": "a", "interval_ms": 0, "tolerable_misses": 1, "owner": HERE.to_json()}
+        ).encode(),
+        json.dumps(
+            {"version": 1, "token": "a", "interval_ms": 1, "tolerable_misses": 10**9, "owner": HERE.to_json()}
+        ).encode(),
+        json.dumps(
+            {"version": 1, "token": "a", "interval_ms": "1", "tolerable_misses": 1, "owner": HERE.to_json()}
+        ).encode(),
     ],
 )
 def test_a_claim_that_nobody_understands_is_not_overruled(content: bytes) -> None:
@@ -284,7 +290,8 @@ def test_the_latest_decision_of_earlier_owners_is_the_successors_to_carry_out() 
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b'{"version": 2}', b'{"version": 1, "action": "clean"}', b'{"version": 1, "action": 5}\nx', b"\xff\n"]
+    "content",
+    [b"", b"[]", b'{"version": 2}', b'{"version": 1, "action": "clean"}', b'{"version": 1, "action": 5}\nx', b"\xff\n"],
 )
 def test_a_decision_that_nobody_understands_is_neither_carried_out_nor_passed_over(content: bytes) -> None:
     storage = MemoryStorage()

@@ -1,4 +1,6 @@
-"""An epoch belongs to one owner: numbers do not come again while an instant may be run, and where somebody makes them, the token tells."""
+"""An epoch belongs to one owner: numbers do not come again while an instant may be run, and where somebody makes them,
+the token tells.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import HUDI_HEARTBEATS, claim, claimed_instants, forget_claims, has_let_go, is_live
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner

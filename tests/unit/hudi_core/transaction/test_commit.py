@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from hudi_core.errors import ConflictError, LockError, StorageError, TimelineError
-from hudi_core.storage.memory import MemoryStorage
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import CLAIMS, claim
 from hudi_core.transaction.commit import check_not_rolled_back
 from tests.unit.hudi_core.transaction.layouts import OWNER, MeanwhileStorage, T, Table
@@ -125,7 +125,9 @@ def test_a_commit_that_appears_in_the_last_moment_is_a_conflict(setup: Setup) ->
 
 
 class LostAnswers(MemoryStorage):
-    """Carries a create out and then says that it failed, or that the file is there, as a retry of a lost answer does."""
+    """Carries a create out and then says that it failed, or that the file is there, as a retry of a lost answer
+    does.
+    """
 
     def __init__(self, ending: str, error: type[Exception] | None) -> None:
         super().__init__()
@@ -171,7 +173,9 @@ def test_preconditions_see_the_timeline_under_the_lock(setup: Setup) -> None:
 
     setup.active.create_requested("20260103000000000", Action.ROLLBACK, b"plan")
     with pytest.raises(ConflictError, match="20260103000000000"):
-        setup.table.completer(setup.claim).complete(T, Action.COMPACTION, METADATA, publish=setup.sink.publish, preconditions=(refuse,))
+        setup.table.completer(setup.claim).complete(
+            T, Action.COMPACTION, METADATA, publish=setup.sink.publish, preconditions=(refuse,)
+        )
     assert setup.sink.seen == []
     check_not_rolled_back(setup.active.load(), T, lambda rollback: "another instant")
 

@@ -1,7 +1,9 @@
-"""An instant completes once and by its owner, whoever else runs it, wakes up late, or lost its locks; and what happens without the guard.
+"""An instant completes once and by its owner, whoever else runs it, wakes up late, or lost its locks; and what happens
+without the guard.
 
-The stories are told on both layouts. In layout 1 an exclusive create of one name keeps a second completion out, but not one by a process
-whose files its successor has deleted; in layout 2 not even the first, since each draws a completion time of its own.
+The stories are told on both layouts. In layout 1 an exclusive create of one name keeps a second completion out, but not
+one by a process whose files its successor has deleted; in layout 2 not even the first, since each draws a completion
+time of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import pytest
 
 from hudi_core.errors import ConflictError, HudiError, StorageError, StorageExistsError
 from hudi_core.storage.base import Storage
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import claim as claims
 from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
@@ -190,7 +192,8 @@ def test_a_zombie_whose_successor_removed_all_claims_finds_that_out_after_its_de
 
 
 class World:
-    """Runs of one instant that write a file each, roll back what others wrote, and complete. No lock keeps them apart, claims expire at once.
+    """Runs of one instant that write a file each, roll back what others wrote, and complete. No lock keeps them apart,
+    claims expire at once.
 
     A run's content names its file. That is all a service does, as far as completing is concerned.
     """
@@ -240,11 +243,17 @@ class World:
         return path
 
     def faults(self) -> list[str]:
-        """What is wrong in the end: not completed once, or not with the file that it names, or somebody was told otherwise."""
+        """What is wrong in the end: not completed once, or not with the file that it names, or somebody was told
+        otherwise.
+        """
         self.run(self.inner, "last")
         contents = self.table.contents()
         wrong = [] if len(contents) == 1 else [f"completed {len(contents)} times"]
-        wrong += [f"{content!r} names a file that is gone" for content in contents if not self.inner.exists(self._file(content))]
+        wrong += [
+            f"{content!r} names a file that is gone"
+            for content in contents
+            if not self.inner.exists(self._file(content))
+        ]
         return wrong + [f"told {told!r}" for told in self.successes if [told] != contents]
 
 

@@ -1,4 +1,6 @@
-"""Who conflicts with whom, by scenario: each of Hudi's strategies, as the releases of the three table versions have them."""
+"""Who conflicts with whom, by scenario: each of Hudi's strategies, as the releases of the three table versions have
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from hudi_core.config.transaction_config import CONFLICT_STRATEGY, Strategy
 from hudi_core.errors import ConfigError, ConflictError, FormatError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.transaction.conflict import RULES, Began, ConcurrentOperation, ConflictFacts, Other, candidates, is_compared, judge
+from hudi_core.transaction.conflict import (
+    RULES,
+    Began,
+    ConcurrentOperation,
+    ConflictFacts,
+    Other,
+    candidates,
+    is_compared,
+    judge,
+)
 
 ME = "20260105000000000"
 EARLIER, LATER, LATEST = "20260104000000000", "20260106000000000", "20260107000000000"
@@ -24,18 +35,34 @@ def me(action: str = Action.DELTA_COMMIT, *groups: FileGroupId, kind: str | None
 
 
 def instant(
-    time: str, action: str, state: State = State.COMPLETED, completed: str | None = None, *, clustering: bool = False, alive: bool = False
+    time: str,
+    action: str,
+    state: State = State.COMPLETED,
+    completed: str | None = None,
+    *,
+    clustering: bool = False,
+    alive: bool = False,
 ) -> Other:
     return Other(Instant(time, action, state, completed), completed, clustering, alive)
 
 
-def chosen(this: ConcurrentOperation, other: Other, strategy: Strategy, release: str, began: Began | None = None, *, mor: bool = True) -> bool:
+def chosen(
+    this: ConcurrentOperation,
+    other: Other,
+    strategy: Strategy,
+    release: str,
+    began: Began | None = None,
+    *,
+    mor: bool = True,
+) -> bool:
     return candidates(this, [other], began or Began(), strategy, RULES[release], merge_on_read=mor) == [other]
 
 
 @OPTIMISTIC
 @RELEASES
-def test_what_completed_since_the_last_commit_that_was_seen_counts_by_its_requested_time(release: str, strategy: Strategy) -> None:
+def test_what_completed_since_the_last_commit_that_was_seen_counts_by_its_requested_time(
+    release: str, strategy: Strategy
+) -> None:
     seen = Began(EARLIER)
     for action in (Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
         assert chosen(me(), instant(LATER, action), strategy, release, seen)
@@ -48,7 +75,9 @@ def test_what_completed_since_the_last_commit_that_was_seen_counts_by_its_reques
 
 @pytest.mark.parametrize("strategy", list(Strategy))
 @RELEASES
-def test_what_was_pending_at_the_start_and_completed_since_counts_whenever_it_was_requested(release: str, strategy: Strategy) -> None:
+def test_what_was_pending_at_the_start_and_completed_since_counts_whenever_it_was_requested(
+    release: str, strategy: Strategy
+) -> None:
     began = Began(LATEST, frozenset({"20260101000000000"}))
     old = instant("20260101000000000", Action.DELTA_COMMIT, completed="20260101000000001")
     assert chosen(me(), old, strategy, release, began)
@@ -115,14 +144,27 @@ def test_preferred_writers_look_at_what_completed_after_they_began_whenever_it_w
 def test_a_service_gives_way_to_writers_that_have_not_committed(release: str, action: str) -> None:
     service = me(action)
     assert chosen(service, instant(EARLIER, Action.DELTA_COMMIT, completed=LATER), Strategy.PREFER_WRITER, release)
-    assert not chosen(service, instant(EARLIER, Action.DELTA_COMMIT, completed=EARLIER), Strategy.PREFER_WRITER, release)
+    assert not chosen(
+        service, instant(EARLIER, Action.DELTA_COMMIT, completed=EARLIER), Strategy.PREFER_WRITER, release
+    )
     for time in (EARLIER, LATER):
         assert chosen(service, instant(time, Action.DELTA_COMMIT, State.INFLIGHT), Strategy.PREFER_WRITER, release)
-        assert chosen(service, instant(time, Action.REPLACE_COMMIT, State.INFLIGHT), Strategy.PREFER_WRITER, release) is (release == "1.2")
+        assert chosen(
+            service, instant(time, Action.REPLACE_COMMIT, State.INFLIGHT), Strategy.PREFER_WRITER, release
+        ) is (release == "1.2")
         assert not chosen(service, instant(time, Action.DELTA_COMMIT, State.REQUESTED), Strategy.PREFER_WRITER, release)
-        assert chosen(service, instant(time, Action.DELTA_COMMIT, State.REQUESTED, alive=True), Strategy.PREFER_WRITER, release)
-        assert not chosen(service, instant(time, Action.CLUSTERING, State.INFLIGHT, clustering=True), Strategy.PREFER_WRITER, release)
-        assert not chosen(service, instant(time, Action.REPLACE_COMMIT, State.INFLIGHT, clustering=True), Strategy.PREFER_WRITER, release)
+        assert chosen(
+            service, instant(time, Action.DELTA_COMMIT, State.REQUESTED, alive=True), Strategy.PREFER_WRITER, release
+        )
+        assert not chosen(
+            service, instant(time, Action.CLUSTERING, State.INFLIGHT, clustering=True), Strategy.PREFER_WRITER, release
+        )
+        assert not chosen(
+            service,
+            instant(time, Action.REPLACE_COMMIT, State.INFLIGHT, clustering=True),
+            Strategy.PREFER_WRITER,
+            release,
+        )
         assert not chosen(service, instant(time, Action.COMPACTION, State.INFLIGHT), Strategy.PREFER_WRITER, release)
 
 
@@ -131,7 +173,9 @@ def test_a_pending_rollback_is_seen_by_preferred_writers_from_1_2_on(release: st
     for state in (State.REQUESTED, State.INFLIGHT):
         assert chosen(me(), instant(LATER, Action.ROLLBACK, state), Strategy.PREFER_WRITER, release) is expected
         assert not chosen(me(), instant(EARLIER, Action.ROLLBACK, state), Strategy.PREFER_WRITER, release)
-        assert not chosen(me(Action.COMPACTION), instant(LATER, Action.ROLLBACK, state), Strategy.PREFER_WRITER, release)
+        assert not chosen(
+            me(Action.COMPACTION), instant(LATER, Action.ROLLBACK, state), Strategy.PREFER_WRITER, release
+        )
     assert not chosen(me(), instant(LATER, Action.ROLLBACK), Strategy.PREFER_WRITER, release)
 
 
@@ -140,11 +184,17 @@ def test_a_pending_rollback_is_seen_by_preferred_writers_from_1_2_on(release: st
 def test_nobody_conflicts_with_himself(release: str, strategy: Strategy) -> None:
     for state in State:
         for action in (Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING):
-            assert not chosen(me(action), instant(ME, action, state, LATER), strategy, release, Began(EARLIER, frozenset({ME})))
+            assert not chosen(
+                me(action), instant(ME, action, state, LATER), strategy, release, Began(EARLIER, frozenset({ME}))
+            )
 
 
 def other(
-    *groups: FileGroupId, time: str = LATER, action: str = Action.DELTA_COMMIT, kind: str | None = "UPSERT", state: State = State.COMPLETED
+    *groups: FileGroupId,
+    time: str = LATER,
+    action: str = Action.DELTA_COMMIT,
+    kind: str | None = "UPSERT",
+    state: State = State.COMPLETED,
 ) -> ConcurrentOperation:
     return ConcurrentOperation(time, action, state, kind, frozenset(groups))
 
@@ -174,7 +224,9 @@ def test_an_earlier_compaction_is_no_conflict_and_a_later_one_is() -> None:
 
 def test_a_log_compaction_commits_beside_writers_but_not_before_a_compaction_that_is_later() -> None:
     log_compaction = me(Action.LOG_COMPACTION, kind="LOG_COMPACT")
-    assert judge(ConflictFacts(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER")))).allowed
+    assert judge(
+        ConflictFacts(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER")))
+    ).allowed
     assert judge(ConflictFacts(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),))).allowed
     assert not judge(ConflictFacts(log_compaction, (other(G, time=LATER, kind="COMPACT"),))).allowed
 
@@ -183,11 +235,15 @@ def test_a_rollback_conflicts_with_what_it_rolls_back_alone() -> None:
     rollback = ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), ME)
     ((_, text),) = judge(ConflictFacts(me(), (rollback,))).conflicts
     assert text == f"requested rollback {LATER} rolls it back"
-    assert judge(ConflictFacts(me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),))).allowed
+    assert judge(
+        ConflictFacts(me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),))
+    ).allowed
 
 
 def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> None:
-    mine, same, next_bucket = (FileGroupId("p", f"{text}-0") for text in ("00000003-aaaa", "00000003-bbbb", "00000004-aaaa"))
+    mine, same, next_bucket = (
+        FileGroupId("p", f"{text}-0") for text in ("00000003-aaaa", "00000003-bbbb", "00000004-aaaa")
+    )
     facts = ConflictFacts(me(Action.DELTA_COMMIT, mine), (other(same), other(next_bucket)), Strategy.BUCKET)
     assert [found for found, _ in judge(facts).conflicts] == [other(same)]
     assert judge(ConflictFacts(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE)).allowed
@@ -200,7 +256,9 @@ def test_a_clustering_may_be_told_to_wait_for_live_writers_that_have_not_said_wh
     clustering = me(Action.CLUSTERING, kind="CLUSTER")
     assert judge(ConflictFacts(clustering, (requested,), Strategy.PREFER_WRITER)).allowed
     assert not judge(ConflictFacts(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)).allowed
-    assert judge(ConflictFacts(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)).allowed
+    assert judge(
+        ConflictFacts(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
+    ).allowed
 
 
 @pytest.mark.parametrize(
@@ -227,12 +285,20 @@ def test_strategies_are_known_by_name_and_no_other_class_is() -> None:
         for name in (strategy.value, f"org.apache.hudi.client.transaction.{strategy.value}"):
             assert CONFLICT_STRATEGY.read({CONFLICT_STRATEGY.name: name}) is strategy
     assert CONFLICT_STRATEGY.read({}) is Strategy.SIMPLE
-    for name in ("com.example.Simple", "os.system", "", "org.apache.hudi.client.transaction.IngestionPrimaryWriterBasedConflictResolutionStrategy"):
+    for name in (
+        "com.example.Simple",
+        "os.system",
+        "",
+        "org.apache.hudi.client.transaction.IngestionPrimaryWriterBasedConflictResolutionStrategy",
+    ):
         with pytest.raises(ConfigError, match="PreferWriterConflictResolutionStrategy"):
             CONFLICT_STRATEGY.read({CONFLICT_STRATEGY.name: name})
 
 
-_groups = st.frozensets(st.sampled_from([FileGroupId(partition, f"0000000{number}-x") for partition in "pq" for number in range(3)]), max_size=4)
+_groups = st.frozensets(
+    st.sampled_from([FileGroupId(partition, f"0000000{number}-x") for partition in "pq" for number in range(3)]),
+    max_size=4,
+)
 _operations = st.builds(
     ConcurrentOperation,
     st.sampled_from([EARLIER, LATER]),
@@ -244,7 +310,9 @@ _operations = st.builds(
 
 
 @given(_groups, st.lists(_operations, max_size=6))
-def test_conflicts_need_a_shared_group_and_the_bucket_rule_is_never_milder(groups: frozenset[FileGroupId], others: list[ConcurrentOperation]) -> None:
+def test_conflicts_need_a_shared_group_and_the_bucket_rule_is_never_milder(
+    groups: frozenset[FileGroupId], others: list[ConcurrentOperation]
+) -> None:
     this = ConcurrentOperation(ME, Action.DELTA_COMMIT, State.INFLIGHT, "UPSERT", groups)
     simple = judge(ConflictFacts(this, tuple(others)))
     buckets = judge(ConflictFacts(this, tuple(others), Strategy.BUCKET))

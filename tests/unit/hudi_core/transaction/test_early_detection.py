@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.markers import Marker, MarkerType, create_marker, marker_folder
+from hudi_core.filegroup.write.markers import Marker, MarkerType, create_marker, marker_folder
 from hudi_core.model.ids import FileGroupId
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.early_detection import check_markers, marked_groups, rivals

@@ -15,9 +15,9 @@ import pytest
 from hudi_core.errors import CorruptFileError, LockError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks, lock_path
 from hudi_core.transaction.owner import Owner
@@ -62,7 +62,13 @@ def test_another_run_is_told_who_holds_the_group_and_takes_nothing() -> None:
 
 def test_partitions_with_equal_file_ids_and_any_names_have_locks_of_their_own() -> None:
     storage = MemoryStorage()
-    groups = [FileGroupId("p", "f"), FileGroupId("", "f"), FileGroupId("p/f", ""), FileGroupId("ü=%2F", "f"), FileGroupId("p", "f-0")]
+    groups = [
+        FileGroupId("p", "f"),
+        FileGroupId("", "f"),
+        FileGroupId("p/f", ""),
+        FileGroupId("ü=%2F", "f"),
+        FileGroupId("p", "f-0"),
+    ]
     with claim(storage, A, HERE) as held, FileGroupLocks(storage, held, groups):
         assert len(storage.list_files(FOLDER)) == len(groups)
 
@@ -148,7 +154,14 @@ def test_killed_at_any_write_it_blocks_nobody_once_its_claim_is_over(timing: Any
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b'{"version": 1, "free": "yes"}', b'{"version": 1, "free": false, "instant": "../x", "epoch": 1, "owner": {}}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"version": 1, "free": "yes"}',
+        b'{"version": 1, "free": false, "instant": "../x", "epoch": 1, "owner": {}}',
+    ],
 )
 def test_a_lock_that_nobody_understands_is_not_overruled(body: bytes) -> None:
     storage = MemoryStorage()

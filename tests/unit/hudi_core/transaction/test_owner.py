@@ -48,12 +48,22 @@ def test_a_reused_process_number_is_another_process() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"boot_id": "other"}, {"pid_namespace": "pid:[1]"}, {"boot_id": ""}, {"pid_namespace": ""}, {"process_start": ""}, {"host": "other"}]
+    "changes",
+    [
+        {"boot_id": "other"},
+        {"pid_namespace": "pid:[1]"},
+        {"boot_id": ""},
+        {"pid_namespace": ""},
+        {"process_start": ""},
+        {"host": "other"},
+    ],
 )
 def test_a_process_that_cannot_be_seen_from_here_is_never_proven_dead(changes: dict[str, str]) -> None:
     gone = dataclasses.replace(Owner.current(), pid=2**22 + 1, process_start="1")
     assert gone.is_provably_dead()
-    assert dataclasses.replace(gone, **changes).is_provably_dead() == ("host" in changes), "the kernel counts, not the host's name"
+    assert dataclasses.replace(gone, **changes).is_provably_dead() == ("host" in changes), (
+        "the kernel counts, not the host's name"
+    )
 
 
 def test_a_process_that_proc_hides_is_not_dead(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ExecutionError
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
 
 T = "20260102000000000"
@@ -14,7 +14,12 @@ T = "20260102000000000"
 @pytest.fixture
 def storage() -> MemoryStorage:
     storage = MemoryStorage()
-    for path in (f"a/f-0_0-1-0_{T}.parquet", f"a/f-0_0-2-0_{T}.parquet", f"b/g-0_1-2-1_{T}.parquet", "a/f-0_0-1-0_20260101000000000.parquet"):
+    for path in (
+        f"a/f-0_0-1-0_{T}.parquet",
+        f"a/f-0_0-2-0_{T}.parquet",
+        f"b/g-0_1-2-1_{T}.parquet",
+        "a/f-0_0-1-0_20260101000000000.parquet",
+    ):
         storage.write(path, b"base")
     storage.write(f"a/.f-0_{T}.log.1_0-3-0", b"log")
     storage.write("a/.hoodie_partition_metadata", b"p")
@@ -33,7 +38,9 @@ def test_many_partitions_are_listed_in_order(storage: MemoryStorage) -> None:
     wanted = [f"p{number:02d}" for number in range(40)]
     for partition in wanted:
         storage.write(f"{partition}/f-0_0-1-0_{T}.parquet", b"base")
-    assert [info.path for info in base_files_of(storage, T, reversed(wanted))] == [f"{partition}/f-0_0-1-0_{T}.parquet" for partition in wanted]
+    assert [info.path for info in base_files_of(storage, T, reversed(wanted))] == [
+        f"{partition}/f-0_0-1-0_{T}.parquet" for partition in wanted
+    ]
 
 
 def test_losers_go_and_logs_stay(storage: MemoryStorage) -> None:

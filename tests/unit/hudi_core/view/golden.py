@@ -11,7 +11,7 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
@@ -55,7 +55,9 @@ def _content(name: str) -> dict[str, tuple[bytes, float]]:
 
 
 def load_table(name: str) -> MemoryStorage:
-    """The whole table in memory with its modification times, a fresh storage each time; local `.crc` side files left out."""
+    """The whole table in memory with its modification times, a fresh storage each time; local `.crc` side files left
+    out.
+    """
     now = [0.0]
     storage = MemoryStorage(f"memory://{name}", clock=lambda: now[0])
     for path, (data, moment) in _content(name).items():

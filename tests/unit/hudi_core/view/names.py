@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.view.file_group import FileSlice
 
 F = FileGroupId("p", "f-0")
@@ -37,4 +37,6 @@ def names_of(item: FileSlice) -> list[str]:
 
 
 def plan(*file_ids: str) -> CompactionPlan:
-    return CompactionPlan(tuple(CompactionOperation("p", file_id, "001", f"{file_id}_0-1-2_001.parquet", ()) for file_id in file_ids))
+    return CompactionPlan(
+        tuple(CompactionOperation("p", file_id, "001", f"{file_id}_0-1-2_001.parquet", ()) for file_id in file_ids)
+    )

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hudi_core.errors import FormatError, TimelineError, UnsupportedVersionError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.clustering_plan import ClusteringGroup, ClusteringPlan, ClusteringSlice
+from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.fs_view import FileSystemView, replaced_before, replaced_completed_in, replaced_from, replaced_up_to
@@ -33,7 +33,15 @@ def replacecommit(time: str, completion: str | None = None) -> Instant:
 
 
 def test_slices_newest_first_and_logs_in_scan_order() -> None:
-    listing = Listing(log("001", 10), log("001", 2), log("001", 2, "0-0-9"), base("001"), base("004"), ".hoodie_partition_metadata", "notes.txt")
+    listing = Listing(
+        log("001", 10),
+        log("001", 2),
+        log("001", 2, "0-0-9"),
+        base("001"),
+        base("004"),
+        ".hoodie_partition_metadata",
+        "notes.txt",
+    )
     (group,) = groups_of(listing.infos, timeline_of(["001.commit", "004.commit"]))
     assert group.id == F
     assert [item.base_instant for item in group.slices] == ["004", "001"]
@@ -75,7 +83,9 @@ def test_of_two_base_files_of_one_instant_the_longest_counts() -> None:
 
 
 def test_change_data_logs_hold_no_rows() -> None:
-    (group,) = groups_of(Listing(log("001", 1, tail=".cdc"), log("001", 1), base("001")).infos, timeline_of(["001.commit"]))
+    (group,) = groups_of(
+        Listing(log("001", 1, tail=".cdc"), log("001", 1), base("001")).infos, timeline_of(["001.commit"])
+    )
     assert [item.name for item in group.slices[0].log_files] == [log("001", 1)]
     assert [item.name for item in group.slices[0].cdc_files] == [log("001", 1, tail=".cdc")]
 
@@ -104,7 +114,9 @@ def test_a_pending_compaction_merges_two_slices() -> None:
 
 
 def test_a_compaction_that_was_just_requested_opens_an_empty_slice() -> None:
-    view = FileSystemView(Listing(base("001"), log("001", 1)), timeline_of(COMPACTING), PendingWork({"003": plan("f-0", "gone-0")}))
+    view = FileSystemView(
+        Listing(base("001"), log("001", 1)), timeline_of(COMPACTING), PendingWork({"003": plan("f-0", "gone-0")})
+    )
     (latest,) = view.latest_slices("p")
     assert (latest.base_instant, latest.is_empty) == ("003", True)
     (merged,) = view.latest_merged_slices("p")
@@ -112,12 +124,16 @@ def test_a_compaction_that_was_just_requested_opens_an_empty_slice() -> None:
 
 
 def test_logs_of_a_pending_compaction_without_an_older_slice_stand_alone() -> None:
-    view = FileSystemView(Listing(log("003", 1), base("003")), timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
+    view = FileSystemView(
+        Listing(log("003", 1), base("003")), timeline_of(COMPACTING), PendingWork({"003": plan("f-0")})
+    )
     assert [names_of(item) for item in view.latest_merged_slices("p")] == [[log("003", 1)]]
 
 
 def test_a_completed_compaction_starts_over() -> None:
-    view = FileSystemView(Listing(base("001"), log("001", 1), base("003"), log("003", 1)), timeline_of([*COMPACTING, "003.commit"]))
+    view = FileSystemView(
+        Listing(base("001"), log("001", 1), base("003"), log("003", 1)), timeline_of([*COMPACTING, "003.commit"])
+    )
     (merged,) = view.latest_merged_slices("p")
     assert names_of(merged) == [base("003"), log("003", 1)]
     assert [item.name for item in view.latest_base_files("p")] == [base("003")]
@@ -131,12 +147,18 @@ def test_a_view_refuses_to_guess_at_a_pending_plan() -> None:
 
 def test_one_file_group_in_two_pending_plans_is_refused() -> None:
     with pytest.raises(FormatError, match=r"f-0 is in the pending compactions 003 and 005"):
-        FileSystemView(Listing(), timeline_of([*COMPACTING, "005.compaction.requested"]), PendingWork({"003": plan("f-0"), "005": plan("f-0")}))
+        FileSystemView(
+            Listing(),
+            timeline_of([*COMPACTING, "005.compaction.requested"]),
+            PendingWork({"003": plan("f-0"), "005": plan("f-0")}),
+        )
 
 
 def test_replaced_groups_are_gone_from_the_replacecommit_on() -> None:
     view = FileSystemView(
-        Listing(base("001"), base("003", file_id="g-0")), timeline_of(["001.commit", "003.replacecommit"]), replaced={F: replacecommit("003")}
+        Listing(base("001"), base("003", file_id="g-0")),
+        timeline_of(["001.commit", "003.replacecommit"]),
+        replaced={F: replacecommit("003")},
     )
     assert [item.file_group.file_id for item in view.latest_merged_slices("p")] == ["g-0"]
     assert [item.file_group.file_id for item in view.latest_slices("p")] == ["g-0"]
@@ -152,20 +174,40 @@ HISTORY = ["001.commit", "003.commit", "005.deltacommit", "007.commit"]
 
 def history_view(*more: str, **arguments: Any) -> FileSystemView:
     """One group with a slice at 001, 003 and 007, another at 003 alone."""
-    listing = Listing(base("001"), log("001"), base("003"), log("003"), base("007"), base("003", file_id="g-0"), ".hoodie_partition_metadata")
+    listing = Listing(
+        base("001"),
+        log("001"),
+        base("003"),
+        log("003"),
+        base("007"),
+        base("003", file_id="g-0"),
+        ".hoodie_partition_metadata",
+    )
     return FileSystemView(listing, timeline_of([*HISTORY, *more]), **arguments)
 
 
 def test_all_files_slices_and_base_files() -> None:
     view = history_view()
-    assert [info.name for info in view.files("p")] == [base("001"), log("001"), base("003"), log("003"), base("007"), base("003", file_id="g-0")]
+    assert [info.name for info in view.files("p")] == [
+        base("001"),
+        log("001"),
+        base("003"),
+        log("003"),
+        base("007"),
+        base("003", file_id="g-0"),
+    ]
     assert [(item.file_group.file_id, item.base_instant) for item in view.all_slices("p")] == [
         ("f-0", "007"),
         ("f-0", "003"),
         ("f-0", "001"),
         ("g-0", "003"),
     ]
-    assert [item.name for item in view.all_base_files("p")] == [base("007"), base("003"), base("001"), base("003", file_id="g-0")]
+    assert [item.name for item in view.all_base_files("p")] == [
+        base("007"),
+        base("003"),
+        base("001"),
+        base("003", file_id="g-0"),
+    ]
     group = view.file_group(F)
     assert group is not None
     assert group.id == F
@@ -187,7 +229,10 @@ def test_base_file_on_an_instant() -> None:
 
 def test_latest_slices_up_to_a_time() -> None:
     view = history_view()
-    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_up_to("p", "006")] == [("f-0", "003"), ("g-0", "003")]
+    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_up_to("p", "006")] == [
+        ("f-0", "003"),
+        ("g-0", "003"),
+    ]
     assert [item.base_instant for item in view.latest_slices_up_to("p", "002")] == ["001"]
     assert view.latest_slices_up_to("p", "000") == []
 
@@ -195,13 +240,20 @@ def test_latest_slices_up_to_a_time() -> None:
 def test_latest_slices_up_to_a_time_around_a_pending_compaction() -> None:
     listing = Listing(base("001"), log("001"), base("001", file_id="g-0"))
     view = FileSystemView(listing, timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
-    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_up_to("p", "009")] == [("f-0", "001"), ("g-0", "001")]
-    assert [item.file_group.file_id for item in view.latest_slices_up_to("p", "009", pending_compaction=False)] == ["g-0"]
+    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_up_to("p", "009")] == [
+        ("f-0", "001"),
+        ("g-0", "001"),
+    ]
+    assert [item.file_group.file_id for item in view.latest_slices_up_to("p", "009", pending_compaction=False)] == [
+        "g-0"
+    ]
 
 
 def test_latest_in_a_range_of_instants() -> None:
     view = history_view()
-    assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_in_range("p", ["001", "003"])] == [
+    assert [
+        (item.file_group.file_id, item.base_instant) for item in view.latest_slices_in_range("p", ["001", "003"])
+    ] == [
         ("f-0", "003"),
         ("g-0", "003"),
     ]
@@ -215,7 +267,10 @@ def test_latest_in_a_range_of_instants() -> None:
 def test_latest_uncompacted_slices() -> None:
     listing = Listing(base("001"), log("001"), log("003"), base("002", file_id="g-0"))
     view = FileSystemView(listing, timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
-    assert [names_of(item) for item in view.latest_uncompacted_slices("p")] == [[base("001"), log("001")], [base("002", file_id="g-0")]]
+    assert [names_of(item) for item in view.latest_uncompacted_slices("p")] == [
+        [base("001"), log("001")],
+        [base("002", file_id="g-0")],
+    ]
 
 
 def test_replaced_groups_by_the_time_of_their_replacecommit() -> None:
@@ -225,7 +280,11 @@ def test_replaced_groups_by_the_time_of_their_replacecommit() -> None:
     assert (ids(replaced_before("004")), ids(replaced_before("005"))) == ([], ["f-0"])
     assert (ids(replaced_up_to("003")), ids(replaced_up_to("004"))) == ([], ["f-0"])
     assert (ids(replaced_from("005")), ids(replaced_from("004"))) == ([], ["f-0"])
-    assert (ids(replaced_completed_in("008", "009")), ids(replaced_completed_in("009", None)), ids(replaced_completed_in(None, "008"))) == (
+    assert (
+        ids(replaced_completed_in("008", "009")),
+        ids(replaced_completed_in("009", None)),
+        ids(replaced_completed_in(None, "008")),
+    ) == (
         ["f-0"],
         [],
         [],
@@ -235,7 +294,13 @@ def test_replaced_groups_by_the_time_of_their_replacecommit() -> None:
 
 
 def clustering(*file_ids: str) -> ClusteringPlan:
-    return ClusteringPlan((ClusteringGroup(tuple(ClusteringSlice("p", file_id, base("001", file_id=file_id), ()) for file_id in file_ids)),))
+    return ClusteringPlan(
+        (
+            ClusteringGroup(
+                tuple(ClusteringSlice("p", file_id, base("001", file_id=file_id), ()) for file_id in file_ids)
+            ),
+        )
+    )
 
 
 def test_pending_work_by_file_group() -> None:
@@ -248,7 +313,11 @@ def test_pending_work_by_file_group() -> None:
 
 
 def test_one_file_group_in_two_pending_clusterings_is_refused() -> None:
-    view = FileSystemView(Listing(), timeline_of([]), PendingWork(read_clusterings=lambda: {"002": clustering("f-0"), "004": clustering("f-0")}))
+    view = FileSystemView(
+        Listing(),
+        timeline_of([]),
+        PendingWork(read_clusterings=lambda: {"002": clustering("f-0"), "004": clustering("f-0")}),
+    )
     with pytest.raises(FormatError, match="f-0 is in the pending clusterings 002 and 004"):
         view.groups_in_pending_clustering()
 
@@ -265,7 +334,9 @@ _timelines = st.dictionaries(_instants, st.sampled_from(["commit", "deltacommit"
 
 
 @given(_files, _timelines, st.randoms())
-def test_every_file_is_in_one_slice_whatever_the_order_of_the_listing(files: list[str], states: dict[str, str], shuffle: random.Random) -> None:
+def test_every_file_is_in_one_slice_whatever_the_order_of_the_listing(
+    files: list[str], states: dict[str, str], shuffle: random.Random
+) -> None:
     timeline = timeline_of([f"{time}.{state}" for time, state in states.items()])
     infos = Listing(*files).infos
     groups = groups_of(infos, timeline)
@@ -275,7 +346,9 @@ def test_every_file_is_in_one_slice_whatever_the_order_of_the_listing(files: lis
     assert sorted(name for item in slices for name in names_of(item)) == sorted(files)
     commits = timeline.commits()
     for group in groups:
-        assert [item.base_instant for item in group.slices] == sorted((item.base_instant for item in group.slices), reverse=True)
+        assert [item.base_instant for item in group.slices] == sorted(
+            (item.base_instant for item in group.slices), reverse=True
+        )
         assert all(commits.contains_or_before_start(item.base_instant) for item in group.slices)
         for item in group.slices:
             orders = [int(data_file.name.split(".log.")[1].split("_")[0]) for data_file in item.log_files]

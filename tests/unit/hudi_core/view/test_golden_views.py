@@ -1,4 +1,6 @@
-"""The file system view of every table of every version: each data file is accounted for, and slices are those that real Hudi planned with."""
+"""The file system view of every table of every version: each data file is accounted for, and slices are those that real
+Hudi planned with.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import LogFileName, parse_data_file
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.clustering_plan import read_clustering_plan
 from hudi_core.timeline.instant import Action, Instant, completed_action
+from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
@@ -49,7 +51,9 @@ def _case(name: str) -> str:
 
 
 def _account(view: FileSystemView) -> dict[str, str]:
-    """What each data file is: visible, older, replaced or uncommitted. A file in two slices would be counted twice and fails."""
+    """What each data file is: visible, older, replaced or uncommitted. A file in two slices would be counted twice and
+    fails.
+    """
     told: list[tuple[str, str]] = []
     for partition in view.partitions():
         visible = {data_file for item in view.latest_merged_slices(partition) for data_file in item.files}
@@ -110,16 +114,22 @@ def test_rows_come_from_the_files_of_the_view() -> None:
             continue
         _, _, view = open_table(name)
         slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
-        named = {value for value in pq.read_table(snapshot, columns=["_hoodie_file_name"]).column(0).to_pylist() if value}
+        named = {
+            value for value in pq.read_table(snapshot, columns=["_hoodie_file_name"]).column(0).to_pylist() if value
+        }
         assert named or pq.read_metadata(snapshot).num_rows == 0
-        known = {data_file.name for item in slices for data_file in item.files} | {item.file_group.file_id for item in slices}
+        known = {data_file.name for item in slices for data_file in item.files} | {
+            item.file_group.file_id for item in slices
+        }
         assert named <= known, name
         compared[name.split("/")[0]] += 1
     assert compared == NAMED
 
 
 def _planned_slices(active: ActiveTimeline, instant: Instant) -> list[tuple[str, str, str | None, set[str]]]:
-    """Partition, file id, base file and log files of each slice in a plan of compaction, log compaction or clustering."""
+    """Partition, file id, base file and log files of each slice in a plan of compaction, log compaction or
+    clustering.
+    """
     action = instant.pending_action
     if action in (Action.COMPACTION, Action.LOG_COMPACTION):
         operations = active.read_plan(instant.requested_time, action).operations
@@ -136,7 +146,9 @@ def _slice_then(view: FileSystemView, item: tuple[str, str, str | None, set[str]
 
 
 def test_slices_are_those_that_real_hudi_planned_with() -> None:
-    """A plan names the base file and the logs of each slice as real Hudi saw it: the strongest word on slicing that a table holds."""
+    """A plan names the base file and the logs of each slice as real Hudi saw it: the strongest word on slicing that a
+    table holds.
+    """
     compared = Counter[tuple[str, str]]()
     for name in table_names():
         _, active, view = open_table(name)
@@ -144,7 +156,11 @@ def test_slices_are_those_that_real_hudi_planned_with() -> None:
             if completed_action(instant.action) not in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
                 continue
             try:
-                planned = _planned_slices(active, instant) if instant.pending_action not in (Action.COMMIT, Action.DELTA_COMMIT) else []
+                planned = (
+                    _planned_slices(active, instant)
+                    if instant.pending_action not in (Action.COMMIT, Action.DELTA_COMMIT)
+                    else []
+                )
             except StorageNotFoundError:
                 continue
             for item in planned:
@@ -155,7 +171,11 @@ def test_slices_are_those_that_real_hudi_planned_with() -> None:
                 assert (then.base_file.name if then.base_file else None) == base_file, (name, item)
                 logs = {data_file.name for data_file in then.log_files}
                 # A log compaction adds its own output to the slice that it read.
-                own = set() if instant.pending_action != Action.LOG_COMPACTION or not instant.is_completed else logs - log_files
+                own = (
+                    set()
+                    if instant.pending_action != Action.LOG_COMPACTION or not instant.is_completed
+                    else logs - log_files
+                )
                 assert log_files == logs - own, (name, item)
                 assert len(own) <= 1, (name, item)
                 compared[name.split("/")[0], instant.pending_action] += 1
@@ -192,14 +212,22 @@ def test_kinds_of_files(version: str, case: str, expected: dict[str, int]) -> No
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_failed_logs_are_dropped_by_instant_in_layout_2(version: str) -> None:
     _, _, view = open_table(f"{version}/failed_inflight_mor")
-    hidden = [parse_data_file(file.name) for p in view.partitions() for g in view.all_file_groups(p) for item in g.uncommitted for file in item.files]
+    hidden = [
+        parse_data_file(file.name)
+        for p in view.partitions()
+        for g in view.all_file_groups(p)
+        for item in g.uncommitted
+        for file in item.files
+    ]
     assert hidden
     assert any(isinstance(parsed, LogFileName) for parsed in hidden)
     pending = view.timeline.pending().requested_times
     assert {parsed.instant for parsed in hidden if parsed is not None} <= pending
 
 
-@pytest.mark.parametrize("case", ["restored_then_written", "rolled_back_mor", "savepoint_mor", "cdc_mor", "archived_timeline_mor"])
+@pytest.mark.parametrize(
+    "case", ["restored_then_written", "rolled_back_mor", "savepoint_mor", "cdc_mor", "archived_timeline_mor"]
+)
 def test_slices_follow_the_logs_base_instant_in_layout_1(case: str) -> None:
     _, _, view = open_table(f"6/{case}")
     for partition in view.partitions():
@@ -221,7 +249,11 @@ def test_groups_in_pending_clustering(version: str) -> None:
     assert all(before.pending_clustering(group) == instant for group in groups)
     _, _, after = open_table(f"{version}/clustering_requested_mor.after")
     assert after.groups_in_pending_clustering() == {}
-    replaced = {group.id: after.replaced_at(group.id) for partition in after.partitions() for group in after.replaced_groups(partition)}
+    replaced = {
+        group.id: after.replaced_at(group.id)
+        for partition in after.partitions()
+        for group in after.replaced_groups(partition)
+    }
     assert set(replaced) == set(groups)
     assert set(replaced.values()) == {instant}
 

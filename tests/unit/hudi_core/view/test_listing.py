@@ -7,7 +7,7 @@ import pytest
 
 from hudi_core.errors import FormatError, StorageError
 from hudi_core.storage.base import FileInfo
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.listing import LISTING_THREADS, StorageListing, walk_partitions
 
 
@@ -33,7 +33,10 @@ def test_partitions_are_folders_with_a_metadata_file() -> None:
         )
     )
     assert listing.partitions() == ["a=1/\u00d6", "b/2", "c"]
-    assert [(info.name, info.size) for info in listing.files("b/2")] == [(".hoodie_partition_metadata", 2), ("x_0-0-0_1.parquet", 2)]
+    assert [(info.name, info.size) for info in listing.files("b/2")] == [
+        (".hoodie_partition_metadata", 2),
+        ("x_0-0-0_1.parquet", 2),
+    ]
 
 
 def test_a_table_without_partitions_is_one_partition() -> None:

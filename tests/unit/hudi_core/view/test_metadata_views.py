@@ -1,4 +1,6 @@
-"""The view over the metadata table is the view over the storage, on every golden table of every version that has a metadata table."""
+"""The view over the metadata table is the view over the storage, on every golden table of every version that has a
+metadata table.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections import Counter
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
@@ -20,8 +22,10 @@ FAILED_LOGS = {
     "6/rolled_back_mor",
     "6-by-1.2.0/failed_inflight_mor",
 }
-"""In layout 1 the log of a failed deltacommit is in a visible slice, by its name, until it is compacted: its blocks are what a reader passes
-over. The metadata table does not list it, or, once it was rolled back, lists it with a size of 1 (real Hudi wrote that)."""
+"""In layout 1 the log of a failed deltacommit is in a visible slice, by its name, until it is compacted: its blocks are
+what a reader passes over. The metadata table does not list it, or, once it was rolled back, lists it with a size of 1
+(real Hudi wrote that).
+"""
 
 
 def _by_metadata(name: str) -> tuple[FileSystemView, FileSystemView] | None:
@@ -62,7 +66,9 @@ def test_both_listings_give_one_view() -> None:
             assert by_metadata.all_slices(partition) == by_storage.all_slices(partition), name
             assert by_metadata.latest_slices(partition) == by_storage.latest_slices(partition), name
             assert by_metadata.latest_merged_slices(partition) == by_storage.latest_merged_slices(partition), name
-            assert by_metadata.latest_uncompacted_slices(partition) == by_storage.latest_uncompacted_slices(partition), name
+            assert by_metadata.latest_uncompacted_slices(partition) == by_storage.latest_uncompacted_slices(
+                partition
+            ), name
             assert by_metadata.replaced_groups(partition) == by_storage.replaced_groups(partition), name
         assert by_metadata.groups_in_pending_clustering() == by_storage.groups_in_pending_clustering()
         compared[name.split("/")[0]] += 1

@@ -1,4 +1,6 @@
-"""Slices of layout 2, by the rules of Hudi 1.x: a log file's name carries its own instant, and its completion decides the slice."""
+"""Slices of layout 2, by the rules of Hudi 1.x: a log file's name carries its own instant, and its completion decides
+the slice.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import TimelineError
 from hudi_core.history.archived import ArchivedTimeline
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.fs_view import FileSystemView, load_view
@@ -25,7 +27,9 @@ from tests.unit.hudi_core.view.names import F, Listing, base, log, names_of, pla
 
 
 def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> CompletionSlicing:
-    """The rule over a timeline; `archived` are completions that an archive knows. Asking for anything else older fails the test."""
+    """The rule over a timeline; `archived` are completions that an archive knows. Asking for anything else older fails
+    the test.
+    """
     known = {instant.requested_time: instant.completion_time for instant in timeline if instant.is_completed}
     if archived is not None:
         known |= archived
@@ -37,9 +41,13 @@ def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> Compl
     return CompletionSlicing(timeline, completion_of)
 
 
-def group_of(*names: str, states: list[str], archived: dict[str, str] | None = None, compactions: tuple[str, ...] = ()) -> FileGroup:
+def group_of(
+    *names: str, states: list[str], archived: dict[str, str] | None = None, compactions: tuple[str, ...] = ()
+) -> FileGroup:
     pending = [(F, instant) for instant in compactions]
-    (group,) = build_file_groups("p", Listing(*names).infos, slicing(timeline_of(states, 2), archived), compactions=pending)
+    (group,) = build_file_groups(
+        "p", Listing(*names).infos, slicing(timeline_of(states, 2), archived), compactions=pending
+    )
     return group
 
 
@@ -51,13 +59,23 @@ WRITES = ["001_002.deltacommit", "003_004.deltacommit", "005_006.deltacommit"]
 
 
 def test_a_log_belongs_to_the_base_file_before_its_completion() -> None:
-    group = group_of(base("001"), log("003"), log("005"), base("007"), log("009"), states=[*WRITES, "007_008.commit", "009_010.deltacommit"])
+    group = group_of(
+        base("001"),
+        log("003"),
+        log("005"),
+        base("007"),
+        log("009"),
+        states=[*WRITES, "007_008.commit", "009_010.deltacommit"],
+    )
     assert shown(group) == {"007": [base("007"), log("009")], "001": [base("001"), log("003"), log("005")]}
 
 
 def test_a_log_that_was_requested_before_a_compaction_and_completed_after_it_began_is_in_the_new_slice() -> None:
     states = ["001_002.deltacommit", "003_008.deltacommit", "005_006.commit", "005.compaction.requested"]
-    assert shown(group_of(base("001"), log("003"), base("005"), states=states)) == {"005": [base("005"), log("003")], "001": [base("001")]}
+    assert shown(group_of(base("001"), log("003"), base("005"), states=states)) == {
+        "005": [base("005"), log("003")],
+        "001": [base("001")],
+    }
 
 
 def test_a_log_that_completes_when_the_base_instant_is_requested_is_in_the_new_slice() -> None:
@@ -66,7 +84,9 @@ def test_a_log_that_completes_when_the_base_instant_is_requested_is_in_the_new_s
 
 
 def test_logs_without_a_base_file_are_one_slice_from_the_first_on() -> None:
-    assert shown(group_of(log("005"), log("003"), log("001"), states=WRITES)) == {"001": [log("001"), log("003"), log("005")]}
+    assert shown(group_of(log("005"), log("003"), log("001"), states=WRITES)) == {
+        "001": [log("001"), log("003"), log("005")]
+    }
 
 
 def test_a_log_that_completed_before_every_base_file_starts_a_slice() -> None:
@@ -78,15 +98,21 @@ def test_files_of_incomplete_instants_are_hidden_one_by_one() -> None:
     states = ["001_002.deltacommit", "003.deltacommit.inflight", "003.deltacommit.requested", "005_006.deltacommit"]
     group = group_of(base("001"), log("003"), log("005"), log("007"), base("009"), states=states)
     assert shown(group) == {"001": [base("001"), log("005")]}
-    assert {item.base_instant: names_of(item) for item in group.uncommitted} == {"009": [base("009")], "007": [log("007")], "003": [log("003")]}
+    assert {item.base_instant: names_of(item) for item in group.uncommitted} == {
+        "009": [base("009")],
+        "007": [log("007")],
+        "003": [log("003")],
+    }
 
 
 def test_a_failed_write_does_not_draw_committed_logs_into_its_own_slice() -> None:
-    """Hudi 1.x hides them until the rollback: its group fills up with files of every instant, and a slice is seen by its base instant."""
+    """Hudi 1.x hides them until the rollback: its group fills up with files of every instant, and a slice is seen by
+    its base instant.
+    """
     failed = ["002.deltacommit.requested", "002.deltacommit.inflight"]
-    assert shown(group_of(base("001"), base("002"), log("003"), states=["001_001.deltacommit", *failed, "003_004.deltacommit"])) == {
-        "001": [base("001"), log("003")]
-    }
+    assert shown(
+        group_of(base("001"), base("002"), log("003"), states=["001_001.deltacommit", *failed, "003_004.deltacommit"])
+    ) == {"001": [base("001"), log("003")]}
     assert shown(group_of(log("002"), log("003"), states=[*failed, "003_004.deltacommit"])) == {"003": [log("003")]}
 
 
@@ -106,7 +132,10 @@ def test_readers_merge_the_two_slices_of_a_pending_compaction_in_scan_order() ->
     listing = Listing(base("001"), log("003"), log("003", tail=".cdc"), log("004"), base("005"))
     view = FileSystemView(listing, timeline, PendingWork({"005": plan("f-0")}), slicing=slicing(timeline))
     (merged,) = view.latest_merged_slices("p")
-    assert (merged.base_instant, names_of(merged)) == ("001", [base("001"), log("003"), log("004"), log("003", tail=".cdc")])
+    assert (merged.base_instant, names_of(merged)) == (
+        "001",
+        [base("001"), log("003"), log("004"), log("003", tail=".cdc")],
+    )
     (uncompacted,) = view.latest_uncompacted_slices("p")
     assert names_of(uncompacted) == [base("001"), log("004")]
     (latest,) = view.latest_slices("p")
@@ -119,7 +148,9 @@ def test_an_archived_instant_is_committed_and_its_completion_is_asked_for_only_w
     states = ["009_010.deltacommit", "011_012.commit"]
     one = group_of(base("001"), log("003"), states=states)
     assert shown(one) == {"001": [base("001"), log("003")]}
-    both = group_of(base("001"), log("003"), log("005"), base("006"), states=states, archived={"003": "004", "005": "007"})
+    both = group_of(
+        base("001"), log("003"), log("005"), base("006"), states=states, archived={"003": "004", "005": "007"}
+    )
     assert shown(both) == {"006": [base("006"), log("005")], "001": [base("001"), log("003")]}
 
 
@@ -136,15 +167,22 @@ def test_completions_of_another_length_give_way_to_the_requested_time() -> None:
 
 
 def test_logs_that_an_upgrade_left_stay_with_the_base_file_that_they_name() -> None:
-    timeline = timeline_of(["001.deltacommit", "003.commit", "005_006.deltacommit"], 2, {"001.deltacommit": 4e9, "003.commit": 4e9})
-    (group,) = build_file_groups("p", Listing(base("001"), log("001", 2), base("003"), log("005")).infos, slicing(timeline))
+    timeline = timeline_of(
+        ["001.deltacommit", "003.commit", "005_006.deltacommit"], 2, {"001.deltacommit": 4e9, "003.commit": 4e9}
+    )
+    (group,) = build_file_groups(
+        "p", Listing(base("001"), log("001", 2), base("003"), log("005")).infos, slicing(timeline)
+    )
     assert shown(group) == {"003": [base("003"), log("005")], "001": [base("001"), log("001", 2)]}
 
 
 def test_change_data_logs_go_with_the_slice_of_their_commit() -> None:
     states = ["001_002.commit", "003_004.commit"]
     group = group_of(base("001"), base("003"), log("003", tail=".cdc"), log("001", tail=".cdc"), states=states)
-    assert shown(group) == {"003": [base("003"), log("003", tail=".cdc")], "001": [base("001"), log("001", tail=".cdc")]}
+    assert shown(group) == {
+        "003": [base("003"), log("003", tail=".cdc")],
+        "001": [base("001"), log("001", tail=".cdc")],
+    }
     assert all(item.log_files == () for item in group.slices)
 
 
@@ -154,7 +192,12 @@ def test_of_several_logs_of_one_instant_the_version_orders() -> None:
 
 
 def test_the_output_of_a_pending_log_compaction_is_hidden() -> None:
-    group = group_of(base("001"), log("003"), log("005"), states=[*WRITES[:2], "005.logcompaction.requested", "005.logcompaction.inflight"])
+    group = group_of(
+        base("001"),
+        log("003"),
+        log("005"),
+        states=[*WRITES[:2], "005.logcompaction.requested", "005.logcompaction.inflight"],
+    )
     assert shown(group) == {"001": [base("001"), log("003")]}
 
 
@@ -170,10 +213,14 @@ _states = st.dictionaries(_times, st.one_of(st.none(), st.integers(0, 12)))
 
 
 def _timeline(states: dict[str, int | None]) -> Timeline:
-    """Each instant pending, or completed so much later; no two completions are told apart from requested times by length."""
+    """Each instant pending, or completed so much later; no two completions are told apart from requested times by
+    length.
+    """
     names = []
     for time, lasted in states.items():
-        names.append(f"{time}.deltacommit.requested" if lasted is None else f"{time}_{int(time) + lasted:03d}.deltacommit")
+        names.append(
+            f"{time}.deltacommit.requested" if lasted is None else f"{time}_{int(time) + lasted:03d}.deltacommit"
+        )
     return timeline_of(names, 2)
 
 

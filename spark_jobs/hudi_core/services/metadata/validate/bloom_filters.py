@@ -1,7 +1,7 @@
 """`bloom_filters` against the footers and the record keys of base files.
 
-Exact: a listed Parquet base file has the filter of its footer, bit for bit, and no other file has one; every key of the file is in it. A file
-whose footer holds no filter may have one, which then has to hold every key, or none.
+Exact: a listed Parquet base file has the filter of its footer, bit for bit, and no other file has one; every key of the
+file is in it. A file whose footer holds no filter may have one, which then has to hold every key, or none.
 
 Memory: a digest for each filter of one data partition, two filters of one file, and a batch of its keys.
 """
@@ -18,16 +18,16 @@ import pyarrow as pa
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
-from hudi_core.metadata_table.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
-from hudi_core.metadata_table.opened import OpenedMetadataTable
-from hudi_core.metadata_table.partition import MetadataPartition
-from hudi_core.metadata_table.reader import BLOOM_FILTERS
+from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS
+from hudi_core.metadata_table.read.partition import MetadataPartition
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.services.metadata.keys_of_rows import KeysOfRows
-from hudi_core.services.metadata.validate.arrays import buffers_of
+from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.true_ranges import buffers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,24 @@ class DigestRules:
         return newer
 
 
-def stored_digests(digests: MetadataPartition[FilterDigest], kind: str, files: PartitionFiles, findings: Findings) -> dict[str, FilterDigest]:
-    """By key the filters that are stored of a data partition; those of a file that is no listed base file of it are findings."""
+def stored_digests(
+    digests: MetadataPartition[FilterDigest], kind: str, files: PartitionFiles, findings: Findings
+) -> dict[str, FilterDigest]:
+    """By key the filters that are stored of a data partition; those of a file that is no listed base file of it are
+    findings.
+    """
     stored = {key: digest for key, digest in digests.with_prefixes([partition_id(files.partition)]) if digest.is_there}
-    known = {bloom_filter_key(files.partition, name) for name in files.listed if isinstance(parse_data_file(name), BaseFileName)}
+    known = {
+        bloom_filter_key(files.partition, name)
+        for name in files.listed
+        if isinstance(parse_data_file(name), BaseFileName)
+    }
     for key in sorted(stored.keys() - known):
-        findings.add(kind, f"key {key}: a filter of a file that is no listed base file of the partition", partition=files.partition)
+        findings.add(
+            kind,
+            f"key {key}: a filter of a file that is no listed base file of the partition",
+            partition=files.partition,
+        )
     return stored
 
 
@@ -129,7 +141,14 @@ class BloomFiltersCheck(KindCheck):
 class FilterCheck:
     """Asks a filter for the texts (string, no nulls) that `texts` makes of a file's records."""
 
-    def __init__(self, kind: str, head: FileHead, stored: BloomFilter, texts: Callable[[pa.RecordBatch], pa.Array], findings: Findings) -> None:
+    def __init__(
+        self,
+        kind: str,
+        head: FileHead,
+        stored: BloomFilter,
+        texts: Callable[[pa.RecordBatch], pa.Array],
+        findings: Findings,
+    ) -> None:
         self._kind = kind
         self._head = head
         self._stored = stored

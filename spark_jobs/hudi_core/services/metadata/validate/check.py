@@ -1,4 +1,6 @@
-"""What the check of one kind is told while a table is walked: partitions, the records of their files, and the rows as they are now."""
+"""What the check of one kind is told while a table is walked: partitions, the records of their files, and the rows as
+they are now.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from hudi_core.view.file_group import DataFile, FileSlice
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """A data partition: what `files` lists of it (names and bytes), and its data files in the storage that count, by name.
+    """A data partition: what `files` lists of it (names and bytes), and its data files in the storage that count, by
+    name.
 
     A file counts when it is listed, or should be.
     """
@@ -28,8 +31,9 @@ class PartitionFiles:
 class FileHead:
     """A base or log file whose records are about to be read.
 
-    `columns` are the top-level columns that it holds, None where that is not known; `footer` the key-value metadata of a Parquet base file.
-    `is_latest`: queries of the table as it is now read it; else it is in an older slice, or in a file group that was replaced.
+    `columns` are the top-level columns that it holds, None where that is not known; `footer` the key-value metadata of
+    a Parquet base file. `is_latest`: queries of the table as it is now read it; else it is in an older slice, or in a
+    file group that was replaced.
     """
 
     file: DataFile
@@ -47,7 +51,9 @@ class FileCheck(Protocol):
     """Compares one file."""
 
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        """Some of its records, as stored, in the table's types; `columns`: those that the records carry, None is all of the file's."""
+        """Some of its records, as stored, in the table's types; `columns`: those that the records carry, None is all of
+        the file's.
+        """
         ...
 
     def close(self) -> None:
@@ -58,7 +64,8 @@ class FileCheck(Protocol):
 class KindCheck:
     """Compares one metadata partition. What a kind does not look at, it leaves as it is here.
 
-    A partition is opened, then every listed base and log file of it that is there, then the rows of its latest slices, then it is closed.
+    A partition is opened, then every listed base and log file of it that is there, then the rows of its latest slices,
+    then it is closed.
     """
 
     def file_columns(self) -> frozenset[str]:

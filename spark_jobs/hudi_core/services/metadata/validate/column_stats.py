@@ -1,11 +1,13 @@
 """`column_stats` against the records of the files that it is about.
 
-Exact: which files have statistics (a file that is not listed has none; a listed file with records has them of every indexed column that it
-holds), and the counts of base files. Loose: bounds, which have to contain the values; the counts of log files, which Hudi
-takes while it appends. Statistics of a partition that is no longer listed are not looked at: nobody asks for them.
+Exact: which files have statistics (a file that is not listed has none; a listed file with records has them of every
+indexed column that it holds), and the counts of base files. Loose: bounds, which have to contain the values; the counts
+of log files, which Hudi takes while it appends. Statistics of a partition that is no longer listed are not looked at:
+nobody asks for them.
 
-Version 6 does not record which columns are indexed; there a file has to have statistics of at least one. Nor do its cleans take away what
-is stored of the files that they delete (TableVersion.cleans_leave_statistics); there such a file may have statistics.
+Version 6 does not record which columns are indexed; there a file has to have statistics of at least one. Nor do its
+cleans take away what is stored of the files that they delete (TableVersion.cleans_leave_statistics); there such a file
+may have statistics.
 
 Memory: the statistics of one data partition; the names of files with statistics that are not listed.
 """
@@ -18,11 +20,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.reader import COLUMN_STATS, MetadataTable
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS, MetadataTable
 from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
-from hudi_core.services.metadata.validate.true_ranges import Counts, Statistic, TrueRanges, contradictions, statistics_by
+from hudi_core.services.metadata.validate.true_ranges import (
+    Counts,
+    Statistic,
+    TrueRanges,
+    contradictions,
+    statistics_by,
+)
 
 _OTHERS = 3
 """How many columns a message names."""
@@ -30,7 +38,9 @@ _OTHERS = 3
 
 @dataclass(frozen=True, slots=True)
 class IndexedColumns:
-    """The columns whose statistics are compared, by dotted name; `known`: they are those of the index's definition, not all of the table."""
+    """The columns whose statistics are compared, by dotted name; `known`: they are those of the index's definition, not
+    all of the table.
+    """
 
     operands: Mapping[str, Operand]
     known: bool
@@ -50,7 +60,11 @@ class ColumnStatsCheck(KindCheck):
     """Compares what is stored of each file of a partition."""
 
     def __init__(
-        self, metadata: MetadataTable, columns: IndexedColumns, findings: Findings, left_by: Callable[[], Iterable[FileChanges]] = lambda: ()
+        self,
+        metadata: MetadataTable,
+        columns: IndexedColumns,
+        findings: Findings,
+        left_by: Callable[[], Iterable[FileChanges]] = lambda: (),
     ) -> None:
         """`left_by` are the cleans that may have left statistics of files that they deleted."""
         self._metadata = metadata
@@ -79,7 +93,9 @@ class ColumnStatsCheck(KindCheck):
                 self._unlisted.get(partition, set()).difference_update(names)
         for partition, files in self._unlisted.items():
             for file in sorted(files):
-                self._findings.add(COLUMN_STATS, "has statistics, but `files` does not list it", partition=partition, file=file)
+                self._findings.add(
+                    COLUMN_STATS, "has statistics, but `files` does not list it", partition=partition, file=file
+                )
 
     def open_file(self, head: FileHead) -> _OfFile:
         """Compares one file."""
@@ -87,7 +103,9 @@ class ColumnStatsCheck(KindCheck):
 
 
 class _OfFile:
-    def __init__(self, head: FileHead, columns: IndexedColumns, stored: Mapping[str, Mapping[str, Statistic]], findings: Findings) -> None:
+    def __init__(
+        self, head: FileHead, columns: IndexedColumns, stored: Mapping[str, Mapping[str, Statistic]], findings: Findings
+    ) -> None:
         self._head = head
         self._columns = columns
         self._stored = stored
@@ -107,7 +125,9 @@ class _OfFile:
             if stored is None:
                 missing.append(name)
                 continue
-            for what in contradictions(stored, self._true.of(name), Counts.EXACT if self._head.is_base else Counts.LOOSE):
+            for what in contradictions(
+                stored, self._true.of(name), Counts.EXACT if self._head.is_base else Counts.LOOSE
+            ):
                 self._findings.add(COLUMN_STATS, f"column {name}: {what}", partition=file.partition, file=file.name)
         if missing and self._records and (self._columns.known or len(missing) == len(names)):
             more = "" if len(missing) <= _OTHERS else f" and {len(missing) - _OTHERS} more"

@@ -13,10 +13,11 @@ KEPT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`kind` is the metadata partition (`files`, `record_index`, `secondary_index_<name>` …), `partition` the data partition's path.
+    """`kind` is the metadata partition (`files`, `record_index`, `secondary_index_<name>` …), `partition` the data
+    partition's path.
 
-    `file` is a plain file name, or in indexes of rows the file group's id; None where the difference is of no single file. `what` says what
-    the metadata table holds and what is true.
+    `file` is a plain file name, or in indexes of rows the file group's id; None where the difference is of no single
+    file. `what` says what the metadata table holds and what is true.
     """
 
     kind: str
@@ -68,13 +69,21 @@ class Findings:
         """Everything that was found; the arguments say what was looked at."""
         differences = tuple(item for kind in sorted(self._kept) for item in self._kept[kind])
         return ValidationReport(
-            differences, dict(sorted(self._counts.items())), tuple(self._not_checked), tuple(sorted(kinds)), partitions, files, rows
+            differences,
+            dict(sorted(self._counts.items())),
+            tuple(self._not_checked),
+            tuple(sorted(kinds)),
+            partitions,
+            files,
+            rows,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """`differences` are up to KEPT of each kind, `counts` all of them by kind. `kinds` were looked at, over `partitions`, `files` and `rows`."""
+    """`differences` are up to KEPT of each kind, `counts` all of them by kind. `kinds` were looked at, over
+    `partitions`, `files` and `rows`.
+    """
 
     differences: tuple[Difference, ...]
     counts: dict[str, int]

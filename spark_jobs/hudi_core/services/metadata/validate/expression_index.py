@@ -1,17 +1,17 @@
 """`expr_index_*` against the expression's values in the files that they are about.
 
-Of type column_stats. Exact: a base file with rows in a latest slice has statistics, a base file that has any its counts, and no file has any that
-is not listed. Loose: bounds; that a log file has statistics; counts of log files. Bounds of whole partitions have to contain the values of the rows
-as they are now.
+Of type column_stats. Exact: a base file with rows in a latest slice has statistics, a base file that has any its
+counts, and no file has any that is not listed. Loose: bounds; that a log file has statistics; counts of log files.
+Bounds of whole partitions have to contain the values of the rows as they are now.
 
-Of type bloom_filters. Exact: a base file in a latest slice has a filter, a filter has every value of its file, and no file has one that is not
-listed.
+Of type bloom_filters. Exact: a base file in a latest slice has a filter, a filter has every value of its file, and no
+file has one that is not listed.
 
-Files of older slices and of replaced file groups may have no record: real Hudi begins such an index with the latest slices
-(HoodieBackedTableMetadataWriter.initializeExpressionIndexPartition).
+Files of older slices and of replaced file groups may have no record: real Hudi begins such an index with the latest
+slices (HoodieBackedTableMetadataWriter.initializeExpressionIndexPartition).
 
-Not compared are expressions that predicates cannot name, and, unless the zone is given (airflow_hudi.read.zone), values that depend on the zone
-of the writer's session.
+Not compared are expressions that predicates cannot name, and, unless the zone is given (airflow_hudi.read.zone), values
+that depend on the zone of the writer's session.
 
 Memory: what is stored of one data partition; of filters, their digests and one filter.
 """
@@ -26,14 +26,20 @@ import pyarrow.compute as pc
 
 from hudi_core.expr.evaluate import evaluate
 from hudi_core.expr.tree import Operand, operand_columns
-from hudi_core.metadata_table.bloom_filters import BloomFilterRules
-from hudi_core.metadata_table.column_stats import ColumnStats, ColumnStatsRules, statistics_table
 from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, partition_id
-from hudi_core.metadata_table.opened import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
+from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, statistics_table
 from hudi_core.services.metadata.validate.bloom_filters import DigestRules, FilterCheck, stored_digests
 from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
-from hudi_core.services.metadata.validate.true_ranges import Counts, Statistic, TrueRanges, contradictions, statistics_by
+from hudi_core.services.metadata.validate.true_ranges import (
+    Counts,
+    Statistic,
+    TrueRanges,
+    contradictions,
+    statistics_by,
+)
 from hudi_core.view.file_group import FileSlice
 
 _VALUE = "value"
@@ -41,7 +47,8 @@ _VALUE = "value"
 
 @dataclass(frozen=True, slots=True)
 class IndexedExpression:
-    """One index: its name, the column that its keys hash, and the operand that it is over, in the zone of its wall time.
+    """One index: its name, the column that its keys hash, and the operand that it is over, in the zone of its wall
+    time.
 
     `has_values` is off where the values are not known, as they depend on a zone that nobody gave.
     """
@@ -84,11 +91,17 @@ class ExpressionStatsCheck(KindCheck):
         self._of_rows = self._new()
         self._stored = self._read(files.partition, column_id(self._index.column) + partition_id(files.partition))
         for file in sorted(self._stored.keys() - files.listed.keys()):
-            self._findings.add(self._index.name, "has statistics, but `files` does not list it", partition=files.partition, file=file)
+            self._findings.add(
+                self._index.name, "has statistics, but `files` does not list it", partition=files.partition, file=file
+            )
 
     def open_file(self, head: FileHead) -> _OfFile | None:
         """Compares one file."""
-        return _OfFile(self._index, head, self._stored.get(head.file.name), self._findings) if self._index.is_in(head) else None
+        return (
+            _OfFile(self._index, head, self._stored.get(head.file.name), self._findings)
+            if self._index.is_in(head)
+            else None
+        )
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
         """Takes the rows' values in."""
@@ -97,12 +110,16 @@ class ExpressionStatsCheck(KindCheck):
     def close_partition(self, files: PartitionFiles) -> None:
         """Compares what is stored of the partition as a whole, where anything is."""
         place = partition_id(PARTITION_STATISTICS)
-        for stored in self._read(files.partition, column_id(self._index.column) + place + partition_id(files.partition)).values():
+        for stored in self._read(
+            files.partition, column_id(self._index.column) + place + partition_id(files.partition)
+        ).values():
             for what in contradictions(stored, self._of_rows.of(_VALUE), Counts.LOOSE, bounds=self._index.has_values):
                 self._findings.add(self._index.name, f"of the whole partition: {what}", partition=files.partition)
 
     def _read(self, partition: str, prefix: str) -> dict[str, Statistic]:
-        rows: list[tuple[str, ColumnStats]] = [(partition, item) for _, item in self._partition.with_prefixes([prefix]) if not item.is_deleted]
+        rows: list[tuple[str, ColumnStats]] = [
+            (partition, item) for _, item in self._partition.with_prefixes([prefix]) if not item.is_deleted
+        ]
         return statistics_by(statistics_table(rows, None), "file")
 
     def _new(self) -> TrueRanges:
@@ -127,7 +144,12 @@ class _OfFile:
             if is_base and self._head.is_latest and self._true.of(_VALUE).rows:
                 self._findings.add(self._index.name, "has no statistics", partition=file.partition, file=file.name)
             return
-        for what in contradictions(self._stored, self._true.of(_VALUE), Counts.EXACT if is_base else Counts.LOOSE, bounds=self._index.has_values):
+        for what in contradictions(
+            self._stored,
+            self._true.of(_VALUE),
+            Counts.EXACT if is_base else Counts.LOOSE,
+            bounds=self._index.has_values,
+        ):
             self._findings.add(self._index.name, what, partition=file.partition, file=file.name)
 
 
@@ -155,7 +177,9 @@ class ExpressionFiltersCheck(KindCheck):
         stored = self._filters.get(bloom_filter_key(head.file.partition, head.file.name))
         if stored is None or stored.is_deleted or not stored.text:
             if head.is_latest:
-                self._findings.add(self._index.name, "has no filter", partition=head.file.partition, file=head.file.name)
+                self._findings.add(
+                    self._index.name, "has no filter", partition=head.file.partition, file=head.file.name
+                )
             return None
         if not self._index.has_values:
             return None

@@ -1,10 +1,11 @@
 """`files` against the storage. Exact: the partitions, the names of their files, and the sizes.
 
-Of one kind of file the listed size may differ: a log file of version 6 may be longer than listed, by what a write that is pending or was rolled
-back appended, and a log file that was rolled back by its markers is listed with 1 byte (MarkerBasedRollbackStrategy). Then it has to be no
-longer than the file, and hold what completed commits wrote.
+Of one kind of file the listed size may differ: a log file of version 6 may be longer than listed, by what a write that
+is pending or was rolled back appended, and a log file that was rolled back by its markers is listed with 1 byte
+(MarkerBasedRollbackStrategy). Then it has to be no longer than the file, and hold what completed commits wrote.
 
-Memory: one data partition; the names of missing and unlisted files up to difference.KEPT, to tell a file that is listed elsewhere.
+Memory: one data partition; the names of missing and unlisted files up to difference.KEPT, to tell a file that is listed
+elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.services.listed_sizes import is_wrong_size
 from hudi_core.services.metadata.validate.check import PartitionFiles
@@ -25,9 +26,10 @@ KIND: Final = "files"
 class FilesCheck:
     """Compares partition by partition.
 
-    `wrote` says of an instant and a path whether a completed commit of that instant wrote the file. `written`, of version 6, are the bytes of
-    log files by path that completed commits of the timeline wrote; None where a log file's name carries the instant that wrote it.
-    `judges_missing` is off while something deletes files that it tells the metadata table of afterwards.
+    `wrote` says of an instant and a path whether a completed commit of that instant wrote the file. `written`, of
+    version 6, are the bytes of log files by path that completed commits of the timeline wrote; None where a log file's
+    name carries the instant that wrote it. `judges_missing` is off while something deletes files that it tells the
+    metadata table of afterwards.
     """
 
     def __init__(
@@ -57,10 +59,16 @@ class FilesCheck:
         if partition in self._unseen:
             self._unseen.discard(partition)
         elif there:
-            self._findings.add(KIND, "the partition is not in the list of partitions, and has files of completed commits", partition=partition)
+            self._findings.add(
+                KIND,
+                "the partition is not in the list of partitions, and has files of completed commits",
+                partition=partition,
+            )
         for name in unlisted:
             self._remember(self._unlisted, name, partition)
-            self._findings.add(KIND, f"not listed: {data[name].size} bytes of a completed commit", partition=partition, file=name)
+            self._findings.add(
+                KIND, f"not listed: {data[name].size} bytes of a completed commit", partition=partition, file=name
+            )
         self._add_missing(partition, sorted(listed.keys() - data.keys()))
         for name in sorted(data.keys() & listed.keys()):
             if listed[name] != data[name].size and is_wrong_size(listed[name], data[name], self._written):
@@ -76,7 +84,9 @@ class FilesCheck:
         """A listed partition of which the storage has nothing."""
         self._unseen.discard(partition)
         if self._judges_missing:
-            self._findings.add(KIND, "the partition is in the list of partitions, but it is not there", partition=partition)
+            self._findings.add(
+                KIND, "the partition is in the list of partitions, but it is not there", partition=partition
+            )
         self._add_missing(partition, sorted(self._metadata.list_files(partition)))
 
     def finish(self) -> None:
@@ -93,9 +103,11 @@ class FilesCheck:
             self._findings.add(KIND, "listed, but it is not there", partition=partition, file=name)
 
     def _counts(self, info: FileInfo) -> bool:
-        """Whether a file that is not listed should be: a completed commit wrote it. What attempts at its tasks left does not count.
+        """Whether a file that is not listed should be: a completed commit wrote it. What attempts at its tasks left
+        does not count.
 
-        Of a log file of version 6 only the commits of the active timeline tell, as its name carries the instant of its slice.
+        Of a log file of version 6 only the commits of the active timeline tell, as its name carries the instant of its
+        slice.
         """
         parsed = parse_data_file(info.name)
         if isinstance(parsed, LogFileName) and self._written is not None:

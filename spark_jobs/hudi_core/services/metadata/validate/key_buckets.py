@@ -1,7 +1,7 @@
 """The keys that an index should hold, collected while a table is read and given back by file group of the index.
 
-Memory: up to BUDGET bytes of keys; beyond that they lie in temporary files, one for each bucket of consecutive file groups, and one bucket is
-in memory at a time: of n bytes of keys, n / min(file groups, MAX_BUCKETS).
+Memory: up to BUDGET bytes of keys; beyond that they lie in temporary files, one for each bucket of consecutive file
+groups, and one bucket is in memory at a time: of n bytes of keys, n / min(file groups, MAX_BUCKETS).
 """
 
 from __future__ import annotations
@@ -9,11 +9,62 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDifference:
+    """Positions: `missing` among the true keys, each key once; `extra` and `elsewhere` among the stored ones, which are
+    distinct.
+
+    A key that is true in several places may be stored in any of them.
+    """
+
+    missing: NDArray[np.int64]
+    extra: NDArray[np.int64]
+    elsewhere: NDArray[np.int64]
+    first: NDArray[np.int64]
+    """For each of `elsewhere`, where among the true keys the key is first."""
+
+
+def compare_keys(
+    true: pa.Array, true_places: NDArray[np.int32], stored: pa.Array, stored_places: NDArray[np.int32]
+) -> KeyDifference:
+    """Hashes both sides: some 50 bytes for each key besides the arrays."""
+    found = _index_in(true, stored)
+    missing = np.flatnonzero(found < 0)
+    if len(missing) > 1:
+        missing = missing[_firsts(true.take(pa.array(missing)))]
+    there = _index_in(stored, true)
+    extra = np.flatnonzero(there < 0)
+    known = np.flatnonzero(there >= 0)
+    suspects = known[true_places[there[known]] != stored_places[known]]
+    if len(suspects):
+        # The key may be in several places: any of them will do.
+        repeated = np.flatnonzero(np.isin(found, suspects))
+        right = repeated[true_places[repeated] == stored_places[found[repeated]]]
+        suspects = suspects[~np.isin(suspects, found[right])]
+    return KeyDifference(missing, extra, suspects, there[suspects])
+
+
+def _index_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
+    """For each key the position of its first occurrence in `among`, -1 where it is not there."""
+    found: NDArray[np.int64] = (
+        pc.index_in(keys, value_set=among).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    return found
+
+
+def _firsts(keys: pa.Array) -> NDArray[np.int64]:
+    """The position of the first occurrence of each distinct key."""
+    return np.unique(_index_in(keys, keys))
+
 
 BUDGET: Final = 128 << 20
 MAX_BUCKETS: Final = 256
@@ -59,7 +110,9 @@ class KeyBuckets:
             table = self._load(bucket) if self._written else held
             of_group = table.column("group").to_numpy()
             order = np.argsort(of_group, kind="stable")
-            numbers = np.arange(self._first(bucket), self._first(bucket + 1)) if self._written else np.arange(self._groups)
+            numbers = (
+                np.arange(self._first(bucket), self._first(bucket + 1)) if self._written else np.arange(self._groups)
+            )
             ends = np.searchsorted(of_group[order], numbers, side="right")
             start = int(np.searchsorted(of_group[order], numbers[0])) if len(numbers) else 0
             for number, end in zip(numbers.tolist(), ends.tolist(), strict=True):
@@ -73,14 +126,18 @@ class KeyBuckets:
         return -(-bucket * self._groups // self._count)
 
     def _spill(self) -> None:
-        """Appends what is held to the buckets' files. Each call adds one Arrow stream to each file that it has keys for."""
+        """Appends what is held to the buckets' files. Each call adds one Arrow stream to each file that it has keys
+        for.
+        """
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="hudi-keys-")
         table = pa.Table.from_batches(self._held, SCHEMA)
         buckets = table.column("group").to_numpy().astype(np.int64) * self._count // self._groups
         order = np.argsort(buckets, kind="stable")
         for bucket in np.unique(buckets).tolist():
-            rows = order[np.searchsorted(buckets[order], bucket) : np.searchsorted(buckets[order], bucket, side="right")]
+            rows = order[
+                np.searchsorted(buckets[order], bucket) : np.searchsorted(buckets[order], bucket, side="right")
+            ]
             with open(self._path(bucket), "ab") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
                 writer.write_table(table.take(pa.array(rows)))
             self._written.add(bucket)

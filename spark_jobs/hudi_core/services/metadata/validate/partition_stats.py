@@ -1,9 +1,10 @@
 """`partition_stats` against the rows of each partition as they are now.
 
-Exact: a partition with rows has statistics of every indexed column. Loose: bounds, which have to contain the rows' values, as merging widens them;
-counts, which are at least those of the rows where they are said to be tight and the partition's slices are base files alone (Hudi counts files
-that a clustering or an overwrite replaced as well); statistics of partitions without rows, which rule nothing out. Columns whose
-values a query takes from the partition's path are left out.
+Exact: a partition with rows has statistics of every indexed column. Loose: bounds, which have to contain the rows'
+values, as merging widens them; counts, which are at least those of the rows where they are said to be tight and the
+partition's slices are base files alone (Hudi counts files that a clustering or an overwrite replaced as well);
+statistics of partitions without rows, which rule nothing out. Columns whose values a query takes from the partition's
+path are left out.
 
 Memory: the statistics of all partitions, some 300 bytes for each column and partition.
 """
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.metadata_table.reader import PARTITION_STATS, MetadataTable
+from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS, MetadataTable
 from hudi_core.services.metadata.validate.check import KindCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import Counts, TrueRanges, contradictions, statistics_by
@@ -57,7 +58,11 @@ class PartitionStatsCheck(KindCheck):
         for name, by_partition in self._stored.items():
             stored = by_partition.get(files.partition)
             if stored is None:
-                self._findings.add(PARTITION_STATS, f"the partition has rows, but no statistics of {name}", partition=files.partition)
+                self._findings.add(
+                    PARTITION_STATS, f"the partition has rows, but no statistics of {name}", partition=files.partition
+                )
                 continue
-            for what in contradictions(stored, self._true.of(name), Counts.AT_LEAST if stored.is_tight and not self._has_logs else Counts.LOOSE):
+            for what in contradictions(
+                stored, self._true.of(name), Counts.AT_LEAST if stored.is_tight and not self._has_logs else Counts.LOOSE
+            ):
                 self._findings.add(PARTITION_STATS, f"column {name}: {what}", partition=files.partition)

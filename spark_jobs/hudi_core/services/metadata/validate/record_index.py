@@ -1,7 +1,8 @@
 """`record_index` against the record keys of all rows as they are now.
 
-Exact: every key of a row is mapped, to its partition and file group (a key that is in several, to one of them), and no other key is. Loose: the
-instant of a location, as of several writes of a row Hudi keeps the one that brought it to its file group.
+Exact: every key of a row is mapped, to its partition and file group (a key that is in several, to one of them), and no
+other key is. Loose: the instant of a location, as of several writes of a row Hudi keeps the one that brought it to its
+file group.
 
 Memory: the keys as key_buckets has them, and one file group of the index: some 250 bytes for each of its keys.
 """
@@ -15,15 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.codec.hashing import file_group_index, file_group_indexes
-from hudi_core.metadata_table.partition import MetadataPartition
-from hudi_core.metadata_table.record_index import PARTITION, RecordIndex, RecordLocation
+from hudi_core.metadata_table.read.partition import MetadataPartition
+from hudi_core.metadata_table.read.record_index import PARTITION, RecordIndex, RecordLocation
 from hudi_core.model.ids import FileGroupId
-from hudi_core.services.metadata.keys_of_rows import KeysOfRows
-from hudi_core.services.metadata.validate.arrays import one_array
+from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.check import KindCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Difference, Findings
-from hudi_core.services.metadata.validate.key_buckets import KeyBuckets
-from hudi_core.services.metadata.validate.key_difference import compare_keys
+from hudi_core.services.metadata.validate.key_buckets import KeyBuckets, compare_keys
+from hudi_core.services.metadata.validate.true_ranges import one_array
 from hudi_core.view.file_group import FileSlice
 
 _GLOBAL: Final = None
@@ -73,7 +73,9 @@ class RecordIndexCheck(KindCheck):
         if not self._is_partitioned:
             self._compare(_GLOBAL)
         for partition, rows in self._unindexed.items():
-            self._findings.add(PARTITION, f"the index has no file groups of the partition, which has {rows} rows", partition=partition)
+            self._findings.add(
+                PARTITION, f"the index has no file groups of the partition, which has {rows} rows", partition=partition
+            )
         for partition in sorted({name for name in self._parts if name is not None} - self._seen):
             self._buckets = self._new_buckets(partition)
             self._compare(partition)
@@ -96,10 +98,21 @@ class RecordIndexCheck(KindCheck):
                 self._compare_group(position, len(part.groups), true, stored, names)
                 part.groups[position].release()
 
-    def _compare_group(self, position: int, count: int, true: pa.Table, stored: Mapping[bytes, RecordLocation], names: list[FileGroupId]) -> None:
+    def _compare_group(
+        self,
+        position: int,
+        count: int,
+        true: pa.Table,
+        stored: Mapping[bytes, RecordLocation],
+        names: list[FileGroupId],
+    ) -> None:
         # The group reader gives Python objects, one per key; few of the locations are distinct.
         locations = list(stored.values())
-        places = np.fromiter((self._places.get(FileGroupId(item.partition, item.file_id), -1) for item in locations), np.int32, len(locations))
+        places = np.fromiter(
+            (self._places.get(FileGroupId(item.partition, item.file_id), -1) for item in locations),
+            np.int32,
+            len(locations),
+        )
         keys = pa.array(list(stored), pa.binary())
         wanted, wanted_places = one_array(true.column("key")), true.column("place").to_numpy()
         found = compare_keys(wanted.cast(pa.binary()), wanted_places, keys, places)
@@ -116,14 +129,28 @@ class RecordIndexCheck(KindCheck):
         def extra() -> Iterator[Difference]:
             for at in found.extra.tolist():
                 place, home = locations[at], file_group_index(text(at), count)
-                why = "no row has it" if home == position else f"in file group {position} of the index, where nobody looks for it (but in {home})"
-                yield Difference(PARTITION, place.partition, place.file_id, f"key {text(at)!r} is mapped to the file group, but {why}")
+                why = (
+                    "no row has it"
+                    if home == position
+                    else f"in file group {position} of the index, where nobody looks for it (but in {home})"
+                )
+                yield Difference(
+                    PARTITION,
+                    place.partition,
+                    place.file_id,
+                    f"key {text(at)!r} is mapped to the file group, but {why}",
+                )
 
         def elsewhere() -> Iterator[Difference]:
             for at, first in zip(found.elsewhere.tolist(), found.first.tolist(), strict=True):
                 place, right = locations[at], names[int(wanted_places[first])]
                 where = f"file group {right.file_id} of partition {right.partition!r}"
-                yield Difference(PARTITION, place.partition, place.file_id, f"key {text(at)!r} is mapped to the file group, but it is in {where}")
+                yield Difference(
+                    PARTITION,
+                    place.partition,
+                    place.file_id,
+                    f"key {text(at)!r} is mapped to the file group, but it is in {where}",
+                )
 
         self._findings.add_all(PARTITION, len(found.missing), missing())
         self._findings.add_all(PARTITION, len(found.extra), extra())

@@ -10,9 +10,9 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import field_names, parse_schema
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.errors import CorruptFileError
-from hudi_core.filegroup.base_file import base_batches, open_base_file, read_base_file
-from hudi_core.filegroup.log_records import block_batches, has_operations
-from hudi_core.filegroup.reader import READ_ROWS
+from hudi_core.filegroup.read.base_file import base_batches, open_base_file, read_base_file
+from hudi_core.filegroup.read.log_records import block_batches, has_operations
+from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.model.meta_fields import OPERATION
 from hudi_core.services.metadata.validate.check import FileCheck, FileHead, KindCheck
 from hudi_core.services.metadata.validate.difference import Findings
@@ -25,7 +25,9 @@ _PARQUET = "parquet"
 
 
 class FileReader:
-    """Gives every record of a data file to the checks that want it; each file is read once, columns that nobody asks for not at all."""
+    """Gives every record of a data file to the checks that want it; each file is read once, columns that nobody asks
+    for not at all.
+    """
 
     def __init__(self, subject: Subject, checks: Sequence[KindCheck], findings: Findings) -> None:
         self._subject = subject
@@ -65,7 +67,11 @@ class FileReader:
         if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
             with self._open(FileHead(file, True, None, is_latest=is_latest)) as opened:
                 if opened:
-                    _give(read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history), opened, None)
+                    _give(
+                        read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history),
+                        opened,
+                        None,
+                    )
             return
         with ExitStack() as stack:
             with _naming_damage():
@@ -79,7 +85,9 @@ class FileReader:
         with _naming_damage():
             blocks = self._subject.reader.scan(item).blocks
         for log in logs:
-            self._read_log(log, [block for block in blocks if block.path == log.path and block.type is not BlockType.DELETE])
+            self._read_log(
+                log, [block for block in blocks if block.path == log.path and block.type is not BlockType.DELETE]
+            )
 
     def _read_log(self, file: DataFile, blocks: Sequence[LogBlock]) -> None:
         storage, schema = self._subject.reader.storage, self._schema
@@ -95,7 +103,11 @@ class FileReader:
 
     def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
         """The columns of a data block's records; None where they may have other names now."""
-        return None if self._history is not None else frozenset(field_names(parse_schema(block.schema or "", path=block.path)))
+        return (
+            None
+            if self._history is not None
+            else frozenset(field_names(parse_schema(block.schema or "", path=block.path)))
+        )
 
     @contextmanager
     def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:
@@ -106,7 +118,9 @@ class FileReader:
 
 
 class _DamagedError(CorruptFileError):
-    """A data file cannot be read. Of its own kind, as what the checks ask of the metadata table may be damaged as well."""
+    """A data file cannot be read. Of its own kind, as what the checks ask of the metadata table may be damaged as
+    well.
+    """
 
 
 @contextmanager

@@ -1,25 +1,33 @@
-"""`metadata validate`: the metadata table compared with the data files and rows that it is about, kind by kind. Nothing is written.
+"""`metadata validate`: the metadata table compared with the data files and rows that it is about, kind by kind. Nothing
+is written.
 
-What is true is read from the data by the code of queries, not by that which writes the metadata table, so that a mistake there does not hide itself.
-The table is walked once, partition by partition. Of a partition, every listed base and log file that is there is read once (the columns that are
-indexed), and the rows of the latest slices once more, merged. What is exact and what is loose, and what memory it takes, each kind's module says.
+What is true is read from the data by the code of queries, not by that which writes the metadata table, so that a
+mistake there does not hide itself. The table is walked once, partition by partition. Of a partition, every listed base
+and log file that is there is read once (the columns that are indexed), and the rows of the latest slices once more,
+merged. What is exact and what is loose, and what memory it takes, each kind's module says.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from hudi_core.errors import ConflictError, CorruptFileError, FormatError, MetadataUnavailableError, StorageNotFoundError
+from hudi_core.errors import (
+    ConflictError,
+    CorruptFileError,
+    FormatError,
+    MetadataUnavailableError,
+    StorageNotFoundError,
+)
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.check import KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.checks import Checks
 from hudi_core.services.metadata.validate.difference import Findings, ValidationReport
 from hudi_core.services.metadata.validate.files import KIND, FilesCheck
-from hudi_core.services.metadata.validate.kinds import Checks
 from hudi_core.services.metadata.validate.records import FileReader
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import walk_partitions
 
@@ -30,8 +38,9 @@ _UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 def validate(context: TableContext, data: Storage) -> ValidationReport:
     """Compares everything; `data` is the storage of the data path.
 
-    Raises MetadataUnavailableError for a table without a metadata table that could be read, CorruptFileError where that or the timeline is
-    damaged, UnsupportedError for data files that this release does not read, ConflictError when the table changed meanwhile.
+    Raises MetadataUnavailableError for a table without a metadata table that could be read, CorruptFileError where that
+    or the timeline is damaged, UnsupportedError for data files that this release does not read, ConflictError when the
+    table changed meanwhile.
     """
     if not context.has_metadata_table:
         raise MetadataUnavailableError(
@@ -58,7 +67,10 @@ class _Validation:
         self._subject = Subject.open(context, data, timeline)
         undoes = [item for item in timeline if item.action in _UNDOES and item.state is State.INFLIGHT]
         for item in undoes:
-            self._findings.not_checked(KIND, f"listed files that are missing: {item.action} {item.requested_time} is inflight and may delete them")
+            self._findings.not_checked(
+                KIND,
+                f"listed files that are missing: {item.action} {item.requested_time} is inflight and may delete them",
+            )
         self._files = FilesCheck(
             self._subject.metadata,
             self._findings,
@@ -93,7 +105,9 @@ class _Validation:
         view = self._subject.view(files.partition, files.there.values())
         if any(check.file_columns() for check in self._checks):
             names = files.listed.keys() & files.there.keys()
-            latest = {item.base_file.name for item in view.latest_merged_slices(files.partition) if item.base_file is not None}
+            latest = {
+                item.base_file.name for item in view.latest_merged_slices(files.partition) if item.base_file is not None
+            }
             for group in view.all_file_groups(files.partition):
                 self._read += self._reader.read_group(group, names, latest)
         if self._row_columns:
@@ -103,7 +117,9 @@ class _Validation:
             check.close_partition(files)
 
     def _slice(self, item: FileSlice) -> None:
-        """Gives a slice's rows to the checks. A damaged one is a difference of `files`; what is missing of its rows then shows in the indexes."""
+        """Gives a slice's rows to the checks. A damaged one is a difference of `files`; what is missing of its rows
+        then shows in the indexes.
+        """
         try:
             for batch in self._subject.reader.read(item, self._row_columns):
                 self._rows += batch.num_rows
@@ -112,7 +128,12 @@ class _Validation:
                         check.add_rows(item, batch)
         except CorruptFileError as error:
             group = item.file_group
-            self._findings.add(KIND, f"the rows of the file group cannot be read: {error.message}", partition=group.partition, file=group.file_id)
+            self._findings.add(
+                KIND,
+                f"the rows of the file group cannot be read: {error.message}",
+                partition=group.partition,
+                file=group.file_id,
+            )
 
 
 def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:
@@ -120,4 +141,6 @@ def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:
 
 
 def _changed() -> ConflictError:
-    return ConflictError("the table was written to while it was validated", remedy="run it again when the writers pause")
+    return ConflictError(
+        "the table was written to while it was validated", remedy="run it again when the writers pause"
+    )

@@ -1,8 +1,9 @@
 """`secondary_index_*` against the values of all rows as they are now.
 
-Exact: for every row the pair of its value and record key stands in the index, in the file group where it is looked for, and no other pair does. Of an
-index that Hudi 1.2 left the changes of a commit out of (MetadataTable.covers_all_rows), which readers do not ask, only the pairs that stand are
-compared. Compared are columns of text and of whole numbers; of other types the printed form depends on the writer.
+Exact: for every row the pair of its value and record key stands in the index, in the file group where it is looked for,
+and no other pair does. Of an index that Hudi 1.2 left the changes of a commit out of (MetadataTable.covers_all_rows),
+which readers do not ask, only the pairs that stand are compared. Compared are columns of text and of whole numbers; of
+other types the printed form depends on the writer.
 
 Memory: as record_index, with pairs for keys.
 """
@@ -19,13 +20,12 @@ from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.expr.evaluate import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_hashed_part
-from hudi_core.metadata_table.partition import MetadataPartition
-from hudi_core.services.metadata.keys_of_rows import KeysOfRows
-from hudi_core.services.metadata.validate.arrays import one_array
+from hudi_core.metadata_table.read.partition import MetadataPartition
+from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.check import KindCheck
 from hudi_core.services.metadata.validate.difference import Difference, Findings
-from hudi_core.services.metadata.validate.key_buckets import KeyBuckets
-from hudi_core.services.metadata.validate.key_difference import compare_keys
+from hudi_core.services.metadata.validate.key_buckets import KeyBuckets, compare_keys
+from hudi_core.services.metadata.validate.true_ranges import one_array
 from hudi_core.view.file_group import FileSlice
 
 _NULL = "\0"
@@ -33,10 +33,19 @@ _ESCAPED = ("\\", "$", "\0")
 
 
 class SecondaryIndexCheck(KindCheck):
-    """Compares one index after the last partition. `by_value`: the value's part of a pair alone chooses the file group (index version 2)."""
+    """Compares one index after the last partition. `by_value`: the value's part of a pair alone chooses the file group
+    (index version 2).
+    """
 
     def __init__(
-        self, partition: MetadataPartition[bool], column: Column, keys: KeysOfRows, findings: Findings, *, by_value: bool, is_whole: bool
+        self,
+        partition: MetadataPartition[bool],
+        column: Column,
+        keys: KeysOfRows,
+        findings: Findings,
+        *,
+        by_value: bool,
+        is_whole: bool,
     ) -> None:
         self._partition = partition
         self._column = column
@@ -78,14 +87,23 @@ class SecondaryIndexCheck(KindCheck):
         def missing() -> Iterator[Difference]:
             for at in found.missing.tolist():
                 group = self._places[int(places[at])].file_group
-                yield Difference(kind, group.partition, group.file_id, f"{_pair(true[at].as_py())} is not in the index, but the file group has it")
+                yield Difference(
+                    kind,
+                    group.partition,
+                    group.file_id,
+                    f"{_pair(true[at].as_py())} is not in the index, but the file group has it",
+                )
 
         def extra() -> Iterator[Difference]:
             for at in found.extra.tolist():
                 text = standing[at].as_py().decode("utf-8", "replace")
                 hashed = secondary_hashed_part(text) if self._by_value else text
                 home = int(file_group_indexes([hashed], len(self._partition.groups))[0])
-                why = "no row has it" if home == position else f"in file group {position} of the index, where nobody looks for it (but in {home})"
+                why = (
+                    "no row has it"
+                    if home == position
+                    else f"in file group {position} of the index, where nobody looks for it (but in {home})"
+                )
                 yield Difference(kind, None, None, f"{_pair(text)} is in the index, but {why}")
 
         if self._is_whole:

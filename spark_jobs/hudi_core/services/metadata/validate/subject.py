@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.filegroup.reader import SliceReader
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.opened import OpenedMetadataTable
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
 from hudi_core.model.ids import FileGroupId
 from hudi_core.query.slices_plan import reader_spec, table_schema
 from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.told import clean_changes
+from hudi_core.services.metadata.completed_changes import clean_changes
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.query import Timeline
 from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.schema_history import renamed_columns
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import Slicing, slicing_for
@@ -30,7 +30,9 @@ _COMMITS: Final = 4
 
 
 class CommitWrites:
-    """Which files completed commits wrote, of the timeline and its archive. The paths of the last _COMMITS asked for are kept."""
+    """Which files completed commits wrote, of the timeline and its archive. The paths of the last _COMMITS asked for
+    are kept.
+    """
 
     def __init__(self, context: TableContext, timeline: Timeline, completion: CompletionTimes) -> None:
         self._context = context
@@ -80,7 +82,9 @@ class Subject:
 
     @staticmethod
     def open(context: TableContext, data: Storage, timeline: Timeline, schema: AvroSchema | None = None) -> Subject:
-        """The table as of `timeline`; `data` is the storage of the data path. Errors are those of the reads of timeline and metadata table."""
+        """The table as of `timeline`; `data` is the storage of the data path. Errors are those of the reads of timeline
+        and metadata table.
+        """
         config, active, reading = context.config, context.active, context.reading()
         found = table_schema(reading, timeline) if schema is None else schema
         spec = reader_spec(reading, found, timeline, merge_logs=True)
@@ -102,7 +106,9 @@ class Subject:
         )
 
     def cleans(self) -> Iterator[FileChanges]:
-        """What completed cleans deleted, of the timeline and its archive. Raises CorruptFileError where one does not say it."""
+        """What completed cleans deleted, of the timeline and its archive. Raises CorruptFileError where one does not
+        say it.
+        """
         archive = self.context.history()
         for instant in archive.timeline().of_actions(Action.CLEAN):
             if content := archive.content(instant):

@@ -1,7 +1,8 @@
 """The least and the greatest value of operands over records, and whether what a statistic says of them holds.
 
-Loose: a bound has to contain the values, and may be wider or unknown. A bound is compared as readers use it (index.value_order): text with
-characters that Java and UTF-8 order differently, and bytes, which Java takes for signed, bound nothing. NaN is greater than every number.
+Loose: a bound has to contain the values, and may be wider or unknown. A bound is compared as readers use it
+(index.value_order): text with characters that Java and UTF-8 order differently, and bytes, which Java takes for signed,
+bound nothing. NaN is greater than every number.
 """
 
 from __future__ import annotations
@@ -11,13 +12,32 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hudi_core.expr.evaluate import evaluate
 from hudi_core.expr.tree import Operand
 from hudi_core.index.value_order import indexed_in_order_of
-from hudi_core.services.metadata.validate.arrays import one_array
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    return array
+
+
+def buffers_of(texts: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Offsets (n + 1) and bytes of a string array without nulls."""
+    if not len(texts):
+        return np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+    _, offsets, data = texts.buffers()
+    positions = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return positions, np.frombuffer(b"" if data is None else data, dtype=np.uint8)
+
 
 _SHOWN: Final = 60
 
@@ -77,11 +97,16 @@ def statistics_by(table: pa.Table, key: str) -> dict[str, Statistic]:
     columns = [one_array(table.column(name)) for name in ("min", "max")]
     counts = (table.column(name).to_pylist() for name in (key, "null_count", "value_count", "is_tight"))
     rows = zip(*counts, strict=True)
-    return {name: Statistic(columns[0][at], columns[1][at], nulls, values, tight) for at, (name, nulls, values, tight) in enumerate(rows)}
+    return {
+        name: Statistic(columns[0][at], columns[1][at], nulls, values, tight)
+        for at, (name, nulls, values, tight) in enumerate(rows)
+    }
 
 
 class TrueRanges:
-    """The ranges of several operands over the same records. Operands name columns exactly; `zone` is that of wall time."""
+    """The ranges of several operands over the same records. Operands name columns exactly; `zone` is that of wall
+    time.
+    """
 
     def __init__(self, operands: Mapping[str, Operand], zone: str = "UTC") -> None:
         self._operands = operands
@@ -116,7 +141,10 @@ class Counts(Enum):
 def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds: bool = True) -> Iterator[str]:
     """What a statistic says that is not so of the records. `bounds`: they are compared, too."""
     if counts.contradict(stored, true):
-        yield f"stored are {stored.null_count} nulls of {stored.value_count} values, but there are {true.nulls} of {true.rows}"
+        yield (
+            f"stored are {stored.null_count} nulls of {stored.value_count} values, but there are {true.nulls} of "
+            f"{true.rows}"
+        )
     if not bounds or not true.has_values:
         return
     kind = _kind(true)
@@ -143,7 +171,11 @@ def _bound(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
     """A stored bound in the order of the true values; None where it bounds nothing."""
     if not value.is_valid:
         return None
-    array = pa.array([value.as_py()], value.type) if not pa.types.is_timestamp(value.type) else pa.array([value.value], pa.int64()).cast(value.type)
+    array = (
+        pa.array([value.as_py()], value.type)
+        if not pa.types.is_timestamp(value.type)
+        else pa.array([value.value], pa.int64()).cast(value.type)
+    )
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     found = indexed_in_order_of(array, kind)

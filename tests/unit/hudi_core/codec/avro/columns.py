@@ -1,4 +1,6 @@
-"""Hypothesis strategies of Avro columns: a type, values to encode, and what Arrow must give for them, worked out here and not by the codec."""
+"""Hypothesis strategies of Avro columns: a type, values to encode, and what Arrow must give for them, worked out here
+and not by the codec.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,17 @@ def _leaves() -> list[Column]:
         Column(_logical("string", "uuid"), st.uuids().map(str), _same),
         Column(_logical("int", "date"), _ints(-100_000, 100_000), lambda days: _DAY + datetime.timedelta(days=days)),
         Column(_logical("long", "timestamp-micros"), _ints(low, high), _moment(utc)),
-        Column(_logical("long", "timestamp-millis"), _ints(low // 1000, high // 1000), lambda millis: _moment(utc)(millis * 1000)),
+        Column(
+            _logical("long", "timestamp-millis"),
+            _ints(low // 1000, high // 1000),
+            lambda millis: _moment(utc)(millis * 1000),
+        ),
         Column(_logical("long", "local-timestamp-micros"), _ints(low, high), _moment(None)),
-        Column(_logical("long", "local-timestamp-millis"), _ints(low // 1000, high // 1000), lambda millis: _moment(None)(millis * 1000)),
+        Column(
+            _logical("long", "local-timestamp-millis"),
+            _ints(low // 1000, high // 1000),
+            lambda millis: _moment(None)(millis * 1000),
+        ),
         Column(_logical("int", "time-millis"), _ints(0, 86_399_999), lambda millis: _time(millis * 1000)),
         Column(_logical("long", "time-micros"), _ints(0, 86_399_999_999), _time),
         Column(_logical("long", "unheard-of"), _ints(-5, 5), _same),
@@ -91,7 +101,11 @@ def _decimal(draw: st.DrawFn) -> Column:
         number = int.from_bytes(raw, "big", signed=True)
         return decimal.Decimal((int(number < 0), tuple(int(digit) for digit in str(abs(number))), -scale))
 
-    return Column({**base, "logicalType": "decimal", "precision": precision, "scale": scale}, st.integers(-most, most).map(encode), expected)
+    return Column(
+        {**base, "logicalType": "decimal", "precision": precision, "scale": scale},
+        st.integers(-most, most).map(encode),
+        expected,
+    )
 
 
 @st.composite
@@ -127,7 +141,9 @@ def _nested(draw: st.DrawFn, inner: st.SearchStrategy[Column]) -> Column:
     column = draw(inner)
     if kind == "array":
         avro = {"type": "array", "items": column.avro}
-        return Column(avro, st.lists(column.values, max_size=3), lambda items: [column.expected(item) for item in items])
+        return Column(
+            avro, st.lists(column.values, max_size=3), lambda items: [column.expected(item) for item in items]
+        )
     keys = st.text(max_size=4)
     return Column(
         {"type": "map", "values": column.avro},
@@ -161,7 +177,9 @@ def _rename(avro: Any, name: str) -> Any:
         if key in renamed:
             renamed[key] = _rename(renamed[key], f"{name}_{key}")
     if "fields" in renamed:
-        renamed["fields"] = [{**field, "type": _rename(field["type"], f"{name}_{field['name']}")} for field in renamed["fields"]]
+        renamed["fields"] = [
+            {**field, "type": _rename(field["type"], f"{name}_{field['name']}")} for field in renamed["fields"]
+        ]
     return renamed
 
 
@@ -173,7 +191,9 @@ ODD = _lone(FLAT) | st.just(Column("null", st.none(), _same)) | ANY
 
 
 @st.composite
-def tables(draw: st.DrawFn, columns: st.SearchStrategy[Column] = ANY) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
+def tables(
+    draw: st.DrawFn, columns: st.SearchStrategy[Column] = ANY
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """A record schema, rows to encode by it, and the rows that Arrow must give."""
     record = draw(records(columns))
     rows = draw(st.lists(record.values, max_size=5))

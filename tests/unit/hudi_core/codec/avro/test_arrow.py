@@ -23,7 +23,9 @@ from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.codec.avro.columns import ODD, tables
 
 ROUTES: tuple[arrow.Route, ...] = ("polars", "fastavro")
-SLOW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SLOW = settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 def block_of(schema: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[int, memoryview]:
@@ -37,7 +39,9 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
 
 @SLOW
 @given(tables())
-def test_both_routes_give_the_values_that_were_written(case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_both_routes_give_the_values_that_were_written(
+    case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]],
+) -> None:
     schema, rows, expected = case
     count, body = block_of(schema, rows)
     reader = arrow_schema(schema)
@@ -51,7 +55,9 @@ def test_both_routes_give_the_values_that_were_written(case: tuple[dict[str, Any
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables())
-def test_the_fast_route_takes_every_type_it_claims(case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_the_fast_route_takes_every_type_it_claims(
+    case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]],
+) -> None:
     schema, rows, _ = case
     count, body = block_of(schema, rows)
     tree = resolve(schema, path="log")
@@ -61,7 +67,9 @@ def test_the_fast_route_takes_every_type_it_claims(case: tuple[dict[str, Any], l
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(ODD))
-def test_types_that_polars_cannot_do_are_decoded_all_the_same(case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_types_that_polars_cannot_do_are_decoded_all_the_same(
+    case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]],
+) -> None:
     schema, rows, expected = case
     count, body = block_of(schema, rows)
     assert decode_records(body, count, schema, arrow_schema(schema), path="log", route="polars").to_pylist() == expected
@@ -94,8 +102,21 @@ def test_not_a_number_and_infinities_survive(route: arrow.Route) -> None:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_namespaced_type_may_be_used_again_by_name(route: arrow.Route) -> None:
-    price = {"type": "fixed", "name": "price", "namespace": "shop.types", "size": 3, "logicalType": "decimal", "precision": 5, "scale": 2}
-    schema = {**record(("a", price), ("b", ["null", "shop.types.price"]), ("c", {"type": "array", "items": "shop.types.price"})), "namespace": "shop"}
+    price = {
+        "type": "fixed",
+        "name": "price",
+        "namespace": "shop.types",
+        "size": 3,
+        "logicalType": "decimal",
+        "precision": 5,
+        "scale": 2,
+    }
+    schema = {
+        **record(
+            ("a", price), ("b", ["null", "shop.types.price"]), ("c", {"type": "array", "items": "shop.types.price"})
+        ),
+        "namespace": "shop",
+    }
     count, body = block_of(schema, [{"a": b"\0\0\1", "b": None, "c": [b"\xff\xff\xff"]}])
     (row,) = decode_records(body, count, schema, arrow_schema(schema), path="log", route=route).to_pylist()
     assert [str(row["a"]), row["b"], [str(value) for value in row["c"]]] == ["0.01", None, ["-0.01"]]
@@ -139,16 +160,36 @@ def test_a_union_of_several_types_is_refused_by_column_types() -> None:
 def test_a_union_of_several_types_may_stand_in_a_column_that_is_not_read(route: arrow.Route) -> None:
     schema = record(("a", ["null", "int", "string"]), ("b", "long"))
     count, body = block_of(schema, [{"a": "x", "b": 7}, {"a": None, "b": 8}])
-    assert decode_records(body, count, schema, pa.schema([("b", pa.int64())]), path="log", route=route).to_pylist() == [{"b": 7}, {"b": 8}]
+    assert decode_records(body, count, schema, pa.schema([("b", pa.int64())]), path="log", route=route).to_pylist() == [
+        {"b": 7},
+        {"b": 8},
+    ]
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_promotions_of_a_newer_schema(route: arrow.Route) -> None:
-    fields = (("i", "int"), ("j", "int"), ("k", "int"), ("l", "long"), ("m", "float"), ("s", "string"), ("b", ["null", "bytes"]), ("gone", "long"))
+    fields = (
+        ("i", "int"),
+        ("j", "int"),
+        ("k", "int"),
+        ("l", "long"),
+        ("m", "float"),
+        ("s", "string"),
+        ("b", ["null", "bytes"]),
+        ("gone", "long"),
+    )
     schema = record(*fields)
     row = {"i": -1, "j": 2, "k": 3, "l": 1 << 40, "m": 0.5, "s": "zü", "b": "é".encode(), "gone": 9}
     count, body = block_of(schema, [row])
-    kinds = {"i": pa.int64(), "j": pa.float32(), "k": pa.float64(), "l": pa.float64(), "m": pa.float64(), "s": pa.binary(), "b": pa.string()}
+    kinds = {
+        "i": pa.int64(),
+        "j": pa.float32(),
+        "k": pa.float64(),
+        "l": pa.float64(),
+        "m": pa.float64(),
+        "s": pa.binary(),
+        "b": pa.string(),
+    }
     reader = pa.schema([*kinds.items(), ("new", pa.list_(pa.int32()))])
     assert decode_records(body, count, schema, reader, path="log", route=route).to_pylist() == [
         {"i": -1, "j": 2.0, "k": 3.0, "l": float(1 << 40), "m": 0.5, "s": "zü".encode(), "b": "é", "new": None}
@@ -184,7 +225,21 @@ ROWS = [{"s": "abc", "n": 5, "e": "A"}, {"s": None, "n": 6, "e": "A"}]
         (lambda body: body[:5] + b"\xfe\xff\xff\xff\x0f" + body[10:], 2),
         (lambda body: body[:-1] + b"\x02", 2),
     ],
-    ids=["cut", "cut-record", "longer", "fewer", "more", "absurd", "negative", "length", "length-negative", "length-other", "utf8", "text", "symbol"],
+    ids=[
+        "cut",
+        "cut-record",
+        "longer",
+        "fewer",
+        "more",
+        "absurd",
+        "negative",
+        "length",
+        "length-negative",
+        "length-other",
+        "utf8",
+        "text",
+        "symbol",
+    ],
 )
 def test_broken_records_are_corrupt_by_both_routes(change: Any, count: int, route: arrow.Route) -> None:
     _, body = block_of(SCHEMA, ROWS)
@@ -201,7 +256,9 @@ def test_an_int_of_more_than_32_bits_is_corrupt() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_mutated_records_raise_nothing_but_typed_errors(data: st.DataObject) -> None:
-    nested = record(("a", {"type": "array", "items": ["null", "string"]}), ("m", {"type": "map", "values": "double"}), ("n", "int"))
+    nested = record(
+        ("a", {"type": "array", "items": ["null", "string"]}), ("m", {"type": "map", "values": "double"}), ("n", "int")
+    )
     rows = [{"a": ["x", None], "m": {"k": 1.5}, "n": index} for index in range(3)]
     _, body = block_of(nested, rows)
     broken = bytearray(body)
@@ -210,7 +267,9 @@ def test_mutated_records_raise_nothing_but_typed_errors(data: st.DataObject) -> 
     cut = data.draw(st.integers(0, len(broken)))
     for route in ROUTES:
         with contextlib.suppress(FormatError):
-            decode_records(bytes(broken[:cut]), 3, nested, arrow_schema(nested), path="log", route=route).validate(full=True)
+            decode_records(bytes(broken[:cut]), 3, nested, arrow_schema(nested), path="log", route=route).validate(
+                full=True
+            )
 
 
 @pytest.mark.parametrize("avro", [{"type": "bytes"}, {"type": "fixed", "name": "f", "size": 20}])
@@ -234,8 +293,14 @@ def test_a_decimal_of_no_or_too_many_bytes_is_corrupt(size: int) -> None:
 
 
 def test_a_schema_that_would_reserve_too_much_goes_record_by_record() -> None:
-    """A null struct of many columns takes a byte in the log and 8 bytes a column in buffers that polars reserves first."""
-    wide = {"type": "record", "name": "wide", "fields": [{"name": f"w{index}", "type": "long"} for index in range(3000)]}
+    """A null struct of many columns takes a byte in the log and 8 bytes a column in buffers that polars reserves
+    first.
+    """
+    wide = {
+        "type": "record",
+        "name": "wide",
+        "fields": [{"name": f"w{index}", "type": "long"} for index in range(3000)],
+    }
     schema = record(("a", ["null", wide]))
     count, body = block_of(schema, [{"a": None}] * 4000)
     assert not arrow_routes.fits_memory(resolve(schema, path="log"), count, len(body))
@@ -254,7 +319,14 @@ def test_a_schema_that_is_no_record_is_refused() -> None:
         arrow_schema({"type": "array", "items": "int"}, path="log")
 
 
-GOLDEN = ["types_mor", "types_3level_lists_mor", "mor_basic", "schema_evolution_mor", "cdc_mor", "log_compaction_requested"]
+GOLDEN = [
+    "types_mor",
+    "types_3level_lists_mor",
+    "mor_basic",
+    "schema_evolution_mor",
+    "cdc_mor",
+    "log_compaction_requested",
+]
 
 
 @pytest.mark.parametrize("name", GOLDEN)

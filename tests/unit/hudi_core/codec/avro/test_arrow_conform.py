@@ -58,12 +58,19 @@ POINT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
         ),
         ([[1, None], None, []], pa.list_(pa.int32()), pa.list_(pa.int64()), [[1, None], None, []]),
         ([[1], None], pa.large_list(pa.int32()), pa.list_(pa.int64()), [[1], None]),
-        ([[("k", 1)], None, []], pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), [[("k", 1)], None, []]),
+        (
+            [[("k", 1)], None, []],
+            pa.map_(pa.string(), pa.int32()),
+            pa.map_(pa.string(), pa.int64()),
+            [[("k", 1)], None, []],
+        ),
         ([[{"a": 1, "b": "x"}]], pa.list_(STRUCT), pa.list_(pa.struct([("a", pa.float64())])), [[{"a": 1.0}]]),
         ([{"x": 1}, None], pa.struct([("x", pa.int32())]), POINT, [{"x": 1}, None]),
     ],
 )
-def test_values_keep_their_meaning(values: list[Any], have: pa.DataType, want: pa.DataType, expected: list[Any]) -> None:
+def test_values_keep_their_meaning(
+    values: list[Any], have: pa.DataType, want: pa.DataType, expected: list[Any]
+) -> None:
     assert conformed(values, have, want) == expected
 
 
@@ -108,7 +115,8 @@ def test_bytes_that_are_no_text_are_corrupt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "want"), [("x", pa.decimal128(5, 2)), ("1000.00", pa.decimal128(5, 2)), ("NaN", pa.decimal128(5, 2)), ("x", pa.date32())]
+    ("value", "want"),
+    [("x", pa.decimal128(5, 2)), ("1000.00", pa.decimal128(5, 2)), ("NaN", pa.decimal128(5, 2)), ("x", pa.date32())],
 )
 def test_text_that_does_not_fit_is_corrupt(value: str, want: pa.DataType) -> None:
     with pytest.raises(CorruptFileError, match="column 'c'"):

@@ -26,12 +26,19 @@ SCHEMA: dict[str, Any] = {
             "name": "choice",
             "type": [
                 "null",
-                {"type": "record", "name": "Long", "fields": [{"name": "value", "type": {"type": "long", "logicalType": "timestamp-micros"}}]},
+                {
+                    "type": "record",
+                    "name": "Long",
+                    "fields": [{"name": "value", "type": {"type": "long", "logicalType": "timestamp-micros"}}],
+                },
                 {"type": "record", "name": "Bytes", "fields": [{"name": "value", "type": "bytes"}]},
                 {"type": "record", "name": "Flag", "fields": [{"name": "value", "type": ["boolean", "null"]}]},
             ],
         },
-        {"name": "inner", "type": [{"type": "record", "name": "Inner", "fields": [{"name": "deep", "type": "double"}]}, "null"]},
+        {
+            "name": "inner",
+            "type": [{"type": "record", "name": "Inner", "fields": [{"name": "deep", "type": "double"}]}, "null"],
+        },
         {"name": "again", "type": ["null", "Long", "a.b.Bytes"]},
         {"name": "third", "type": "Inner"},
         {"name": "small", "type": "float"},
@@ -63,7 +70,10 @@ DATA = st.fixed_dictionaries(
     {
         "text": st.none() | st.text(max_size=200),
         "number": st.integers(-(1 << 31), (1 << 31) - 1),
-        "choice": st.none() | _wrapped("Long", _long) | _wrapped("Bytes", st.binary(max_size=90)) | _wrapped("Flag", st.none() | st.booleans()),
+        "choice": st.none()
+        | _wrapped("Long", _long)
+        | _wrapped("Bytes", st.binary(max_size=90))
+        | _wrapped("Flag", st.none() | st.booleans()),
         "inner": st.none() | st.fixed_dictionaries({"deep": _double}),
         "again": st.none() | _wrapped("Long", _long) | _wrapped("Bytes", st.binary(max_size=5)),
         "third": st.fixed_dictionaries({"deep": _double}),
@@ -194,7 +204,10 @@ def test_text_that_is_not_utf8() -> None:
 def test_numbers_of_every_length() -> None:
     schema = {"type": "record", "name": "n", "fields": [{"name": "n", "type": "long"}]}
     codec = DatumCodec(schema)
-    numbers = [sign * (1 << shift) + add for shift in range(63) for sign in (1, -1) for add in (-1, 0)] + [-(1 << 63), (1 << 63) - 1]
+    numbers = [sign * (1 << shift) + add for shift in range(63) for sign in (1, -1) for add in (-1, 0)] + [
+        -(1 << 63),
+        (1 << 63) - 1,
+    ]
     found = ColumnWalk(schema, [("n",)]).read(Encoded.of([codec.encode({"n": number}) for number in numbers]))
     assert found is not None
     assert found["n",].values.dtype == np.int64

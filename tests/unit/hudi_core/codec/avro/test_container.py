@@ -17,7 +17,10 @@ from tests.golden_data import GoldenCase
 SCHEMA = {
     "type": "record",
     "name": "plan",
-    "fields": [{"name": "files", "type": {"type": "array", "items": "string"}}, {"name": "version", "type": ["int", "null"], "default": 1}],
+    "fields": [
+        {"name": "files", "type": {"type": "array", "items": "string"}},
+        {"name": "version", "type": ["int", "null"], "default": 1},
+    ],
 }
 RECORDS = [{"files": ["a", "b"], "version": 2}, {"files": [], "version": None}]
 
@@ -89,12 +92,18 @@ def test_counts_and_sizes_are_checked_first(count: int, size: int) -> None:
 
 
 def test_no_schema_or_no_text_is_corrupt() -> None:
-    for header in (encode_zigzag(0), encode_zigzag(1) + encode_zigzag(11) + b"avro.schema" + encode_zigzag(1) + b"\xff" + encode_zigzag(0)):
+    for header in (
+        encode_zigzag(0),
+        encode_zigzag(1) + encode_zigzag(11) + b"avro.schema" + encode_zigzag(1) + b"\xff" + encode_zigzag(0),
+    ):
         with pytest.raises(CorruptFileError, match="schema"):
             read_container(b"Obj\x01" + header + bytes(16), path="x")
 
 
-@pytest.mark.parametrize("name", ["mor_compaction_requested", "cleaned_commits_mor", "rolled_back_mor", "clustering_requested_cow", "savepoint_mor"])
+@pytest.mark.parametrize(
+    "name",
+    ["mor_compaction_requested", "cleaned_commits_mor", "rolled_back_mor", "clustering_requested_cow", "savepoint_mor"],
+)
 def test_golden_plans_are_read_and_written_again(golden: Any, name: str) -> None:
     case: GoldenCase = golden("6", name)
     seen = 0

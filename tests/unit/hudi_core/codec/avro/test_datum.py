@@ -12,7 +12,10 @@ from hudi_core.codec.avro.datum import DatumCodec, codec_of, decode_datum, encod
 from hudi_core.errors import CorruptFileError, FormatError
 from tests.unit.hudi_core.codec.avro.columns import tables
 
-WRAPPERS = [{"type": "record", "name": name, "fields": [{"name": "value", "type": kind}]} for name, kind in (("Int", "int"), ("Long", "long"))]
+WRAPPERS = [
+    {"type": "record", "name": name, "fields": [{"name": "value", "type": kind}]}
+    for name, kind in (("Int", "int"), ("Long", "long"))
+]
 SCHEMA = {
     "type": "record",
     "name": "r",
@@ -23,7 +26,9 @@ SCHEMA = {
 
 @settings(max_examples=25, deadline=None)
 @given(tables())
-def test_encoding_what_was_decoded_gives_the_same_bytes(case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_encoding_what_was_decoded_gives_the_same_bytes(
+    case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]],
+) -> None:
     schema, rows, _ = case
     codec = DatumCodec(schema)
     for row in rows:
@@ -40,13 +45,27 @@ def test_the_branch_of_a_union_of_records_is_kept() -> None:
 
 
 def test_logical_types_do_not_convert() -> None:
-    schema = {"type": "record", "name": "r", "fields": [{"name": "t", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]}]}
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "t", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]}],
+    }
     far = {"t": -(1 << 63)}
     assert decode_datum(schema, encode_datum(schema, far)) == far
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\x06", b"\x02", b"\x00\x04a", b"\x00\x02a\x00", b"\x00\x02\xff", b"\x01\x00", b"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"]
+    "data",
+    [
+        b"",
+        b"\x06",
+        b"\x02",
+        b"\x00\x04a",
+        b"\x00\x02a\x00",
+        b"\x00\x02\xff",
+        b"\x01\x00",
+        b"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+    ],
 )
 def test_broken_data_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFileError, match="plan: Avro datum"):
@@ -67,7 +86,13 @@ def test_values_that_do_not_fit_are_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "schema", [{"type": "nothing"}, {"type": "record", "name": "r", "fields": [{"name": "a", "type": "b.c"}]}, {"type": "record"}, 7]
+    "schema",
+    [
+        {"type": "nothing"},
+        {"type": "record", "name": "r", "fields": [{"name": "a", "type": "b.c"}]},
+        {"type": "record"},
+        7,
+    ],
 )
 def test_what_is_no_schema_is_refused(schema: Any) -> None:
     with pytest.raises(FormatError, match="not an Avro schema"):
@@ -89,9 +114,14 @@ NOTHING = {"type": "record", "name": "nothing", "fields": []}
     ],
 )
 def test_arrays_of_items_without_bytes_are_refused(items: Any) -> None:
-    """Found by fuzzing a compaction plan: a damaged schema made records of nothing, and ten bytes of data claimed 2^40 of them."""
+    """Found by fuzzing a compaction plan: a damaged schema made records of nothing, and ten bytes of data claimed 2^40
+    of them.
+    """
     array = {"type": "array", "items": items}
-    for schema in (array, {"type": "record", "name": "r", "fields": [{"name": "v", "type": ["null", {"type": "map", "values": array}]}]}):
+    for schema in (
+        array,
+        {"type": "record", "name": "r", "fields": [{"name": "v", "type": ["null", {"type": "map", "values": array}]}]},
+    ):
         with pytest.raises(FormatError, match="no bytes"):
             decode_datum(schema, b"\x80\x80\x80\x80\x80\x80\x01\x00")
 
@@ -100,8 +130,15 @@ def test_a_name_stands_for_what_it_was_given_to() -> None:
     fields = [{"name": "a", "type": NOTHING}, {"name": "b", "type": {"type": "array", "items": "n.nothing"}}]
     with pytest.raises(FormatError, match="no bytes"):
         DatumCodec({"type": "record", "name": "r", "namespace": "n", "fields": fields})
-    tree = {"type": "record", "name": "tree", "fields": [{"name": "v", "type": "int"}, {"name": "below", "type": {"type": "array", "items": "tree"}}]}
-    assert decode_datum(tree, encode_datum(tree, {"v": 1, "below": [{"v": 2, "below": []}]})) == {"v": 1, "below": [{"v": 2, "below": []}]}
+    tree = {
+        "type": "record",
+        "name": "tree",
+        "fields": [{"name": "v", "type": "int"}, {"name": "below", "type": {"type": "array", "items": "tree"}}],
+    }
+    assert decode_datum(tree, encode_datum(tree, {"v": 1, "below": [{"v": 2, "below": []}]})) == {
+        "v": 1,
+        "below": [{"v": 2, "below": []}],
+    }
 
 
 def test_codecs_are_cached_by_schema_object() -> None:

@@ -12,8 +12,10 @@ import hudi_core.codec.avro.container as container
 
 SCRIPT = """
 import sys
-sys.path = [sys.argv[1]] + [entry for entry in sys.path if "site-packages" not in entry and not entry.endswith("spark_jobs")]
-sys.meta_path = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__ + getattr(finder, "__name__", "")]
+kept = [entry for entry in sys.path if "site-packages" not in entry and not entry.endswith("spark_jobs")]
+sys.path = [sys.argv[1]] + kept
+names = [type(finder).__module__ + getattr(finder, "__name__", "") for finder in sys.meta_path]
+sys.meta_path = [finder for finder, name in zip(sys.meta_path, names) if "editable" not in name]
 from hudi_core.codec.avro import _fastavro
 from hudi_core.codec.avro.container import read_container, write_container
 import fastavro
@@ -41,5 +43,12 @@ def test_a_zip_brings_its_own_fastavro(tmp_path: Path) -> None:
             zipped.write(path, Path("hudi_core") / path.relative_to(core))
         for path in wheel.rglob("*.py"):
             zipped.write(path, Path("_vendor/fastavro") / path.relative_to(wheel))
-    done = subprocess.run([sys.executable, "-S", "-c", SCRIPT, str(archive)], capture_output=True, text=True, check=False, cwd=tmp_path, env={})
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", SCRIPT, str(archive)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={},
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "CorruptFileError"), done.stderr

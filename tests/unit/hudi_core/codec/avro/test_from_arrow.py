@@ -14,15 +14,30 @@ from hudi_core.errors import UnsupportedError
 
 _LEAVES = st.sampled_from(
     [
-        pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.binary(), pa.string(), pa.date32(), pa.time32("ms"), pa.time64("us"),
-        pa.timestamp("us", tz="UTC"), pa.timestamp("ms", tz="UTC"), pa.timestamp("us"), pa.timestamp("ms"), pa.decimal128(10, 2),
+        pa.bool_(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.binary(),
+        pa.string(),
+        pa.date32(),
+        pa.time32("ms"),
+        pa.time64("us"),
+        pa.timestamp("us", tz="UTC"),
+        pa.timestamp("ms", tz="UTC"),
+        pa.timestamp("us"),
+        pa.timestamp("ms"),
+        pa.decimal128(10, 2),
     ]
-)  # fmt: skip
+)
 
 
 def _fields(kinds: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[list[pa.Field]]:
     pairs = st.lists(st.tuples(kinds, st.booleans()), min_size=1, max_size=4)
-    return pairs.map(lambda found: [pa.field(f"c{index}", kind, nullable) for index, (kind, nullable) in enumerate(found)])
+    return pairs.map(
+        lambda found: [pa.field(f"c{index}", kind, nullable) for index, (kind, nullable) in enumerate(found)]
+    )
 
 
 def _nested(kinds: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
@@ -47,7 +62,15 @@ def test_wide_and_narrow_forms_are_the_plain_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.uint64(), pa.timestamp("ns"), pa.map_(pa.int32(), pa.string()), pa.null(), pa.decimal256(50, 2), pa.duration("s")]
+    "kind",
+    [
+        pa.uint64(),
+        pa.timestamp("ns"),
+        pa.map_(pa.int32(), pa.string()),
+        pa.null(),
+        pa.decimal256(50, 2),
+        pa.duration("s"),
+    ],
 )
 def test_what_avro_has_no_form_of(kind: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match=r"^f\.parquet: column 'record_s_x'"):

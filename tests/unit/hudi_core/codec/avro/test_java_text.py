@@ -37,7 +37,12 @@ def test_doubles_as_in_java(value: float | None, text: str | None) -> None:
 
 
 def test_floats_have_the_digits_of_a_float() -> None:
-    assert java_text(pa.array([1.1, 3.4028235e38, 16777216.0, 0.3], pa.float32())).to_pylist() == ["1.1", "3.4028235E38", "1.6777216E7", "0.3"]
+    assert java_text(pa.array([1.1, 3.4028235e38, 16777216.0, 0.3], pa.float32())).to_pylist() == [
+        "1.1",
+        "3.4028235E38",
+        "1.6777216E7",
+        "0.3",
+    ]
 
 
 def test_other_types() -> None:

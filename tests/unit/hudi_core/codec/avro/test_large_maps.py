@@ -14,7 +14,11 @@ from hudi_core.codec.avro.large_maps import read_large_record, write_large_recor
 from hudi_core.codec.binary import encode_zigzag
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 
-PART: dict[str, Any] = {"type": "record", "name": "Part", "fields": [{"name": "names", "type": {"type": "array", "items": "string"}}]}
+PART: dict[str, Any] = {
+    "type": "record",
+    "name": "Part",
+    "fields": [{"name": "names", "type": {"type": "array", "items": "string"}}],
+}
 SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Done",
@@ -41,7 +45,9 @@ def written(record: dict[str, Any], *maps: str) -> bytes:
 
 
 def read(data: bytes) -> dict[str, Any]:
-    return read_large_record(data, path="p", maps={"parts": lambda key, value: (key, len(value["names"])), "others": lambda key, value: None})[1]
+    return read_large_record(
+        data, path="p", maps={"parts": lambda key, value: (key, len(value["names"])), "others": lambda key, value: None}
+    )[1]
 
 
 @pytest.mark.parametrize("maps", [(), ("parts",), ("others",), ("parts", "others")])
@@ -51,17 +57,30 @@ def test_the_bytes_are_those_of_the_general_way(record: dict[str, Any], maps: tu
 
 
 def test_values_are_kept_as_the_caller_wants_them() -> None:
-    assert read(write_container(SCHEMA, [RECORD])) == {**RECORD, "parts": {"a": ("a", 2), "ü": ("ü", 0)}, "others": {"b": None}}
+    assert read(write_container(SCHEMA, [RECORD])) == {
+        **RECORD,
+        "parts": {"a": ("a", 2), "ü": ("ü", 0)},
+        "others": {"b": None},
+    }
 
 
 def test_a_map_may_be_null_absent_or_in_several_blocks() -> None:
     assert read(write_container(SCHEMA, [{**RECORD, "others": None}]))["others"] is None
     data = write_container(SCHEMA, [{**RECORD, "parts": {}}])
     entry = encode_zigzag(1) + b"a" + encode_datum({"type": "array", "items": "string"}, ["x"])
-    blocks = encode_zigzag(1) + entry + encode_zigzag(-1) + encode_zigzag(len(entry)) + entry.replace(b"a", b"b", 1) + encode_zigzag(0)
+    blocks = (
+        encode_zigzag(1)
+        + entry
+        + encode_zigzag(-1)
+        + encode_zigzag(len(entry))
+        + entry.replace(b"a", b"b", 1)
+        + encode_zigzag(0)
+    )
     body = encode_datum("string", "t") + blocks + encode_zigzag(0) + encode_zigzag(0) + encode_zigzag(7)
     assert read(assemble(schema_bytes(SCHEMA), 1, body))["parts"] == {"a": ("a", 1), "b": ("b", 1)}
-    assert read_large_record(data, path="p", maps={"time": lambda key, value: None})[1]["time"] == "t", "a field that is no map is read as it is"
+    assert read_large_record(data, path="p", maps={"time": lambda key, value: None})[1]["time"] == "t", (
+        "a field that is no map is read as it is"
+    )
 
 
 def test_every_cut_and_every_changed_byte_is_noticed_or_harmless() -> None:

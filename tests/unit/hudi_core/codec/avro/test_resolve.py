@@ -9,7 +9,11 @@ from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 
 
 def record(*fields: Any, name: str = "r") -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [{"name": f"f{index}", "type": field} for index, field in enumerate(fields)]}
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": f"f{index}", "type": field} for index, field in enumerate(fields)],
+    }
 
 
 def test_unions_with_null_become_a_flag() -> None:

@@ -72,9 +72,17 @@ def test_readable_schemas(writer: dict[str, Any], reader: dict[str, Any]) -> Non
         (record(a=["null", "int"]), record(a="int"), "a may be null"),
         (record(a=PRICE), record(a={**PRICE, "scale": 3}), r"decimal\(6,2\)"),
         (record(a="long"), record(a=TIME), "timestamp-micros"),
-        (record(a={"type": "map", "values": "string"}), record(a={"type": "map", "values": "int"}), "a.value is string"),
+        (
+            record(a={"type": "map", "values": "string"}),
+            record(a={"type": "map", "values": "int"}),
+            "a.value is string",
+        ),
         (record(a={"type": "array", "items": "string"}), record(a="string"), "array"),
-        (record(a={"type": "enum", "name": "e", "symbols": ["A", "B"]}), record(a={"type": "enum", "name": "e", "symbols": ["A"]}), "enum"),
+        (
+            record(a={"type": "enum", "name": "e", "symbols": ["A", "B"]}),
+            record(a={"type": "enum", "name": "e", "symbols": ["A"]}),
+            "enum",
+        ),
     ],
 )
 def test_unreadable_schemas_say_why(writer: dict[str, Any], reader: dict[str, Any], said: str) -> None:

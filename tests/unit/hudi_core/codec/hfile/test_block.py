@@ -39,7 +39,9 @@ def test_any_changed_byte_is_noticed(codec: Codec) -> None:
 
 def with_checksum(kind: int, word: int) -> bytes:
     data = b"x" * 40
-    head = struct.pack(">8siiqBii", Magic.DATA.value, len(data) + 4, len(data), -1, kind, 16384, HEADER_SIZE + len(data))
+    head = struct.pack(
+        ">8siiqBii", Magic.DATA.value, len(data) + 4, len(data), -1, kind, 16384, HEADER_SIZE + len(data)
+    )
     return head + data + word.to_bytes(4, "big")
 
 
@@ -57,12 +59,16 @@ def test_type_null_carries_words_that_mean_nothing_and_crc32_is_checked() -> Non
 def test_a_claim_of_more_than_deflate_can_give_is_refused_before_memory_is_taken() -> None:
     compressed = zlib.compressobj(wbits=31)
     body = compressed.compress(b"x" * 40) + compressed.flush()
-    head = struct.pack(">8siiqBii", Magic.DATA.value, len(body) + 4, 2_000_000_000, -1, 0, 16384, HEADER_SIZE + len(body))
+    head = struct.pack(
+        ">8siiqBii", Magic.DATA.value, len(body) + 4, 2_000_000_000, -1, 0, 16384, HEADER_SIZE + len(body)
+    )
     with pytest.raises(CorruptFileError, match="claims 2000000000"):
         read_block(Reader(head + body + bytes(4), "f"), Codec.GZ, DATA)
 
 
-@pytest.mark.parametrize("sizes", [(44, 40, 16384, 32), (44, -1, 16384, 73), (44, 40, 0, 73), (43, 40, 16384, 73), (-1, 40, 16384, 28)])
+@pytest.mark.parametrize(
+    "sizes", [(44, 40, 16384, 32), (44, -1, 16384, 73), (44, 40, 0, 73), (43, 40, 16384, 73), (-1, 40, 16384, 28)]
+)
 def test_impossible_sizes_are_corrupt(sizes: tuple[int, int, int, int]) -> None:
     disk, data, per_checksum, end = sizes
     head = struct.pack(">8siiqBii", Magic.DATA.value, disk, data, -1, 0, per_checksum, end)

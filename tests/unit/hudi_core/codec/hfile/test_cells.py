@@ -12,7 +12,9 @@ from hudi_core.codec.hfile.cells import _by_tails, decode_cells
 from hudi_core.codec.hfile.keyvalue import KEY_TAIL, encode_cell
 from hudi_core.errors import CorruptFileError
 
-AWKWARD = st.sampled_from([b"", b"\0", KEY_TAIL, KEY_TAIL[:-1], b"\x7f" * 9, b"\0\x01k" + KEY_TAIL, encode_cell(b"k", b"v"), b"a\0"])
+AWKWARD = st.sampled_from(
+    [b"", b"\0", KEY_TAIL, KEY_TAIL[:-1], b"\x7f" * 9, b"\0\x01k" + KEY_TAIL, encode_cell(b"k", b"v"), b"a\0"]
+)
 BYTES = st.one_of(st.binary(max_size=20), AWKWARD)
 Cells = list[tuple[bytes, bytes]]
 

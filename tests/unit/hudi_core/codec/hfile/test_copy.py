@@ -19,7 +19,10 @@ Items = list[tuple[bytes, bytes]]
 
 def items_of(count: int) -> Items:
     rng = random.Random(7)
-    return [(f"key{number:06d}".encode() + b"x" * rng.randrange(3), b"\0\0" + rng.randbytes(rng.randrange(40))) for number in range(count)]
+    return [
+        (f"key{number:06d}".encode() + b"x" * rng.randrange(3), b"\0\0" + rng.randbytes(rng.randrange(40)))
+        for number in range(count)
+    ]
 
 
 def block_of(items: Items) -> CellBlock:
@@ -67,7 +70,12 @@ def test_values_that_begin_otherwise_are_not_copied() -> None:
 def test_cells_of_another_form_are_not_copied() -> None:
     """As Hudi 1.1 and later write them: the key ends behind the row, and its type and time are left out."""
     short = b"".join(
-        (len(row) + 2).to_bytes(4, "big") + len(value).to_bytes(4, "big") + len(row).to_bytes(2, "big") + row + value + b"\0"
+        (len(row) + 2).to_bytes(4, "big")
+        + len(value).to_bytes(4, "big")
+        + len(row).to_bytes(2, "big")
+        + row
+        + value
+        + b"\0"
         for row, value in items_of(3)
     )
     block = block_of(items_of(3))

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from hudi_core.codec.hfile.index import IndexEntry, decode_inner_index, decode_root_index, encode_root_index
 from hudi_core.errors import CorruptFileError
 
-ENTRIES = st.lists(st.builds(IndexEntry, st.binary(max_size=300), st.integers(0, (1 << 63) - 1), st.integers(1, (1 << 31) - 1)), max_size=8)
+ENTRIES = st.lists(
+    st.builds(IndexEntry, st.binary(max_size=300), st.integers(0, (1 << 63) - 1), st.integers(1, (1 << 31) - 1)),
+    max_size=8,
+)
 
 
 @given(ENTRIES, st.binary(max_size=12))

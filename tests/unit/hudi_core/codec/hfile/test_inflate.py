@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from isal import isal_zlib
 
-from hudi_core.codec.hfile.inflate import FASTEST, inflate
+from hudi_core.codec.hfile.block import FASTEST, inflate
 
 LIBRARIES = pytest.mark.parametrize("library", [zlib, isal_zlib], ids=["zlib", "isal"])
 HEADER = 10
@@ -53,7 +53,9 @@ def test_a_bomb_is_not_inflated(library: ModuleType) -> None:
 
 @LIBRARIES
 def test_no_damage_passes_for_data(library: ModuleType) -> None:
-    """Bits that say nothing of the data may change: the header's behind magic and method, and those that fill the last byte."""
+    """Bits that say nothing of the data may change: the header's behind magic and method, and those that fill the last
+    byte.
+    """
     data = some_data(40)
     whole = member(data)
     passed = []

@@ -12,7 +12,10 @@ from hudi_core.errors import CorruptFileError
 
 
 def read_cells(data: bytes, path: str, *, with_mvcc: bool) -> list[tuple[bytes, bytes]]:
-    return [(data[row:row_end], data[value:value_end]) for row, row_end, value, value_end in cell_bounds(data, path, with_mvcc=with_mvcc)]
+    return [
+        (data[row:row_end], data[value:value_end])
+        for row, row_end, value, value_end in cell_bounds(data, path, with_mvcc=with_mvcc)
+    ]
 
 
 def test_the_documented_first_cell() -> None:

@@ -44,7 +44,9 @@ def test_every_base_hfile_of_real_hudi_decodes() -> None:
             assert reader.lookup(b"\0") is None
             assert reader.lookup(b"\xff" * 5) is None
             assert str(reader.schema()).startswith('{"type":"record","name":"HoodieMetadataRecord"')
-            bloom = BloomFilter.parse(reader.meta_block("bloomFilter") or b"", reader.file_info["bloomFilterTypeCode"].decode(), path=name)
+            bloom = BloomFilter.parse(
+                reader.meta_block("bloomFilter") or b"", reader.file_info["bloomFilterTypeCode"].decode(), path=name
+            )
             assert all(bloom.might_contain(key) for key, _ in items[:3])
             seen += 1
     assert seen >= 50
@@ -112,7 +114,9 @@ KEYS = st.integers(0, 40).map(lambda number: b"k%d" % number)
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(KEYS, max_size=60), st.sets(KEYS, max_size=20), st.integers(20, 400))
-def test_keys_and_prefixes_give_every_cell_of_a_file_with_repeated_keys(rows: list[bytes], asked: set[bytes], block_size: int) -> None:
+def test_keys_and_prefixes_give_every_cell_of_a_file_with_repeated_keys(
+    rows: list[bytes], asked: set[bytes], block_size: int
+) -> None:
     items = [(row, b"%d" % index) for index, row in enumerate(sorted(rows))]
     keys = sorted(asked)
     reader = HFileReader.of_bytes(write_hfile(items, schema="{}", block_size=block_size), "f")
@@ -130,7 +134,11 @@ def test_a_key_that_goes_on_in_the_next_block_is_found_whole() -> None:
     reader = HFileReader.of_bytes(two_level_hfile([blocks[:2], blocks[2:]]), "f")
     expected = [(b"k", b"2"), (b"k", b"3"), (b"k", b"4"), (b"k", b"5")]
     assert list(reader.lookup_many([b"k"], unique=False)) == expected
-    assert list(reader.lookup_many([b"a", b"b", b"k", b"l", b"z"], unique=False)) == [(b"a", b"1"), *expected, (b"z", b"6")]
+    assert list(reader.lookup_many([b"a", b"b", b"k", b"l", b"z"], unique=False)) == [
+        (b"a", b"1"),
+        *expected,
+        (b"z", b"6"),
+    ]
     assert list(reader.prefix_items([b"k"])) == expected
 
 
@@ -174,7 +182,10 @@ def test_a_changed_byte_is_an_error_or_changes_nothing(codec: str) -> None:
 
 
 def test_features_hudi_never_uses_are_refused_by_name() -> None:
-    for info, message in (({"hfile.MAX_TAGS_LEN": b"\0\0\0\1"}, "tags"), ({"DATA_BLOCK_ENCODING": b"FAST_DIFF"}, "FAST_DIFF")):
+    for info, message in (
+        ({"hfile.MAX_TAGS_LEN": b"\0\0\0\1"}, "tags"),
+        ({"DATA_BLOCK_ENCODING": b"FAST_DIFF"}, "FAST_DIFF"),
+    ):
         with pytest.raises(UnsupportedError, match=message):
             list(HFileReader.of_bytes(write_hfile(ITEMS, schema="{}", extra_info=info), "f").items())
 

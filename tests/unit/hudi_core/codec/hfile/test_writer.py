@@ -15,13 +15,24 @@ from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles
 
 def rewrite(data: bytes) -> bytes:
     reader = HFileReader.of_bytes(data, "f")
-    extra = {name: value for name, value in reader.file_info.items() if name in ("minRecordKey", "maxRecordKey", "bloomFilterTypeCode")}
+    extra = {
+        name: value
+        for name, value in reader.file_info.items()
+        if name in ("minRecordKey", "maxRecordKey", "bloomFilterTypeCode")
+    }
     bloom = reader.meta_block("bloomFilter")
-    return write_hfile(reader.items(), schema=str(reader.schema()), extra_info=extra, meta_blocks={} if bloom is None else {"bloomFilter": bloom})
+    return write_hfile(
+        reader.items(),
+        schema=str(reader.schema()),
+        extra_info=extra,
+        meta_blocks={} if bloom is None else {"bloomFilter": bloom},
+    )
 
 
 def test_writing_what_hbase_wrote_gives_the_same_bytes() -> None:
-    """Bit for bit: block headers, index, file info and trailer; the compressed bytes too, as zlib is the one Java uses."""
+    """Bit for bit: block headers, index, file info and trailer; the compressed bytes too, as zlib is the one Java
+    uses.
+    """
     seen = 0
     for case in golden_cases("6"):
         for name, data in base_hfiles(case):
@@ -41,7 +52,14 @@ def test_writing_what_hbase_wrote_gives_the_same_bytes() -> None:
 )
 def test_round_trip(cells: list[tuple[bytes, bytes]], block_size: int, codec: str) -> None:
     items = sorted(cells, key=lambda cell: cell[0])
-    data = write_hfile(items, schema='{"type":"null"}', codec=codec, block_size=block_size, extra_info={"note": b"n"}, meta_blocks={"m": b"block"})
+    data = write_hfile(
+        items,
+        schema='{"type":"null"}',
+        codec=codec,
+        block_size=block_size,
+        extra_info={"note": b"n"},
+        meta_blocks={"m": b"block"},
+    )
     reader = HFileReader.of_bytes(data, "f")
     assert list(reader.items()) == items
     assert reader.schema() == '{"type":"null"}'

@@ -8,7 +8,9 @@ from hudi_core.codec.log.content import DeleteRecord, OrderingValue
 
 _I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 _I64 = st.integers(-(1 << 63), (1 << 63) - 1)
-_DECIMAL = st.integers(-(10**30 - 1), 10**30 - 1).map(lambda value: value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True))
+_DECIMAL = st.integers(-(10**30 - 1), 10**30 - 1).map(
+    lambda value: value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True)
+)
 
 VALUES = {
     "boolean": st.booleans(),

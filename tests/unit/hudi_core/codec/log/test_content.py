@@ -98,6 +98,12 @@ def test_data_blocks_hold_their_records() -> None:
 def test_broken_data_blocks_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="version 4"):
         avro_block_records(struct.pack(">ii", 4, 0), path="log")
-    for content in (b"", b"\0\0\0\3", struct.pack(">ii", 3, -1), struct.pack(">ii", 3, 2) + bytes(7), struct.pack(">ii", 3, 1 << 30)):
+    for content in (
+        b"",
+        b"\0\0\0\3",
+        struct.pack(">ii", 3, -1),
+        struct.pack(">ii", 3, 2) + bytes(7),
+        struct.pack(">ii", 3, 1 << 30),
+    ):
         with pytest.raises(CorruptFileError, match="log"):
             avro_block_records(content, path="log")

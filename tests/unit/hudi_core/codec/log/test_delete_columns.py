@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.log import delete_columns as module
-from hudi_core.codec.log.content import DECIMAL_SCALE, ORDERING_KINDS, DeleteRecord, OrderingValue, delete_block_data, encode_delete_block
+from hudi_core.codec.log.content import (
+    DECIMAL_SCALE,
+    ORDERING_KINDS,
+    DeleteRecord,
+    OrderingValue,
+    delete_block_data,
+    encode_delete_block,
+)
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.unit.hudi_core.codec.log.orderings import ANY, SCALAR, VALUES, of_kind, records

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_delete_block
-from hudi_core.codec.log.delete_encode import encode_natural_deletes
+from hudi_core.codec.log.encode import encode_natural_deletes
 
 
 @pytest.mark.parametrize("keys", [[], ["k"], ["a", "ä" * 40, "", "x" * 9000, "b"]])

@@ -44,8 +44,15 @@ def test_blocks_follow_each_other() -> None:
     first, second = File(BLOCK + OTHER).walk()
     assert isinstance(first, LogBlock)
     assert isinstance(second, LogBlock)
-    assert (first.headers, first.footers, first.instant_time, first.schema) == (HEADERS, {}, "20260101000000000", '{"type":"record"}')
-    assert (BLOCK + OTHER)[second.content_offset : second.content_offset + second.content_length] == b"deletes, more of them"
+    assert (first.headers, first.footers, first.instant_time, first.schema) == (
+        HEADERS,
+        {},
+        "20260101000000000",
+        '{"type":"record"}',
+    )
+    assert (BLOCK + OTHER)[
+        second.content_offset : second.content_offset + second.content_length
+    ] == b"deletes, more of them"
     assert (first.offset + first.length, second.offset + second.length) == (len(BLOCK), len(BLOCK + OTHER))
 
 
@@ -87,9 +94,25 @@ def test_a_header_larger_than_the_window_is_read_whole() -> None:
         (BLOCK[:-1] + b"\x00" + OTHER, [("CORRUPT", 0, len(BLOCK)), ("DELETE", len(BLOCK), len(OTHER))]),
         (b"#HU", []),
     ],
-    ids=["torn", "torn-size", "magic", "part-magic", "few-bytes", "torn-first", "garbage", "between", "negative", "small", "huge", "pointer", "tiny"],
+    ids=[
+        "torn",
+        "torn-size",
+        "magic",
+        "part-magic",
+        "few-bytes",
+        "torn-first",
+        "garbage",
+        "between",
+        "negative",
+        "small",
+        "huge",
+        "pointer",
+        "tiny",
+    ],
 )
-def test_what_is_no_block_is_one_corrupt_block_up_to_the_next_magic(data: bytes, expected: list[tuple[str, int, int]]) -> None:
+def test_what_is_no_block_is_one_corrupt_block_up_to_the_next_magic(
+    data: bytes, expected: list[tuple[str, int, int]]
+) -> None:
     assert frames(data) == expected
 
 
@@ -97,7 +120,10 @@ def test_the_next_magic_is_found_across_read_buffers() -> None:
     for shift in range(-8, 3):
         head = MAGIC + (1 << 50).to_bytes(8, "big")
         filler = bytes((1 << 20) + len(MAGIC) - len(head) + shift)
-        assert frames(head + filler + OTHER) == [("CORRUPT", 0, len(head + filler)), ("DELETE", len(head + filler), len(OTHER))]
+        assert frames(head + filler + OTHER) == [
+            ("CORRUPT", 0, len(head + filler)),
+            ("DELETE", len(head + filler), len(OTHER)),
+        ]
 
 
 def test_without_the_check_a_broken_frame_is_an_error() -> None:
@@ -163,14 +189,18 @@ def test_mutated_files_give_blocks_within_bounds_or_typed_errors(data: st.DataOb
 
 
 def log_files(case: GoldenCase) -> list[tuple[str, bytes]]:
-    found = [path for path in sorted(case.table.rglob("*.log.*")) if path.name.startswith(".") and path.suffix != ".crc"]
+    found = [
+        path for path in sorted(case.table.rglob("*.log.*")) if path.name.startswith(".") and path.suffix != ".crc"
+    ]
     found += sorted((case.table / ".hoodie" / "archived").glob(".commits_.archive.*"))
     return [(path.name, path.read_bytes()) for path in found if path.suffix != ".crc"]
 
 
 @pytest.mark.parametrize("name", golden_cases("6"))
 def test_golden_log_files_walk_and_encode_again(golden: Any, name: str) -> None:
-    """Every log file of table version 6, metadata tables and archives included: blocks fill it, and each encodes to the same bytes."""
+    """Every log file of table version 6, metadata tables and archives included: blocks fill it, and each encodes to the
+    same bytes.
+    """
     for path, data in log_files(golden("6", name)):
         end = 0
         for block in File(data).walk():
@@ -188,8 +218,14 @@ def check_block(block: LogBlock, data: bytes, path: str) -> None:
     again = encode_block(block.type, block.headers, content)
     (read,) = File(again).walk()
     assert isinstance(read, LogBlock)
-    # Header entries come in any order from Java, so the frames are compared field by field, and the bytes around the map as they are.
-    assert (read.type, read.headers, read.footers, read.length) == (block.type, block.headers, block.footers, block.length)
+    # Header entries come in any order from Java, so the frames are compared field by field, and the bytes around the
+    # map as they are.
+    assert (read.type, read.headers, read.footers, read.length) == (
+        block.type,
+        block.headers,
+        block.footers,
+        block.length,
+    )
     whole = data[block.offset : block.offset + block.length]
     assert again[:26] == whole[:26]
     assert again[read.content_offset - 8 :] == whole[block.content_offset - 8 - block.offset :]
@@ -210,7 +246,9 @@ def check_block(block: LogBlock, data: bytes, path: str) -> None:
         ("log_garbage_no_magic", ["CORRUPT"], "neither another block nor the end"),
     ],
 )
-def test_damaged_golden_files_have_the_corrupt_blocks_that_hudi_sees(golden: Any, name: str, kinds: list[str], corrupt: str) -> None:
+def test_damaged_golden_files_have_the_corrupt_blocks_that_hudi_sees(
+    golden: Any, name: str, kinds: list[str], corrupt: str
+) -> None:
     seen = 0
     for _, data in log_files(golden("6", name)):
         blocks = File(data).walk()

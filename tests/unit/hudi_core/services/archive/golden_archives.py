@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from hudi_core.services.archive.service import ArchiveService
+from hudi_core.services.archive.job import ArchiveService
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Instant
 from hudi_core.transaction.owner import Owner
@@ -23,10 +23,15 @@ TIGHT = {
 Key = tuple[str, str]
 
 
-def archive(table: Path, options: Mapping[str, str] = TIGHT, *, owner: Owner | None = None, storage: Storage | None = None) -> list[Key]:
+def archive(
+    table: Path, options: Mapping[str, str] = TIGHT, *, owner: Owner | None = None, storage: Storage | None = None
+) -> list[Key]:
     """Archives the table; requested time and action of what went."""
     context = context_of(table, options, storage)
-    return [(result.instant, result.action) for result in ArchiveService().run_now(context, owner or Owner.current("test"), None).instants]
+    return [
+        (result.instant, result.action)
+        for result in ArchiveService().run_now(context, owner or Owner.current("test"), None).instants
+    ]
 
 
 def key(instant: Instant) -> Key:

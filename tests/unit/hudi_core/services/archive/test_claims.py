@@ -1,4 +1,6 @@
-"""Archival drops the claims of instants that are over: those that Hudi completed behind a run of ours, and those that the timeline lost."""
+"""Archival drops the claims of instants that are over: those that Hudi completed behind a run of ours, and those that
+the timeline lost.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.transaction.claim import HUDI_HEARTBEATS, Claim, claim, claimed_instants
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
@@ -46,7 +48,9 @@ def test_claims_of_archived_instants_go(golden: Golden, folder: str) -> None:
 
 @pytest.mark.parametrize("folder", ["6", "9"])
 def test_claims_of_instants_that_the_timeline_no_longer_holds_go(golden: Golden, folder: str) -> None:
-    """Rolled back or archived by Hudi. One that is newer than the timeline's start may be an instant that is about to show."""
+    """Rolled back or archived by Hudi. One that is newer than the timeline's start may be an instant that is about to
+    show.
+    """
     table = golden(folder, "archived_timeline_cow").table
     newer = str(int(active_of(table)[-1][0]) + 1)
     for time in ("20200101000000000", newer):

@@ -23,7 +23,12 @@ def run(version: str, count: int, size: int) -> dict[str, Any]:
     probe = Path(__file__).with_name("memory_probe.py")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, str(probe), version, str(count), str(size)], capture_output=True, text=True, check=True, timeout=900, env=env
+        [sys.executable, str(probe), version, str(count), str(size)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=900,
+        env=env,
     )
     answer: dict[str, Any] = json.loads(done.stdout)
     assert (answer["archived"], answer["kept"], answer["history"]) == (count - 20, 20, count - 20)
@@ -39,7 +44,12 @@ def test_wide_commits_are_held_a_round_at_a_time(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "version", [pytest.param("6", marks=pytest.mark.soak), pytest.param("8", marks=pytest.mark.soak), pytest.param("9", marks=pytest.mark.slow)]
+    "version",
+    [
+        pytest.param("6", marks=pytest.mark.soak),
+        pytest.param("8", marks=pytest.mark.soak),
+        pytest.param("9", marks=pytest.mark.slow),
+    ],
 )
 def test_ten_thousand_instants(version: str) -> None:
     run(version, 10_000, 4_000)

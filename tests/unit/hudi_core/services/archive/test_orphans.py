@@ -1,4 +1,6 @@
-"""Files that archival would make visible: of instants that never completed, of rollbacks gone, of replaced file groups (hudi#18783, facts 10.5)."""
+"""Files that archival would make visible: of instants that never completed, of rollbacks gone, of replaced file groups
+(hudi#18783, facts 10.5).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import OrphanFilesError
 from hudi_core.model.names import parse_base_file, parse_log_file
-from hudi_core.services.archive import rules
-from hudi_core.services.archive.service import ArchiveService
+from hudi_core.services.archive import planner as rules
+from hudi_core.services.archive.job import ArchiveService
 from hudi_core.timeline.instant import Action, State
 from tests.consistency import read_rows
 from tests.golden_data import GoldenCase
@@ -24,7 +26,12 @@ from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
 LEAVE = {**TIGHT, "airflow_hudi.archive.orphans": "leave"}
-TIGHTER = {**TIGHT, "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"}
+TIGHTER = {
+    **TIGHT,
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.keep.min.commits": "1",
+    "hoodie.keep.max.commits": "2",
+}
 """With a cleaner that keeps no commits from archival itself."""
 IGNORE = {**TIGHT, "airflow_hudi.archive.orphans": "ignore"}
 
@@ -36,7 +43,9 @@ def between(table: Path) -> str:
 
 
 def late_base_file(table: Path) -> tuple[str, Path]:
-    """A base file of a new file group whose instant was rolled back before its PUT came through; the instant and the file."""
+    """A base file of a new file group whose instant was rolled back before its PUT came through; the instant and the
+    file.
+    """
     instant = between(table)
     source = sorted(path for path in table.glob("2024*/*.parquet"))[-1]
     name = parse_base_file(source.name)
@@ -70,7 +79,9 @@ def test_hudi_18783_a_late_file_of_a_rolled_back_instant(golden: Golden, folder:
     assert path in str(preview.reason)
 
     went = archive(table, LEAVE)
-    assert [time for time, action in went if action == "commit"] == [time for time, action in before if action == "commit"][:1]
+    assert [time for time, action in went if action == "commit"] == [
+        time for time, action in before if action == "commit"
+    ][:1]
     assert_same_rows(read_rows(table), rows)
     held = ArchiveService().preview(context_of(table, {**LEAVE, **TIGHTER}))
     assert path in str(held.reason)
@@ -131,7 +142,13 @@ class TestBlocksOfVersion6:
         time = between(table)
         (source, *_) = sorted(table.glob("2024*/.*.log.1_*"))
         with source.open("ab") as file:
-            file.write(encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: time, HeaderKey.SCHEMA: '"int"'}, b"\x00\x00\x00\x03\x00\x00\x00\x00"))
+            file.write(
+                encode_block(
+                    BlockType.DELETE,
+                    {HeaderKey.INSTANT_TIME: time, HeaderKey.SCHEMA: '"int"'},
+                    b"\x00\x00\x00\x03\x00\x00\x00\x00",
+                )
+            )
         with pytest.raises(OrphanFilesError) as caught:
             archive(table)
         assert source.name in str(caught.value)
@@ -144,8 +161,12 @@ class TestBlocksOfVersion6:
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
-def test_files_of_replaced_groups_hold_their_replacecommit(golden: Golden, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HUDI-6352, and what a clean failed to delete: whatever cleans say, the file would come back to life, as the null control shows."""
+def test_files_of_replaced_groups_hold_their_replacecommit(
+    golden: Golden, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HUDI-6352, and what a clean failed to delete: whatever cleans say, the file would come back to life, as the null
+    control shows.
+    """
     table = golden(folder, "archived_timeline_mor").table
     rows = read_rows(table)
     context = context_of(table)
@@ -178,7 +199,9 @@ def test_files_of_replaced_groups_hold_their_replacecommit(golden: Golden, folde
 @pytest.mark.parametrize("folder", VERSIONS)
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 @pytest.mark.parametrize("kind", ["clustering", "commit"])
-def test_hudi_4163_no_archival_passes_a_pending_write(golden: Golden, folder: str, state: State, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hudi_4163_no_archival_passes_a_pending_write(
+    golden: Golden, folder: str, state: State, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """hudi#4163, HUDI-2892, HUDI-5728: what it has written so far stays invisible.
 
     With the guard off the timeline begins behind it, and a file of it that outlives its rollback counts as committed.
@@ -210,7 +233,9 @@ def test_hudi_4163_no_archival_passes_a_pending_write(golden: Golden, folder: st
 @pytest.mark.parametrize("folder", VERSIONS)
 @pytest.mark.parametrize("name", ["archived_timeline_cow", "archived_timeline_mor"])
 def test_beyond_a_savepoint_only_what_has_no_files_any_more(golden: Golden, folder: str, name: str) -> None:
-    """Hudi archives the others as well, and their rows are gone, as the null control shows (hoodie.archive.beyond.savepoint)."""
+    """Hudi archives the others as well, and their rows are gone, as the null control shows
+    (hoodie.archive.beyond.savepoint).
+    """
     table = golden(folder, name).table
     rows = read_rows(table)
     context = context_of(table)
@@ -218,7 +243,9 @@ def test_beyond_a_savepoint_only_what_has_no_files_any_more(golden: Golden, fold
     saved = context.active.path(first.requested_time, Action.SAVEPOINT, State.COMPLETED, first.completed_at)
     for path in (context.active.path(first.requested_time, Action.SAVEPOINT, State.INFLIGHT), saved):
         (table / path).write_bytes(b"")
-    assert ArchiveService().preview(context_of(table, TIGHTER)).plan is None or folder == "6", "up to the savepoint there are only cleans"
+    assert ArchiveService().preview(context_of(table, TIGHTER)).plan is None or folder == "6", (
+        "up to the savepoint there are only cleans"
+    )
     beyond = {**TIGHTER, "hoodie.archive.beyond.savepoint": "true"}
     unguarded = copy_of(table)
     archive(unguarded, {**IGNORE, **beyond})

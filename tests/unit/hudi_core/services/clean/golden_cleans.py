@@ -1,4 +1,6 @@
-"""Golden tables as they were before a clean: to be planned again, or run again, and compared with what real Hudi planned and did."""
+"""Golden tables as they were before a clean: to be planned again, or run again, and compared with what real Hudi
+planned and did.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
+from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.clean_plans import CleanPlan, decode_clean_plan
-from hudi_core.timeline.commit_metadata import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase, golden_cases
@@ -38,7 +40,9 @@ def context_of(table: Path, options: Mapping[str, str] | None = None, storage: S
     return TableContext(str(table), store, config, ActiveTimeline(store, config), {**SKEW, **(options or {})}, {})
 
 
-def run_clean(table: Path, instant: str, *, owner: Owner | None = None, storage: Storage | None = None, threads: int = 2) -> str:
+def run_clean(
+    table: Path, instant: str, *, owner: Owner | None = None, storage: Storage | None = None, threads: int = 2
+) -> str:
     """Runs a clean of the table; its state afterwards."""
     context = context_of(table, storage=storage)
     return CleanService().run(context, instant, LocalEngine(threads), owner or Owner.current("test"), None).state
@@ -53,7 +57,9 @@ def data_files(table: Path) -> list[str]:
 def without_metadata_table(table: Path) -> Path:
     """The table as one that never had a metadata table."""
     properties = table / ".hoodie" / "hoodie.properties"
-    lines = [line for line in properties.read_text().splitlines() if not line.startswith("hoodie.table.metadata.partitions")]
+    lines = [
+        line for line in properties.read_text().splitlines() if not line.startswith("hoodie.table.metadata.partitions")
+    ]
     properties.write_text("\n".join(lines) + "\n")
     (table / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
     shutil.rmtree(table / ".hoodie" / "metadata", ignore_errors=True)
@@ -75,7 +81,8 @@ def cleans(table: Path) -> list[Instant]:
 
 
 def before_clean(case: GoldenCase, instant: str) -> Before:
-    """Takes back the clean and everything after it: later instants go, the files that it and later cleans deleted come back, empty.
+    """Takes back the clean and everything after it: later instants go, the files that it and later cleans deleted come
+    back, empty.
 
     Only names count when a clean is planned. The metadata table goes, since it cannot be taken back.
     """
@@ -83,7 +90,11 @@ def before_clean(case: GoldenCase, instant: str) -> Before:
     context = context_of(table)
     active, timeline = context.active, context.active.load()
     _put_back_archived(context)
-    plans = [_plan(active, context.storage, item) for item in timeline.of_actions(Action.CLEAN) if item.requested_time >= instant]
+    plans = [
+        _plan(active, context.storage, item)
+        for item in timeline.of_actions(Action.CLEAN)
+        if item.requested_time >= instant
+    ]
     for path in (table / active.folder).iterdir():
         time = path.name.split(".")[0].split("_")[0]
         if path.is_file() and time.isdigit() and time >= instant:

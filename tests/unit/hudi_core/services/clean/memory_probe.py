@@ -1,4 +1,5 @@
-"""Plans and runs a clean of a synthetic table in a process of its own and prints its peaks of anonymous memory, in bytes, as JSON.
+"""Plans and runs a clean of a synthetic table in a process of its own and prints its peaks of anonymous memory, in
+bytes, as JSON.
 
 Arguments: partitions, files of each, slices of each file group, slices that are kept.
 The storage makes up the partitions' listings when it is asked, so that what is measured is the engine's.
@@ -12,14 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.model.engine import Json, TaskAttempt, UnitTask
-from hudi_core.services.clean import execute
+from hudi_core.engine.protocol import Json, TaskAttempt, UnitTask
+from hudi_core.services.clean import units as execute
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.peak_memory import measured
@@ -50,8 +51,14 @@ class MadeUp(MemoryStorage):
     def list_files(self, folder: str) -> list[FileInfo]:
         if not folder.startswith("2026/"):
             return super().list_files(folder)
-        groups = (f"{folder[-5:]}{number:04x}-5d0b-4cf6-9d49-6f5a9d3c1f00-0" for number in range(self._files // self._slices))
-        names = [f"{group}_{number}-12-3456_2026010100000{number:02d}00.parquet" for group in groups for number in range(self._slices)]
+        groups = (
+            f"{folder[-5:]}{number:04x}-5d0b-4cf6-9d49-6f5a9d3c1f00-0" for number in range(self._files // self._slices)
+        )
+        names = [
+            f"{group}_{number}-12-3456_2026010100000{number:02d}00.parquet"
+            for group in groups
+            for number in range(self._slices)
+        ]
         return [FileInfo(f"{folder}/{name}", 120_000_000, 0.0) for name in (".hoodie_partition_metadata", *names)]
 
     def delete(self, path: str) -> bool:
@@ -66,7 +73,9 @@ class OneByOne:
 
     name = "one by one"
 
-    def run(self, task: UnitTask, units: Any, *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+    def run(
+        self, task: UnitTask, units: Any, *, run_epoch: int, progress: Callable[[int, int], None] | None = None
+    ) -> list[Json]:
         return [task(unit, TaskAttempt(number, run_epoch, number)) for number, unit in enumerate(units)]
 
 
@@ -80,7 +89,9 @@ def main(partitions: int, files: int, slices: int, kept: int) -> None:
         instant = f"2026010100000{number:02d}00"
         active.create_requested(instant, Action.COMMIT)
         active.to_inflight(instant, Action.COMMIT)
-        active.complete(instant, Action.COMMIT, encode_commit_avro(CommitMetadata(operation_type="UPSERT")), f"{instant[:-2]}50")
+        active.complete(
+            instant, Action.COMMIT, encode_commit_avro(CommitMetadata(operation_type="UPSERT")), f"{instant[:-2]}50"
+        )
     options = {"hoodie.clean.fileversions.retained": str(kept), "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
     context = TableContext("memory://t", storage, config, active, options, {})
     service, owner = CleanService(), Owner.current("probe")

@@ -1,4 +1,6 @@
-"""Our plans against real Hudi's: the golden tables with a clean, taken back to the moment before it, planned with the options of their writer."""
+"""Our plans against real Hudi's: the golden tables with a clean, taken back to the moment before it, planned with the
+options of their writer.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from hudi_core.services.clean.plan import Planned, make_plan
+from hudi_core.engine.local import LocalEngine
+from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.service import CleanService
-from hudi_core.services.local_engine import LocalEngine
-from hudi_core.timeline.clean_plans import CleanPlan, decode_clean_plan
+from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.transaction.owner import Owner
@@ -24,7 +26,14 @@ PARTS = ("cleaned", "clean_requested", "archived_timeline")
 def comparable(plan: CleanPlan) -> tuple[object, ...]:
     """A plan without the order of its files, which is that of a hash map in Hudi."""
     files = {partition: sorted(names) for partition, names in plan.files.items()}
-    return plan.policy, files, sorted(plan.dropped_partitions), plan.earliest, plan.last_completed, dict(plan.extra_metadata)
+    return (
+        plan.policy,
+        files,
+        sorted(plan.dropped_partitions),
+        plan.earliest,
+        plan.last_completed,
+        dict(plan.extra_metadata),
+    )
 
 
 @pytest.mark.parametrize(("folder", "name"), [case for part in PARTS for case in cases(part)])
@@ -42,7 +51,9 @@ def test_every_golden_clean_is_planned_as_by_real_hudi(folder: str, name: str, g
 
 @pytest.mark.parametrize(("folder", "name"), cases("clean_requested"))
 def test_a_requested_plan_is_what_real_hudi_requested(folder: str, name: str, golden: Golden) -> None:
-    """Through the service: the file on the timeline, decoded, says the same as real Hudi's, with this table's own addresses."""
+    """Through the service: the file on the timeline, decoded, says the same as real Hudi's, with this table's own
+    addresses.
+    """
     case = golden(folder, name)
     (item,) = cleans(case.table)
     before = before_clean(case, item.requested_time)
@@ -51,8 +62,14 @@ def test_a_requested_plan_is_what_real_hudi_requested(folder: str, name: str, go
     assert planned.instant is not None
     path = context.active.path(planned.instant, Action.CLEAN, State.REQUESTED)
     assert comparable(decode_clean_plan(context.storage.read(path), path=path)) == comparable(before.plan)
-    addresses = context.active.read_any(planned.instant, Action.CLEAN, State.REQUESTED)["filePathsToBeDeletedPerPartition"]
-    assert all(entry["filePath"].startswith(f"{before.table}/{partition}/") for partition, entries in addresses.items() for entry in entries)
+    addresses = context.active.read_any(planned.instant, Action.CLEAN, State.REQUESTED)[
+        "filePathsToBeDeletedPerPartition"
+    ]
+    assert all(
+        entry["filePath"].startswith(f"{before.table}/{partition}/")
+        for partition, entries in addresses.items()
+        for entry in entries
+    )
 
 
 @pytest.mark.parametrize(("folder", "name"), cases("clean_requested"))
@@ -68,7 +85,9 @@ def test_what_we_plan_and_run_leaves_what_real_hudi_left(folder: str, name: str,
     assert data_files(before.table) == data_files(case.after())
 
 
-@pytest.mark.parametrize(("folder", "name"), [case for part in ("cleaned_commits", "clean_requested_mor") for case in cases(part)])
+@pytest.mark.parametrize(
+    ("folder", "name"), [case for part in ("cleaned_commits", "clean_requested_mor") for case in cases(part)]
+)
 def test_by_hours_the_same_files_go_as_by_commits(folder: str, name: str, golden: Golden) -> None:
     """One hour after the earliest commit that real Hudi retained by commits, one hour is to be kept."""
     case = golden(folder, name)
@@ -87,7 +106,11 @@ def test_a_dry_run_names_files_and_bytes_and_writes_nothing(golden: Golden) -> N
     case = golden("9", "clean_requested_mor")
     (item,) = cleans(case.table)
     table = before_clean(case, item.requested_time).table
-    first = next(path for path in sorted(table.rglob("*.parquet")) if path.stat().st_size == 0 or "20261120222620388" in path.name)
+    first = next(
+        path
+        for path in sorted(table.rglob("*.parquet"))
+        if path.stat().st_size == 0 or "20261120222620388" in path.name
+    )
     first.write_bytes(b"x" * 1234)
     everything = sorted(path.as_posix() for path in table.rglob("*"))
     context = context_of(table, case.info["write_options"])
@@ -96,7 +119,9 @@ def test_a_dry_run_names_files_and_bytes_and_writes_nothing(golden: Golden) -> N
     assert shown.reason is None
     assert shown.plan is not None
     assert shown.plan["files"] == sum(len(entry["files"]) for entry in shown.plan["partitions"].values()) == 18
-    named = [table / partition / name for partition, entry in shown.plan["partitions"].items() for name in entry["files"]]
+    named = [
+        table / partition / name for partition, entry in shown.plan["partitions"].items() for name in entry["files"]
+    ]
     assert first in named
     assert shown.plan["bytes"] == sum(path.stat().st_size for path in named) >= 1234
     assert sorted(path.as_posix() for path in table.rglob("*")) == everything

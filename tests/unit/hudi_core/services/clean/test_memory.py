@@ -15,7 +15,9 @@ MIB = 1 << 20
 FIXED = 24 * MIB
 """One partition's files and slices, and what the allocator keeps back."""
 PLANNING, RUNNING = 420, 560
-"""Bytes for each file to delete: its name, its path in the plan; its name in the units, the metadata and the record of the completion."""
+"""Bytes for each file to delete: its name, its path in the plan; its name in the units, the metadata and the record of
+the completion.
+"""
 
 
 def run(partitions: int, files: int, slices: int, kept: int) -> dict[str, Any]:
@@ -23,7 +25,9 @@ def run(partitions: int, files: int, slices: int, kept: int) -> dict[str, Any]:
     probe = Path(__file__).with_name("memory_probe.py")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     arguments = [str(number) for number in (partitions, files, slices, kept)]
-    done = subprocess.run([sys.executable, str(probe), *arguments], capture_output=True, text=True, check=True, timeout=900, env=env)
+    done = subprocess.run(
+        [sys.executable, str(probe), *arguments], capture_output=True, text=True, check=True, timeout=900, env=env
+    )
     answer: dict[str, Any] = json.loads(done.stdout)
     assert answer["files"] == partitions * files
     assert answer["planned"] == answer["deleted"] == partitions * (files // slices) * (slices - kept)

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanConfig
+from hudi_core.config.clean_config import (
+    KEEP_LATEST_BY_HOURS,
+    KEEP_LATEST_COMMITS,
+    KEEP_LATEST_FILE_VERSIONS,
+    CleanConfig,
+)
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.clean import policies
 from hudi_core.services.clean.policies import PartitionDeletes, PartitionFacts, deletes
@@ -21,7 +26,9 @@ def config(policy: str, retained: int = 1) -> CleanConfig:
     return CleanConfig.of({"hoodie.cleaner.policy": policy, "hoodie.cleaner.fileversions.retained": str(retained)})
 
 
-def slice_at(instant: str, logs: Iterable[str] = (), *, base: bool = True, cdc: Iterable[str] = (), group: FileGroupId = GROUP) -> FileSlice:
+def slice_at(
+    instant: str, logs: Iterable[str] = (), *, base: bool = True, cdc: Iterable[str] = (), group: FileGroupId = GROUP
+) -> FileSlice:
     def data(name: str) -> DataFile:
         return DataFile("p", name, 10)
 
@@ -56,7 +63,9 @@ def test_the_slice_before_the_earliest_commit_stays(policy: str, earliest: str |
 
 
 def test_hudi_7226_by_hours_keeps_the_slice_that_a_query_is_reading() -> None:
-    """t0 is far older than the hours to keep; a query reads it when a compaction makes t1 and the next clean begins at t1."""
+    """t0 is far older than the hours to keep; a query reads it when a compaction makes t1 and the next clean begins at
+    t1.
+    """
     group = group_of(slice_at("t0", [".g_t0.log.1_0-0-0"]), slice_at("t1"))
     assert deletes(PartitionFacts("p", (group,)), config(KEEP_LATEST_BY_HOURS), "t1").files == ()
     later = group_of(*group.slices, slice_at("t2"))
@@ -69,7 +78,9 @@ def test_versions_are_slices_of_each_group(retained: int, gone: list[str]) -> No
 
 
 def test_what_a_pending_compaction_needs_is_one_of_the_versions() -> None:
-    """The plan's slice and everything newer stay and count as one version together (isFileGroupInPendingMajorOrMinorCompaction)."""
+    """The plan's slice and everything newer stay and count as one version together
+    (isFileGroupInPendingMajorOrMinorCompaction).
+    """
     facts = PartitionFacts("p", (FIVE,), compacting={GROUP: ("4",)})
     assert instants_of(deletes(facts, config(KEEP_LATEST_FILE_VERSIONS, 2), None)) == ["1", "2"]
     assert instants_of(deletes(facts, config(KEEP_LATEST_FILE_VERSIONS, 1), None)) == ["1", "2", "3"]
@@ -86,7 +97,9 @@ def test_a_slice_goes_with_its_logs_and_change_data() -> None:
 def test_a_savepoint_keeps_the_whole_slice(policy: str, name: str) -> None:
     group = group_of(slice_at("1", [".g_1.log.1_0-0-0"]), slice_at("2"), slice_at("3"), slice_at("4"))
     facts = PartitionFacts("p", (group,), kept=frozenset({name}))
-    assert instants_of(deletes(facts, config(policy), "4")) == [] + (["2", "3"] if policy == KEEP_LATEST_FILE_VERSIONS else ["2"])
+    assert instants_of(deletes(facts, config(policy), "4")) == [] + (
+        ["2", "3"] if policy == KEEP_LATEST_FILE_VERSIONS else ["2"]
+    )
 
 
 PENDING = PartitionFacts(
@@ -117,11 +130,14 @@ def replaced_at(time: str) -> Instant:
 
 
 @pytest.mark.parametrize(
-    ("policy", "earliest", "gone"), [(KEEP_LATEST_COMMITS, "6", 5), (KEEP_LATEST_COMMITS, "5", 0), (KEEP_LATEST_FILE_VERSIONS, None, 5)]
+    ("policy", "earliest", "gone"),
+    [(KEEP_LATEST_COMMITS, "6", 5), (KEEP_LATEST_COMMITS, "5", 0), (KEEP_LATEST_FILE_VERSIONS, None, 5)],
 )
 def test_a_replaced_group_goes_as_a_whole(policy: str, earliest: str | None, gone: int) -> None:
     """Once its replacecommit is older than the earliest commit to retain; by versions at once."""
-    facts = PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("5")}, stored=lambda: [item.files[0].name for item in FIVE.slices])
+    facts = PartitionFacts(
+        "p", (FIVE,), replaced={GROUP: replaced_at("5")}, stored=lambda: [item.files[0].name for item in FIVE.slices]
+    )
     found = deletes(facts, config(policy), earliest)
     assert len(found.files) == gone
     assert found.drop == bool(gone)
@@ -140,10 +156,17 @@ THIRD = "g_0-0-0_3.parquet"
     ("facts", "drop"),
     [
         (PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("1")}, stored=lambda: ["g_0-0-0_9.parquet"]), False),
-        (PartitionFacts("p", (FIVE, group_of(slice_at("2", group=OTHER), group=OTHER)), replaced={GROUP: replaced_at("1")}), False),
+        (
+            PartitionFacts(
+                "p", (FIVE, group_of(slice_at("2", group=OTHER), group=OTHER)), replaced={GROUP: replaced_at("1")}
+            ),
+            False,
+        ),
         (PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("7")}), False),
         (
-            PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("1")}, kept=frozenset({THIRD}), stored=lambda: [THIRD]),
+            PartitionFacts(
+                "p", (FIVE,), replaced={GROUP: replaced_at("1")}, kept=frozenset({THIRD}), stored=lambda: [THIRD]
+            ),
             False,
         ),
         (PartitionFacts("", (), stored=list), False),

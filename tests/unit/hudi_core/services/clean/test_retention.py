@@ -8,9 +8,9 @@ import pytest
 
 from hudi_core.config.clean_config import CleanConfig
 from hudi_core.services.clean.retention import Nothing, RetentionFacts, Scope, retention
-from hudi_core.timeline.clean_plans import LastClean
+from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
@@ -27,7 +27,9 @@ def pending(hour: int, action: str = Action.COMMIT) -> Instant:
     return Instant(at(hour), action, State.INFLIGHT)
 
 
-def facts(*instants: Instant, last: LastClean | None = None, savepoints: frozenset[str] = frozenset(), zone: str = "UTC") -> RetentionFacts:
+def facts(
+    *instants: Instant, last: LastClean | None = None, savepoints: frozenset[str] = frozenset(), zone: str = "UTC"
+) -> RetentionFacts:
     return RetentionFacts(Timeline(instants), NOW, zone, last, savepoints)
 
 
@@ -54,7 +56,9 @@ def test_too_few_commits_are_a_reason_that_names_the_option(retained: int) -> No
     assert found == Nothing(f"the timeline has 5 commits and hoodie.clean.commits.retained keeps {retained}")
 
 
-@pytest.mark.parametrize("action", [Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.COMPACTION, Action.CLUSTERING])
+@pytest.mark.parametrize(
+    "action", [Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.COMPACTION, Action.CLUSTERING]
+)
 def test_a_pending_write_holds_the_earliest_back(action: str) -> None:
     instants = (done(1), done(2), pending(3, action), done(4), done(5), done(6))
     assert earliest(scope(facts(*instants), hoodie_clean_commits_retained="1")) == at(2)
@@ -105,7 +109,9 @@ def test_a_clean_is_due_by_the_commits_since_the_last(commits: str, due: bool) -
 def test_a_pending_clean_comes_first() -> None:
     found = scope(facts(*FIVE, pending(6, Action.CLEAN)), hoodie_clean_commits_retained="1")
     assert found == Nothing(f"clean {at(6)} is pending: run it first, or set hoodie.clean.multiple.enabled=true")
-    again = scope(facts(*FIVE, pending(6, Action.CLEAN)), hoodie_clean_commits_retained="1", hoodie_clean_allow_multiple="true")
+    again = scope(
+        facts(*FIVE, pending(6, Action.CLEAN)), hoodie_clean_commits_retained="1", hoodie_clean_allow_multiple="true"
+    )
     assert earliest(again) == at(5)
 
 

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.model.stats import WriteStat
-from hudi_core.services.clean import plan as planning
+from hudi_core.services.clean import planner as planning
 from hudi_core.services.clean import service as scheduling
 from hudi_core.services.clean.service import CleanService
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.service import SchedulingService
-from hudi_core.storage.fault import FaultPlan, FaultStorage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.clean_plans import CleanedPartition, CleanMetadata, encode_clean_metadata
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.testing.fault import FaultPlan, FaultStorage
+from hudi_core.timeline.actions.clean import CleanedPartition, CleanMetadata, encode_clean_metadata
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.savepoints import SavepointMetadata, encode_savepoint
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.services.clean.golden_cleans import before_clean, context_of, data_files, run_clean
-from tests.unit.hudi_core.services.clean.test_run import clean_of
+from tests.unit.hudi_core.services.clean.test_job import clean_of
 
 Golden = Callable[[str, str], GoldenCase]
 TWO = {"hoodie.cleaner.commits.retained": "2"}
@@ -67,7 +67,9 @@ def test_planned_run_and_then_nothing_is_due(folder: str, golden: Golden) -> Non
     assert run_clean(table, instant) == "completed"
     assert CleanService().pending(context, context.active.load()) == []
     assert reason(table, TWO) == "0 commits since the last clean, but hoodie.clean.trigger.max.commits is 1"
-    assert "nothing to delete in the 0 partitions that changed" in reason(table, {**TWO, "hoodie.clean.max.commits": "0"})
+    assert "nothing to delete in the 0 partitions that changed" in reason(
+        table, {**TWO, "hoodie.clean.max.commits": "0"}
+    )
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
@@ -87,13 +89,19 @@ def test_planned_run_and_then_nothing_is_due(folder: str, golden: Golden) -> Non
         ),
     ],
 )
-def test_every_reason_names_the_option_that_would_change_it(options: dict[str, str], words: str, folder: str, golden: Golden) -> None:
+def test_every_reason_names_the_option_that_would_change_it(
+    options: dict[str, str], words: str, folder: str, golden: Golden
+) -> None:
     assert words in reason(unplanned(golden, folder), options)
 
 
 def test_a_filter_leaves_partitions_out(golden: Golden) -> None:
     table = unplanned(golden, "9")
-    options = {**TWO, "hoodie.clean.incremental.enabled": "false", "hoodie.clean.partition.filter.regex": r"2024-01-0[12]"}
+    options = {
+        **TWO,
+        "hoodie.clean.incremental.enabled": "false",
+        "hoodie.clean.partition.filter.regex": r"2024-01-0[12]",
+    }
     done = CleanService().schedule(context_of(table, options), OWNER, dry_run=True)
     assert done.plan is not None
     assert sorted(done.plan["partitions"]) == ["2024-01-01", "2024-01-02"]
@@ -113,7 +121,9 @@ def test_many_planners_request_one_clean(folder: str, golden: Golden) -> None:
     with ThreadPoolExecutor(8) as pool:
         done = list(pool.map(lambda number: schedule(table), range(8)))
     context = context_of(table)
-    assert [instant for instant in done if instant is not None] == CleanService().pending(context, context.active.load())
+    assert [instant for instant in done if instant is not None] == CleanService().pending(
+        context, context.active.load()
+    )
     assert len([instant for instant in done if instant is not None]) == 1
 
 
@@ -126,11 +136,18 @@ def savepoint(table: Path) -> None:
         names[path.parent.name] = (*names.get(path.parent.name, ()), path.name)
     active.to_inflight(oldest, Action.SAVEPOINT)
     layout_1 = active.layout == 1
-    active.complete(oldest, Action.SAVEPOINT, encode_savepoint(SavepointMetadata("x", 0, "", names)), None if layout_1 else "20261121000000000")
+    active.complete(
+        oldest,
+        Action.SAVEPOINT,
+        encode_savepoint(SavepointMetadata("x", 0, "", names)),
+        None if layout_1 else "20261121000000000",
+    )
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
-def test_a_savepoint_that_comes_while_it_is_planned_is_honoured(folder: str, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_savepoint_that_comes_while_it_is_planned_is_honoured(
+    folder: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = unplanned(golden, folder)
     plain = CleanService().schedule(context_of(table, TWO), OWNER, dry_run=True)
     calls: list[int] = []
@@ -175,7 +192,10 @@ def commit_to(table: Path, partition: str, numbers: range) -> None:
         active.to_inflight(time, Action.DELTA_COMMIT)
         layout_1 = active.layout == 1
         active.complete(
-            time, Action.DELTA_COMMIT, encode_commit(metadata) if layout_1 else encode_commit_avro(metadata), None if layout_1 else f"{time[:-3]}500"
+            time,
+            Action.DELTA_COMMIT,
+            encode_commit(metadata) if layout_1 else encode_commit_avro(metadata),
+            None if layout_1 else f"{time[:-3]}500",
         )
 
 
@@ -184,19 +204,25 @@ def folders_listed(table: Path) -> tuple[set[str], int]:
     plan = FaultPlan()
     done = CleanService().schedule(context_of(table, TWO, FaultStorage(LocalStorage(table), plan)), OWNER, dry_run=True)
     assert done.plan is not None, done.reason
-    return {operation.path for operation in plan.operations if operation.kind == "list_files" and operation.path.startswith("2024")}, done.plan[
-        "files"
-    ]
+    return {
+        operation.path
+        for operation in plan.operations
+        if operation.kind == "list_files" and operation.path.startswith("2024")
+    }, done.plan["files"]
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
 def test_the_next_clean_looks_only_where_commits_were(folder: str, golden: Golden) -> None:
-    """Our clean records a real commit as the earliest to retain, so that the next one, ours or Hudi's, may be incremental."""
+    """Our clean records a real commit as the earliest to retain, so that the next one, ours or Hudi's, may be
+    incremental.
+    """
     table = unplanned(golden, folder)
     plan_and_run(table)
     commit_to(table, "2024-01-02", range(5))
     looked_at, _ = folders_listed(table)
-    assert looked_at == {"2024-01-01", "2024-01-02", "2024-01-03"}, "all of them had commits after the earliest retained one"
+    assert looked_at == {"2024-01-01", "2024-01-02", "2024-01-03"}, (
+        "all of them had commits after the earliest retained one"
+    )
     plan_and_run(table)
     commit_to(table, "2024-01-02", range(5, 9))
     looked_at, files = folders_listed(table)
@@ -222,27 +248,40 @@ def test_incremental_finds_what_a_full_clean_finds(folder: str, golden: Golden) 
     plan_and_run(table)
     assert run_twice_is_idle(table)
     full = CleanService().schedule(
-        context_of(table, {**TWO, "hoodie.clean.incremental.enabled": "false", "hoodie.clean.max.commits": "0"}), OWNER, dry_run=True
+        context_of(table, {**TWO, "hoodie.clean.incremental.enabled": "false", "hoodie.clean.max.commits": "0"}),
+        OWNER,
+        dry_run=True,
     )
     assert full.plan is None
     assert "nothing to delete in 3 partitions" in (full.reason or "")
 
 
 def run_twice_is_idle(table: Path) -> bool:
-    return CleanService().schedule(context_of(table, {**TWO, "hoodie.clean.max.commits": "0"}), OWNER, dry_run=True).plan is None
+    return (
+        CleanService().schedule(context_of(table, {**TWO, "hoodie.clean.max.commits": "0"}), OWNER, dry_run=True).plan
+        is None
+    )
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
 @pytest.mark.parametrize("earliest", ["", "00000000000000000", "20261120999999999", "99991231235959999"])
-def test_an_earliest_commit_that_is_not_real_makes_the_next_clean_look_everywhere(earliest: str, folder: str, golden: Golden) -> None:
-    """Facts 12.5: a clean of another writer whose metadata names no commit of the table would hide what was left before it."""
+def test_an_earliest_commit_that_is_not_real_makes_the_next_clean_look_everywhere(
+    earliest: str, folder: str, golden: Golden
+) -> None:
+    """Facts 12.5: a clean of another writer whose metadata names no commit of the table would hide what was left before
+    it.
+    """
     table = unplanned(golden, folder)
     everything = folders_listed(table)
     active = context_of(table).active
     last = active.load().commits().instants[-2].requested_time
     time = f"{last[:-3]}999"
     done = CleanMetadata(
-        time, "KEEP_LATEST_COMMITS", {"2024-01-01": CleanedPartition(())}, earliest, active.load().commits().instants[0].requested_time
+        time,
+        "KEEP_LATEST_COMMITS",
+        {"2024-01-01": CleanedPartition(())},
+        earliest,
+        active.load().commits().instants[0].requested_time,
     )
     active.create_requested(time, Action.CLEAN, b"x")
     active.to_inflight(time, Action.CLEAN, b"x")
@@ -254,7 +293,9 @@ def test_an_earliest_commit_that_is_not_real_makes_the_next_clean_look_everywher
 def test_units_report_their_progress(golden: Golden) -> None:
     table = golden("9", "clean_requested_mor").table
     seen: list[tuple[int, int]] = []
-    CleanService().run(context_of(table), clean_of(table), LocalEngine(1), OWNER, lambda done, total: seen.append((done, total)))
+    CleanService().run(
+        context_of(table), clean_of(table), LocalEngine(1), OWNER, lambda done, total: seen.append((done, total))
+    )
     assert seen == [(1, 1)]
     assert data_files(table)
 

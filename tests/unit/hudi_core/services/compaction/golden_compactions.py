@@ -1,4 +1,6 @@
-"""Golden tables with a planned compaction that real Hudi executed: what ours leaves of the same plan, made comparable with what real Hudi left."""
+"""Golden tables with a planned compaction that real Hudi executed: what ours leaves of the same plan, made comparable
+with what real Hudi left.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.keys import ID_LENGTH
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.request.model import InstantResult
-from hudi_core.services.compaction.run import CompactionRun
+from hudi_core.services.compaction.job import CompactionRun
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.commit_metadata import CommitMetadata
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import golden_cases, golden_root
@@ -35,7 +37,9 @@ OPTIONS = {
     "hoodie.time.generator.max_expected_clock_skew_ms": "0",
     "spark.sql.session.timeZone": "UTC",
 }
-"""Small bloom filters, no waits for other machines' clocks, and the zone in which the golden tables' expression indexes were built."""
+"""Small bloom filters, no waits for other machines' clocks, and the zone in which the golden tables' expression indexes
+were built.
+"""
 
 
 def planned_cases(*, executed: bool | None = None) -> list[tuple[str, str]]:
@@ -45,7 +49,10 @@ def planned_cases(*, executed: bool | None = None) -> list[tuple[str, str]]:
         for name in golden_cases(folder):
             expected = golden_root() / folder / f"{name}.expected"
             pending = json.loads((expected / "case.json").read_text()).get("pending", ())
-            if any(" compaction " in entry for entry in pending) and executed in (None, (expected / "after.zip").exists()):
+            if any(" compaction " in entry for entry in pending) and executed in (
+                None,
+                (expected / "after.zip").exists(),
+            ):
                 found.append((folder, name))
     return found
 
@@ -65,7 +72,9 @@ def planned(table: Path) -> str:
 
 def compact(table: Path, options: Mapping[str, str] | None = None, *, instant: str | None = None) -> InstantResult:
     """Runs the table's compaction."""
-    return CompactionRun(context_of(table, options), instant or planned(table), LocalEngine(2), Owner.current("test")).run()
+    return CompactionRun(
+        context_of(table, options), instant or planned(table), LocalEngine(2), Owner.current("test")
+    ).run()
 
 
 def commit_of(table: Path, instant: str) -> tuple[CommitMetadata, dict[str, Any]]:
@@ -95,7 +104,9 @@ def columns_of(path: Path) -> list[tuple[str, str, str, str]]:
     """The columns of a Parquet file as it stores them."""
     schema = pq.ParquetFile(path).schema
     columns = (schema.column(index) for index in range(len(schema.names)))
-    return [(column.path, column.physical_type, str(column.logical_type), column.max_definition_level) for column in columns]
+    return [
+        (column.path, column.physical_type, str(column.logical_type), column.max_definition_level) for column in columns
+    ]
 
 
 def footer_of(path: Path) -> dict[str, str]:
@@ -104,14 +115,17 @@ def footer_of(path: Path) -> dict[str, str]:
 
 
 def timeline_names(table: Path, folder: str = "") -> list[str]:
-    """The names on a timeline; of completed instants without when they completed, of rollbacks without their own times."""
+    """The names on a timeline; of completed instants without when they completed, of rollbacks without their own
+    times.
+    """
     active = ActiveTimeline(LocalStorage(table), TableConfig.load(LocalStorage(table)), folder)
     names = (re.sub(r"^(\d+)_\d+\.", r"\1.", name) for name in active.names())
     return sorted(re.sub(r"^\d+(?=(006)?\.rollback)", "R", name) for name in names)
 
 
 def metadata_of(table: Path, instant: str) -> dict[str, dict[str, Any]]:
-    """Every record of the metadata table by kind, with the names of the compaction's files as those of their file groups.
+    """Every record of the metadata table by kind, with the names of the compaction's files as those of their file
+    groups.
 
     What depends on the very bytes of a file is left out: its size. Statistics are by column, partition and file.
     """
@@ -125,9 +139,19 @@ def metadata_of(table: Path, instant: str) -> dict[str, dict[str, Any]]:
         for key, record in records.items():
             name = groups.get(getattr(record, "name", ""), getattr(record, "name", None))
             if kind == "files":
-                found[kind][key] = {groups.get(file, file): 0 if file in groups else entry.size for file, entry in record.entries.items()}
+                found[kind][key] = {
+                    groups.get(file, file): 0 if file in groups else entry.size
+                    for file, entry in record.entries.items()
+                }
             elif hasattr(record, "least"):
-                bounds = (record.least, record.greatest, record.null_count, record.value_count, record.is_deleted, record.is_tight)
+                bounds = (
+                    record.least,
+                    record.greatest,
+                    record.null_count,
+                    record.value_count,
+                    record.is_deleted,
+                    record.is_tight,
+                )
                 found[kind][f"{key[: 2 * ID_LENGTH]} {name}"] = bounds
             else:
                 found[kind][key] = record

@@ -13,8 +13,8 @@ import polars
 import pyarrow.compute
 import pyarrow.parquet
 
-from hudi_core.model.engine import TaskAttempt
-from hudi_core.services.compaction.execute import compact_operation
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.services.compaction.merge_slice import compact_operation
 from tests.peak_memory import measured
 
 LIBRARIES = (polars, pyarrow.compute, pyarrow.parquet)

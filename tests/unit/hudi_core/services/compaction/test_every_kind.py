@@ -14,34 +14,40 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.bloom_filters import StoredFilter
-from hudi_core.metadata_table.changes import FileChanges
-from hudi_core.metadata_table.clean_records import clean_records
-from hudi_core.metadata_table.commit_records import CommitKinds
-from hudi_core.metadata_table.delta_writer import DeltaWriter
+from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, column_stats_key, partition_id
-from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.kind import CommitFacts, FileFacts
-from hudi_core.metadata_table.kinds.partition_stats import PartitionStatsKind
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.standing import StandingFacts, StandingFiles
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.keys import (
+    PARTITION_STATISTICS,
+    bloom_filter_key,
+    column_id,
+    column_stats_key,
+    partition_id,
+)
+from hudi_core.metadata_table.partitions.clean_updates import clean_records
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsKind
+from hudi_core.metadata_table.records.bloom_filters import StoredFilter
+from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.commit_updates import CommitKinds
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.remaining_files import StandingFacts, StandingFiles
 from hudi_core.model.ids import WriteToken
 from hudi_core.query.request import MetadataMode
-from hudi_core.services.compaction.run import CompactionRun
+from hudi_core.services.compaction.job import CompactionRun
 from hudi_core.table import HudiTable
-from hudi_core.timeline.commit_metadata import CommitMetadata, Operation
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.plans import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.schema_history import renamed_columns
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_compacted, pending_instants, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
-from tests.unit.hudi_core.metadata_table.kinds.golden_cells import plain_datum
+from tests.unit.hudi_core.metadata_table.partitions.golden_cells import plain_datum
 from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, complete_clean
 from tests.unit.hudi_core.services.compaction.golden_compactions import base_files, compact, context_of, footer_of
-from tests.unit.hudi_core.services.compaction.test_run import HookedEngine
+from tests.unit.hudi_core.services.compaction.test_job import HookedEngine
 from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
 
 Golden = Callable[[str, str], GoldenCase]
@@ -65,7 +71,11 @@ def plan_all(table: Path) -> str:
             None if item.base_file is None else item.base_file.name,
             tuple(log.name for log in item.log_files),
             # Real Hudi runs no operation without it (HoodieCompactor.compact).
-            {"TOTAL_LOG_FILES_SIZE": float(sum(table.joinpath(item.file_group.partition, log.name).stat().st_size for log in item.log_files))},
+            {
+                "TOTAL_LOG_FILES_SIZE": float(
+                    sum(table.joinpath(item.file_group.partition, log.name).stat().st_size for log in item.log_files)
+                )
+            },
         )
         for item in slices
     )
@@ -121,7 +131,14 @@ def test_an_expression_index_has_the_new_files(golden: Golden, version: str) -> 
         assert found.value_count == pq.ParquetFile(file).metadata.num_rows
 
 
-WHERE = ("ts > 1700000003000", "name = 'ember-2-r2'", "id = 'k00007'", "qty < 30", "dt = '2024-01-02' AND amount > 2000.0", "note IS NULL")
+WHERE = (
+    "ts > 1700000003000",
+    "name = 'ember-2-r2'",
+    "id = 'k00007'",
+    "qty < 30",
+    "dt = '2024-01-02' AND amount > 2000.0",
+    "note IS NULL",
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -150,8 +167,13 @@ def test_a_standing_file_that_the_index_lacks_is_read(golden: Golden, version: s
     publisher = context.metadata_publisher()
     assert publisher is not None
     wanted = publisher.commit_wants(Operation.COMPACT)
-    files = StandingFiles(table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT))
-    kind = PartitionStatsKind("partition_stats", IndexedTable(table.config, wanted.schema, load_index_definitions(table.storage, table.config)))
+    files = StandingFiles(
+        table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
+    )
+    kind = PartitionStatsKind(
+        "partition_stats",
+        IndexedTable(table.config, wanted.schema, load_index_definitions(table.storage, table.config)),
+    )
     told = StandingFacts(files, kind, wanted)["2024-01-01"]
     (item,) = context.view(context.active.load()).latest_merged_slices("2024-01-01")
     names = {file.name for file in item.files}
@@ -164,7 +186,9 @@ def test_a_standing_file_that_the_index_lacks_is_read(golden: Golden, version: s
         cleaned, {"column_stats": records["column_stats"]}
     )
     complete_clean(table, cleaned)
-    files = StandingFiles(table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT))
+    files = StandingFiles(
+        table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
+    )
     again = StandingFacts(files, kind, wanted)["2024-01-01"]
     assert {facts.file.name for facts in again} == names
     assert bounds(again) == bounds(told)
@@ -182,7 +206,9 @@ def test_an_index_that_was_made_meanwhile_stops_the_publication(golden: Golden) 
     context = context_of(path)
     update_properties(context.storage, {"hoodie.table.metadata.partitions": listed.replace("bloom_filters,", "")})
     one_less = context_of(path)
-    engine = HookedEngine(after=lambda: update_properties(context.storage, {"hoodie.table.metadata.partitions": listed}))
+    engine = HookedEngine(
+        after=lambda: update_properties(context.storage, {"hoodie.table.metadata.partitions": listed})
+    )
     with pytest.raises(ConflictError, match="got or lost an index"):
         CompactionRun(one_less, instant, engine, Owner.current("test")).run()
     assert not Table(path).own.load().contains(instant)
@@ -214,18 +240,29 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
     path = golden(version, "mdt_all_mor").table
     table, context = Table(path), context_of(path)
     (item,) = context.view(context.active.load()).latest_merged_slices("2024-01-01")
-    metadata = CommitMetadata({}, operation_type="DELETE_PARTITION", replaced_file_ids={"2024-01-01": (item.file_group.file_id,), "2024-01-02": ()})
+    metadata = CommitMetadata(
+        {},
+        operation_type="DELETE_PARTITION",
+        replaced_file_ids={"2024-01-01": (item.file_group.file_id,), "2024-01-02": ()},
+    )
     files = StandingFiles(table.storage, table.config, table.new_instant(), metadata)
     publisher = context.metadata_publisher()
     assert publisher is not None
     wanted = publisher.commit_wants(Operation.COMPACT)
-    kind = PartitionStatsKind("partition_stats", IndexedTable(table.config, wanted.schema, load_index_definitions(table.storage, table.config)))
+    kind = PartitionStatsKind(
+        "partition_stats",
+        IndexedTable(table.config, wanted.schema, load_index_definitions(table.storage, table.config)),
+    )
     told = StandingFacts(files, kind, wanted)
     assert sorted(told) == ["2024-01-01", "2024-01-02"]
     assert (told["2024-01-01"], told.get("2024-01-03")) == ((), None)
     assert told["2024-01-02"]
     facts = CommitFacts("1", "INSERT_OVERWRITE", {}, (), metadata.replaced_file_ids or {}, told)
-    deleted = [datum for _, datum in kind.of_commit(facts) if datum is not None and plain_datum(datum)["ColumnStatsMetadata"]["isDeleted"]]
+    deleted = [
+        datum
+        for _, datum in kind.of_commit(facts)
+        if datum is not None and plain_datum(datum)["ColumnStatsMetadata"]["isDeleted"]
+    ]
     assert len(deleted) == len(kind._columns)
 
 
@@ -235,10 +272,15 @@ def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Gol
     kinds = CommitKinds(table.storage, table.config, UTC_ZONE, Operation.COMPACT)
     assert kinds.wanted().history is None
     first = table.data.load().commits().instants[0].requested_time
-    fields = [{"id": 0, "name": "id", "optional": True, "type": "string"}, {"id": 1, "name": "name", "optional": True, "type": "string"}]
+    fields = [
+        {"id": 0, "name": "id", "optional": True, "type": "string"},
+        {"id": 1, "name": "name", "optional": True, "type": "string"},
+    ]
     renamed = [fields[0], {**fields[1], "name": "title"}]
     versions = ((int(first), fields), (int(first) + 1, renamed))
-    schemas = [{"max_column_id": 1, "version_id": version, "type": "record", "fields": held} for version, held in versions]
+    schemas = [
+        {"max_column_id": 1, "version_id": version, "type": "record", "fields": held} for version, held in versions
+    ]
     table.storage.write(f".hoodie/.schema/{first}.schemacommit", json.dumps({"schemas": schemas}).encode())
     history = CommitKinds(table.storage, table.config, UTC_ZONE, Operation.COMPACT).wanted().history
     assert history is not None

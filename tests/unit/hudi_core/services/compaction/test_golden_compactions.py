@@ -1,4 +1,6 @@
-"""Our run of a plan against real Hudi's run of the same plan, on every table version: rows, files, footers, commit, timelines, metadata table."""
+"""Our run of a plan against real Hudi's run of the same plan, on every table version: rows, files, footers, commit,
+timelines, metadata table.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,14 @@ Golden = Callable[[str, str], GoldenCase]
 LAYOUT_2 = [case for case in planned_cases() if case[0] not in ("6", "6-by-1.2.0")]
 EXECUTED = [case for case in planned_cases(executed=True) if case[0] != "6"]
 """Version 6 as Hudi 0.15 keeps it is in test_run."""
-COUNTED = ("prev_commit", "num_writes", "num_deletes", "total_log_records", "total_log_files_compacted", "total_updated_records_compacted")
+COUNTED = (
+    "prev_commit",
+    "num_writes",
+    "num_deletes",
+    "total_log_records",
+    "total_log_files_compacted",
+    "total_updated_records_compacted",
+)
 COUNTED += ("total_log_blocks", "total_corrupt_log_block", "total_rollback_blocks")
 BLOOM_ENTRIES = {"6-by-1.2.0": "1000", "8": "1000", "8-by-1.2.0": "1000", "9": "60000"}
 """With which real Hudi wrote `mor_compaction_requested`."""
@@ -74,7 +83,11 @@ def test_the_commit_is_that_of_real_hudi(golden: Golden, folder: str, case: str)
     (mine, my_file), (theirs, their_file) = commit_of(ours, instant), commit_of(real, instant)
     assert counts(mine.write_stats()) == counts(theirs.write_stats())
     assert json.loads(mine.schema_text or "") == json.loads(theirs.schema_text or "")
-    assert {key for key in mine.extra_metadata if not key.startswith("airflow_hudi.")} == theirs.extra_metadata.keys() == {"schema"}
+    assert (
+        {key for key in mine.extra_metadata if not key.startswith("airflow_hudi.")}
+        == theirs.extra_metadata.keys()
+        == {"schema"}
+    )
     for name in ("compacted", "operationType", "version"):
         assert my_file.get(name) == their_file.get(name)
     mine_by_group, theirs_by_group = stats_by_group(my_file), stats_by_group(their_file)
@@ -93,14 +106,17 @@ VARYING = {
     "totalLogSizeCompacted",
     "numUpdateWrites",
 }
-"""Names, bytes and times of the attempt, and three counts: of inserts, where 1.0.2 counts base rows that stay, too; of the logs' bytes, where 1.2
-counts contents only; of updates, where it leaves out those that change nothing."""
+"""Names, bytes and times of the attempt, and three counts: of inserts, where 1.0.2 counts base rows that stay, too; of
+the logs' bytes, where 1.2 counts contents only; of updates, where it leaves out those that change nothing.
+"""
 VARYING |= {"totalValidLogBlocks", "totalLogBlocksSize", "totalLogBlocksScanTimeMs"}
 """Members of Hudi 1.2's JSON that no file of 0.15 has: always zero."""
 
 
 def stats_by_group(raw: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(partition, stat["fileId"]): stat for partition, stats in raw["partitionToWriteStats"].items() for stat in stats}
+    return {
+        (partition, stat["fileId"]): stat for partition, stats in raw["partitionToWriteStats"].items() for stat in stats
+    }
 
 
 def counts(stats: Iterable[WriteStat]) -> dict[tuple[str, str], list[Any]]:
@@ -116,7 +132,9 @@ def test_footers_are_those_of_real_hudi(golden: Golden, folder: str) -> None:
     theirs = base_files(real, instant)
     for group, path in base_files(ours, instant).items():
         mine, other = footer_of(path), footer_of(theirs[group])
-        assert {key: mine[key] for key in other.keys() - SPARKS} == {key: value for key, value in other.items() if key not in SPARKS}
+        assert {key: mine[key] for key in other.keys() - SPARKS} == {
+            key: value for key, value in other.items() if key not in SPARKS
+        }
         assert mine.keys() - other.keys() <= OURS
 
 

@@ -1,4 +1,6 @@
-"""A compaction that passed its last check and is stopped while it tells the metadata table; its successor does all of it; then it wakes up."""
+"""A compaction that passed its last check and is stopped while it tells the metadata table; its successor does all of
+it; then it wakes up.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from contextlib import suppress
 import pytest
 
 from hudi_core.errors import HudiError
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.services.rollback.run import rollback
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.consistency import read_rows
@@ -21,7 +23,9 @@ from tests.unit.hudi_core.services.test_concurrency import Table, expire
 Golden = Callable[[str, str], GoldenCase]
 CASE = "mor_compaction_requested"
 MOMENTS = {"6": 4, "8": 4, "9": 6}
-"""In which it can be stopped: its deltacommit requested, inflight, a log file of each file group it writes to, completed."""
+"""In which it can be stopped: its deltacommit requested, inflight, a log file of each file group it writes to,
+completed.
+"""
 STOPS = [
     pytest.param(version, number, id=f"{version}-{number}", marks=pytest.mark.soak if version == "8" else ())
     for version, count in MOMENTS.items()
@@ -30,7 +34,9 @@ STOPS = [
 
 
 def stopped(table: Table, number: int, successor: Callable[[], object]) -> bool:
-    """Runs the compaction; before its change number `number` of the metadata table `successor` does its part. False when there is no such one."""
+    """Runs the compaction; before its change number `number` of the metadata table `successor` does its part. False
+    when there is no such one.
+    """
     seen: list[str] = []
     fired: list[bool] = []
 

@@ -1,4 +1,6 @@
-"""A compaction of many files: executors make the metadata table's records before the lock, and what stands in the end is the same."""
+"""A compaction of many files: executors make the metadata table's records before the lock, and what stands in the end
+is the same.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table import publish
-from hudi_core.metadata_table.prepare import Prepared
-from hudi_core.metadata_table.publish import MetadataPublisher
-from hudi_core.metadata_table.staged_logs import STAGING, staged_instants
-from hudi_core.services.compaction import run
-from hudi_core.services.compaction.run import CompactionRun
-from hudi_core.services.local_engine import LocalEngine
-from hudi_core.services.rollback.run import rollback
+from hudi_core.metadata_table.write import publish
+from hudi_core.metadata_table.write.prepare import Prepared
+from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
+from hudi_core.services.compaction import job as run
+from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_compacted, pending_instants, read_rows
@@ -38,7 +40,9 @@ def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_the_records_are_those_that_the_driver_makes(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_records_are_those_that_the_driver_makes(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = golden(version, "mdt_all_mor").table
     instant = plan_all(path)
     other = Path(shutil.copytree(path, path.parent / "other", symlinks=True))
@@ -48,7 +52,9 @@ def test_the_records_are_those_that_the_driver_makes(golden: Golden, version: st
 
     def watched(self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, asked: Any) -> None:
         assert staged_instants(context_of(path).storage) == {instant}
-        assert not Table(path).own.load().contains(instant), "nothing of it stands in the metadata table before the lock is held"
+        assert not Table(path).own.load().contains(instant), (
+            "nothing of it stands in the metadata table before the lock is held"
+        )
         seen.append(prepared)
         published(self, at, metadata, prepared, asked)
 

@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import ConflictError, FormatError, HudiError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import (
+    ConflictError,
+    FormatError,
+    HudiError,
+    MetadataUnavailableError,
+    StorageNotFoundError,
+    UnsupportedError,
+)
 from hudi_core.table import HudiTable
-from hudi_core.timeline.plans import CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.compaction import CompactionPlan, encode_compaction_plan
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.compaction.test_run import assert_refused, pending_instant
+from tests.unit.hudi_core.services.compaction.test_job import assert_refused, pending_instant
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -25,7 +32,10 @@ def test_payloads_that_are_not_known_are_refused(golden: Golden) -> None:
     assert_refused(table, UnsupportedError, r"com\.example\.MyHoodieRecordPayload")
 
 
-@pytest.mark.parametrize(("key", "error"), [("partitions=vector_index,files", UnsupportedError), ("partitions.inflight=record_index", ConflictError)])
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [("partitions=vector_index,files", UnsupportedError), ("partitions.inflight=record_index", ConflictError)],
+)
 def test_metadata_that_would_go_stale_is_refused(golden: Golden, key: str, error: type[HudiError]) -> None:
     table = golden("6", "mor_compaction_requested").table
     set_properties(table, f"hoodie.table.metadata.{key}")

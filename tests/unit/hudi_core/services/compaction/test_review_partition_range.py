@@ -1,4 +1,6 @@
-"""A write that began before a compaction and ends after it: what it told of its partition must not be hidden by what the compaction told."""
+"""A write that began before a compaction and ends after it: what it told of its partition must not be hidden by what
+the compaction told.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.keys import column_id, partition_id
-from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.kinds.kind import ColumnRange, CommitFacts, DataFileRef, FileFacts
-from hudi_core.metadata_table.kinds.partition_stats import PartitionStatsKind
-from hudi_core.metadata_table.kinds.value_types import kind_and_type
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.stat_values import Bound
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit_avro
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsKind
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitFacts, DataFileRef, FileFacts
+from hudi_core.metadata_table.records.stat_values import Bound
+from hudi_core.metadata_table.records.value_types import kind_and_type
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.table_schema import schema_of
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table
 from tests.unit.hudi_core.services.compaction.golden_compactions import compact
@@ -33,7 +35,9 @@ QTY = column_id("qty") + partition_id(PARTITION)
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_write_that_began_before_the_compaction_widens_the_range_behind_it(golden: Golden, version: str) -> None:
-    """Readers, Hudi's and ours, merge log files of the metadata table by the instants in their names, not by completion."""
+    """Readers, Hudi's and ours, merge log files of the metadata table by the instants in their names, not by
+    completion.
+    """
     table = Table(golden(version, "mdt_all_mor").table)
     early = table.new_instant()
     table.data.create_requested(early, Action.DELTA_COMMIT, b"")
@@ -49,7 +53,9 @@ def test_a_write_that_began_before_the_compaction_widens_the_range_behind_it(gol
 
 
 def tell(table: Table, instant: str, greatest: int) -> None:
-    """What real Hudi's writer does at the end of a write of one file: the partition's ranges made anew, then its commit completed."""
+    """What real Hudi's writer does at the end of a write of one file: the partition's ranges made anew, then its commit
+    completed.
+    """
     active = table.data
     schema = schema_of(active.load(), active.read_details, create_schema=None, path_of=active.path_of)
     indexed = IndexedTable(table.config, schema, load_index_definitions(table.storage, table.config))
@@ -58,8 +64,14 @@ def tell(table: Table, instant: str, greatest: int) -> None:
     for name, column in indexed.indexed_types().items():
         label, value_type = kind_and_type(column, indexed.version_of("partition_stats"))
         empty = ColumnRange(name, None, None, 1, 1, 0, 0, value_type)
-        ranges.append(replace(empty, least=Bound(label, 0), greatest=Bound(label, greatest), null_count=0) if name == "qty" else empty)
-    facts = CommitFacts(instant, "UPSERT", {}, (FileFacts(DataFileRef(PARTITION, "f", 1, is_base=True), tuple(ranges), rows=1),))
+        ranges.append(
+            replace(empty, least=Bound(label, 0), greatest=Bound(label, greatest), null_count=0)
+            if name == "qty"
+            else empty
+        )
+    facts = CommitFacts(
+        instant, "UPSERT", {}, (FileFacts(DataFileRef(PARTITION, "f", 1, is_base=True), tuple(ranges), rows=1),)
+    )
     own = OwnTimeline(table.storage, table.config, InstantClock(table.config.timezone, sleep=lambda seconds: None))
     DeltaWriter(table.storage, own, TOKEN).write(instant, {"partition_stats": kind.of_commit(facts)})
     later = str(max(int(item.completed_at) for item in active.load()) + 1)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table.reader import MetadataTable
-from hudi_core.services.archive.service import ArchiveService
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.doctor.examine import examine
-from hudi_core.services.doctor.facts import ListingFacts
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.doctor.listings import compare_listings
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage
+from hudi_core.services.doctor.observations import ListingFacts
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.transaction.claim import CLAIMS
@@ -31,8 +31,19 @@ from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
-HEALTHY = ["mor_compacted", "archived_timeline_mor", "archived_timeline_cow", "clustered_mor", "rolled_back_mor", "savepoint_cow"]
-STRANGE = ["20261120223342658_20xx.deltacommit", "zz20261120223342658_20261120223342659.commit", "2026112x.rollback.requested"]
+HEALTHY = [
+    "mor_compacted",
+    "archived_timeline_mor",
+    "archived_timeline_cow",
+    "clustered_mor",
+    "rolled_back_mor",
+    "savepoint_cow",
+]
+STRANGE = [
+    "20261120223342658_20xx.deltacommit",
+    "zz20261120223342658_20261120223342659.commit",
+    "2026112x.rollback.requested",
+]
 
 
 def findings(table: Path, options: dict[str, str] | None = None, *, files: bool = True) -> list[Finding]:
@@ -105,7 +116,9 @@ def test_a_lock_that_nobody_can_ask(golden: Golden) -> None:
     assert rules(golden("9", "mor_compacted").table, {"hoodie.write.lock.provider": provider}) == ["lock_unreadable"]
 
 
-@pytest.mark.parametrize(("version", "folder"), [("6", ".hoodie"), ("8", ".hoodie/timeline"), ("9", ".hoodie/timeline")])
+@pytest.mark.parametrize(
+    ("version", "folder"), [("6", ".hoodie"), ("8", ".hoodie/timeline"), ("9", ".hoodie/timeline")]
+)
 @pytest.mark.parametrize("name", STRANGE)
 def test_names_that_do_not_parse(golden: Golden, version: str, folder: str, name: str) -> None:
     table = golden(version, "mor_compacted").table
@@ -118,7 +131,13 @@ def test_names_that_do_not_parse(golden: Golden, version: str, folder: str, name
 def test_a_drop_of_the_metadata_table_that_was_cut_off(golden: Golden, version: str) -> None:
     table = golden(version, "mor_compacted").table
     properties = table / ".hoodie" / "hoodie.properties"
-    properties.write_text("\n".join(line for line in properties.read_text().splitlines() if not line.startswith("hoodie.table.metadata.partitions")))
+    properties.write_text(
+        "\n".join(
+            line
+            for line in properties.read_text().splitlines()
+            if not line.startswith("hoodie.table.metadata.partitions")
+        )
+    )
     (table / ".hoodie" / "metadata" / ".hoodie" / "hoodie.properties").unlink()
     assert rules(table) == ["metadata_drop_unfinished"]
     shutil.rmtree(table / ".hoodie" / "metadata")
@@ -140,12 +159,16 @@ def test_the_metadata_table_and_the_storage_that_differ(golden: Golden, version:
     clean = context.new_instant(context.active.load())
     context.active.create_requested(clean, Action.CLEAN, b"")
     context.active.to_inflight(clean, Action.CLEAN)
-    assert not {"metadata_unlisted", "metadata_missing_file"} & set(rules(table)), "a clean at work has deleted, and not told yet"
+    assert not {"metadata_unlisted", "metadata_missing_file"} & set(rules(table)), (
+        "a clean at work has deleted, and not told yet"
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("kind", "change"), [("parquet", -1), ("parquet", 1), ("log", -1)])
-def test_a_size_that_the_metadata_table_has_wrong(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, kind: str, change: int) -> None:
+def test_a_size_that_the_metadata_table_has_wrong(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, kind: str, change: int
+) -> None:
     """As readers meet it that open files by the listed size; the file itself may have been cut as well."""
     table = golden(version, "mor_basic").table
     path = sorted(table.glob("*/*.parquet") if kind == "parquet" else table.glob("*/.*.log.*"))[-1]
@@ -153,7 +176,9 @@ def test_a_size_that_the_metadata_table_has_wrong(golden: Golden, monkeypatch: p
     listed = MetadataTable.list_files
     with monkeypatch.context() as patched:
         patched.setattr(
-            MetadataTable, "list_files", lambda self, at: {name: had + change * (name == path.name) for name, had in listed(self, at).items()}
+            MetadataTable,
+            "list_files",
+            lambda self, at: {name: had + change * (name == path.name) for name, had in listed(self, at).items()},
         )
         (finding,) = [item for item in findings(table) if item.rule != "stuck_instant"]
     where = path.relative_to(table).as_posix()
@@ -164,10 +189,15 @@ def test_a_size_that_the_metadata_table_has_wrong(golden: Golden, monkeypatch: p
 
 @pytest.mark.parametrize("version", [*VERSIONS, "6-by-1.2.0", "8-by-1.2.0"])
 def test_no_metadata_table_of_real_hudi_is_blamed(golden: Golden, version: str) -> None:
-    """Also not for the stubs of 1 byte that it lists for log files of a write that it rolled back (rolled_back_mor in version 6)."""
+    """Also not for the stubs of 1 byte that it lists for log files of a write that it rolled back (rolled_back_mor in
+    version 6).
+    """
     compared = 0
     for name in golden_cases(version):
-        if not any("/.hoodie/metadata/" in member for member in zipfile.ZipFile(golden_root() / version / f"{name}.zip").namelist()):
+        if not any(
+            "/.hoodie/metadata/" in member
+            for member in zipfile.ZipFile(golden_root() / version / f"{name}.zip").namelist()
+        ):
             continue
         context = context_of(golden(version, name).table)
         assert compare_listings(context, context.active.load()) == ListingFacts(), name
@@ -176,8 +206,12 @@ def test_no_metadata_table_of_real_hudi_is_blamed(golden: Golden, version: str) 
 
 
 @pytest.mark.parametrize(("version", "expected"), [("6", 0), ("8", 1), ("9", 1)])
-def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(golden: Golden, version: str, expected: int) -> None:
-    """A pending or rolled-back write of version 6 appends to the last log file, of which the metadata table hears nothing, or a stub."""
+def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(
+    golden: Golden, version: str, expected: int
+) -> None:
+    """A pending or rolled-back write of version 6 appends to the last log file, of which the metadata table hears
+    nothing, or a stub.
+    """
     table = golden(version, "mor_basic").table
     path = sorted(table.glob("*/.*.log.*"))[-1]
     with path.open("ab") as file:
@@ -253,7 +287,9 @@ def test_a_plan_that_cannot_be_read_is_a_finding(golden: Golden, version: str) -
     path = table / active.path(pending.requested_time, pending.action, State.REQUESTED)
     written = path.stat()
     path.write_bytes(b"no plan")
-    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))  # its age is evidence of the zone: now may be a whole quarter of an hour later
+    os.utime(
+        path, ns=(written.st_atime_ns, written.st_mtime_ns)
+    )  # its age is evidence of the zone: now may be a whole quarter of an hour later
     (finding,) = findings(table)
     assert (finding.rule, finding.instant) == ("unreadable_plan", pending.requested_time)
     assert "not an Avro container" in finding.what
@@ -294,13 +330,21 @@ def test_commits_that_real_hudi_archived_behind_an_indexing(golden: Golden, vers
     context = context_of(table)
     first, *_, last = [item.requested_time for item in context.history().instants()]
     indexing = str(int(first) + 1)
-    for name in (f"{indexing}.indexing.requested", f"{indexing}.indexing.inflight", f"{indexing}_{int(indexing) + 1}.indexing"):
+    for name in (
+        f"{indexing}.indexing.requested",
+        f"{indexing}.indexing.inflight",
+        f"{indexing}_{int(indexing) + 1}.indexing",
+    ):
         table.joinpath(".hoodie/timeline", name).write_bytes(b"{}")
     (finding,) = findings(table)
     assert (finding.rule, finding.severity, finding.instant) == ("archive_overtook", "error", indexing)
     assert last in finding.what
     assert finding.fix.endswith(f"hudictl run archive {table}")
-    ArchiveService().run_now(context_of(table, {"hoodie.keep.max.commits": "1000", "hoodie.keep.min.commits": "999"}), an_owner(), None)
+    ArchiveService().run_now(
+        context_of(table, {"hoodie.keep.max.commits": "1000", "hoodie.keep.min.commits": "999"}), an_owner(), None
+    )
     assert not [*table.joinpath(".hoodie/timeline").glob(f"{indexing}*")]
     assert findings(table) == []
-    assert (indexing, Action.INDEXING) in {(item.requested_time, item.action) for item in context_of(table).history().instants()}
+    assert (indexing, Action.INDEXING) in {
+        (item.requested_time, item.action) for item in context_of(table).history().instants()
+    }

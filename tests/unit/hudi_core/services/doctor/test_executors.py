@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
-from hudi_core.model.engine import Json, UnitTask
 from hudi_core.request.model import RunRequest
 from hudi_core.services.doctor.executors import ask_executors
-from hudi_core.services.doctor.facts import ExecutorFacts
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.doctor.observations import ExecutorFacts
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase
 
@@ -35,7 +35,14 @@ class Remote:
                 raise answer
         return tuple(answer for answer in self._answers if not isinstance(answer, HudiError))
 
-    def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None) -> list[Json]:
+    def run(
+        self,
+        task: UnitTask,
+        units: Sequence[Json],
+        *,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Json]:
         raise AssertionError("the doctor gives executors no units")
 
 
@@ -60,7 +67,11 @@ def test_the_document_says_what_executors_have(golden: Golden, version: str) -> 
     here = examined(table, LocalEngine(1))
     assert (here["executors"], here["findings"], here["files_looked_at"]) == (None, [], True)
     there = examined(table, Remote(FULL), timeline_only=True)
-    assert (there["executors"], there["findings"], there["files_looked_at"]) == ({"setups": [FULL], "problem": None, "remedy": None}, [], False)
+    assert (there["executors"], there["findings"], there["files_looked_at"]) == (
+        {"setups": [FULL], "problem": None, "remedy": None},
+        [],
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,15 +84,27 @@ def test_the_document_says_what_executors_have(golden: Golden, version: str) -> 
         ({"polars": None}, "executor_slow", "info", "airflow-hudi[engine]"),
     ],
 )
-def test_one_executor_that_lacks_a_module_is_enough(golden: Golden, lacks: Json, rule: str, severity: str, fix: str) -> None:
+def test_one_executor_that_lacks_a_module_is_enough(
+    golden: Golden, lacks: Json, rule: str, severity: str, fix: str
+) -> None:
     (finding,) = examined(golden("9", "mor_compacted").table, Remote(FULL, {**FULL, **lacks}))["findings"]
-    assert (finding["rule"], finding["severity"], next(iter(lacks)) in finding["what"], fix in finding["fix"]) == (rule, severity, True, True)
+    assert (finding["rule"], finding["severity"], next(iter(lacks)) in finding["what"], fix in finding["fix"]) == (
+        rule,
+        severity,
+        True,
+        True,
+    )
 
 
 def test_executors_that_cannot_even_be_asked(golden: Golden) -> None:
     error = ConfigError("Spark's executors run another Python release than the driver", remedy="set PYSPARK_PYTHON")
     (finding,) = examined(golden("9", "mor_compacted").table, Remote(error))["findings"]
-    assert (finding["rule"], finding["severity"], error.message in finding["what"], finding["fix"]) == ("executor_wheel", "error", True, error.remedy)
+    assert (finding["rule"], finding["severity"], error.message in finding["what"], finding["fix"]) == (
+        "executor_wheel",
+        "error",
+        True,
+        error.remedy,
+    )
 
 
 def test_the_store_below_a_table_is_probed_and_left_as_it_was(golden: Golden) -> None:
@@ -89,5 +112,9 @@ def test_the_store_below_a_table_is_probed_and_left_as_it_was(golden: Golden) ->
     before = sorted(table.rglob("*"))
     request = RunRequest(str(table), verb="probe_store", writers=3, rounds=2)
     document = HudiTable.open(str(table)).run(request, LocalEngine(1)).to_dict()
-    assert (document["can_carry_timeline"], document["can_carry_lease"], document["replaces"]["rounds"]) == (True, True, 2)
+    assert (document["can_carry_timeline"], document["can_carry_lease"], document["replaces"]["rounds"]) == (
+        True,
+        True,
+        2,
+    )
     assert sorted(table.rglob("*")) == before

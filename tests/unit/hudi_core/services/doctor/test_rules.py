@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.doctor.facts import (
+from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.observations import (
     ClockFacts,
     DoctorFacts,
     ListingFacts,
@@ -19,7 +20,6 @@ from hudi_core.services.doctor.facts import (
     Wheel,
     WrongSize,
 )
-from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options
 from hudi_core.timeline.instant import Action, Instant, State
@@ -72,14 +72,18 @@ def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
         (
             Action.DELTA_COMMIT,
             State.COMPLETED,
-            f"before: delete the savepoint: hudictl savepoint delete /data/t --instant {T}; then: hudictl run archive /data/t",
+            f"before: delete the savepoint: hudictl savepoint delete /data/t --instant {T}; then: hudictl "
+            "run archive "
+            "/data/t",
         ),
     ],
 )
 def test_commits_that_were_archived_behind_an_older_instant(action: str, state: State, way_out: str) -> None:
     (finding,) = found(overtaken=Overtaken(Instant(T, action, state, T, action), 3, "20261120223400000"))
     assert (finding.rule, finding.severity, finding.instant) == ("archive_overtook", "error", T)
-    assert finding.what.startswith(f"3 commits up to 20261120223400000 are archived, but {action} {T}, which is older, is on the timeline")
+    assert finding.what.startswith(
+        f"3 commits up to 20261120223400000 are archived, but {action} {T}, which is older, is on the timeline"
+    )
     assert finding.fix.endswith(way_out)
 
 
@@ -97,7 +101,14 @@ def test_commits_that_were_archived_behind_an_older_instant(action: str, state: 
 )
 def test_a_stuck_instant_says_who_had_it_what_waits_and_the_way_out(kind: str, way_out: str) -> None:
     (finding,) = found(
-        pending=(pending(kind=kind, owner="nightly (process 7 on h)", blocks=("archival of later instants",), restores_to="20261120223300000"),)
+        pending=(
+            pending(
+                kind=kind,
+                owner="nightly (process 7 on h)",
+                blocks=("archival of later instants",),
+                restores_to="20261120223300000",
+            ),
+        )
     )
     assert (finding.instant, finding.age_seconds, finding.owner, finding.blocks) == (
         T,
@@ -185,8 +196,17 @@ def test_skew_names_the_milliseconds_to_wait_for() -> None:
         ({"other_writers": ("x has a heartbeat",)}, ["lock_provider"]),
         ({"other_writers": ("x has a heartbeat",), "lock": LockFacts(IN_PROCESS, "l")}, ["lock_provider"]),
         ({"other_writers": ("x has a heartbeat",), "lock": LockFacts(ZOOKEEPER, "zk")}, []),
-        ({"options": {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}, "lock": LockFacts(ZOOKEEPER, "zk")}, ["concurrency_mode"]),
-        ({"options": {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}, "lock": LockFacts(ZOOKEEPER, "zk")}, []),
+        (
+            {"options": {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}, "lock": LockFacts(ZOOKEEPER, "zk")},
+            ["concurrency_mode"],
+        ),
+        (
+            {
+                "options": {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"},
+                "lock": LockFacts(ZOOKEEPER, "zk"),
+            },
+            [],
+        ),
     ],
 )
 def test_writers(facts: dict[str, Any], expected: list[str]) -> None:
@@ -204,14 +224,26 @@ def test_the_options_that_every_writer_needs() -> None:
 
 
 def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
-    given = {"hoodie.write.lock.provider": ZOOKEEPER, "hoodie.write.lock.zookeeper.url": "zk:2181", "hoodie.write.concurrency.mode": "SINGLE_WRITER"}
-    options = {option.name: option for option in writer_options(replace(HEALTHY, options=given, lock=LockFacts(ZOOKEEPER, "zk")))}
-    assert (options["hoodie.write.lock.provider"].value, options["hoodie.write.lock.zookeeper.url"].value) == (ZOOKEEPER, "zk:2181")
+    given = {
+        "hoodie.write.lock.provider": ZOOKEEPER,
+        "hoodie.write.lock.zookeeper.url": "zk:2181",
+        "hoodie.write.concurrency.mode": "SINGLE_WRITER",
+    }
+    options = {
+        option.name: option
+        for option in writer_options(replace(HEALTHY, options=given, lock=LockFacts(ZOOKEEPER, "zk")))
+    }
+    assert (options["hoodie.write.lock.provider"].value, options["hoodie.write.lock.zookeeper.url"].value) == (
+        ZOOKEEPER,
+        "zk:2181",
+    )
     assert (options["hoodie.write.concurrency.mode"].value, options["hoodie.write.concurrency.mode"].now) == (
         "OPTIMISTIC_CONCURRENCY_CONTROL",
         "SINGLE_WRITER",
     )
-    on_s3 = {option.name: option.value for option in writer_options(replace(HEALTHY, store=StoreFacts("s3", True, True)))}
+    on_s3 = {
+        option.name: option.value for option in writer_options(replace(HEALTHY, store=StoreFacts("s3", True, True)))
+    }
     assert on_s3["hoodie.write.lock.provider"] == ZOOKEEPER
 
 
@@ -222,14 +254,20 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
         ({"store": StoreFacts("gs", False, False)}, [("store_not_atomic", "error")]),
         ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", None),)}, [("missing_wheel", "error")]),
         ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", "2025.7"),)}, []),
-        ({"wheels": (Wheel("polars", "driver", "logs", "airflow-hudi[engine]", None, is_optional=True),)}, [("missing_wheel", "info")]),
+        (
+            {"wheels": (Wheel("polars", "driver", "logs", "airflow-hudi[engine]", None, is_optional=True),)},
+            [("missing_wheel", "info")],
+        ),
         ({"metadata_drop_unfinished": True}, [("metadata_drop_unfinished", "warning")]),
         ({"strange_names": (".hoodie/T_20xx.deltacommit",)}, [("timeline_name", "error")]),
         ({"orphans": OrphanFacts(True, visible={T: ("p/a", "p/b")})}, [("orphan_visible", "error")]),
         ({"orphans": OrphanFacts(True, hidden={T: ("p/a",)})}, [("orphan_hidden", "warning")]),
         ({"listings": ListingFacts(("p/a",), 1)}, [("metadata_missing_file", "warning")]),
         ({"listings": ListingFacts(unlisted=("p/a",), unlisted_count=1)}, [("metadata_unlisted", "error")]),
-        ({"listings": ListingFacts(wrong_size=(WrongSize("p/a", 1, 2),), wrong_size_count=1)}, [("metadata_wrong_size", "error")]),
+        (
+            {"listings": ListingFacts(wrong_size=(WrongSize("p/a", 1, 2),), wrong_size_count=1)},
+            [("metadata_wrong_size", "error")],
+        ),
         ({"listings": ListingFacts(problem="no HFile")}, [("metadata_unreadable", "error")]),
     ],
 )
@@ -238,11 +276,19 @@ def test_what_else_is_found(facts: dict[str, Any], expected: list[tuple[str, str
 
 
 def test_the_worst_comes_first() -> None:
-    severities = [item.severity for item in found(store=StoreFacts("s3", True, True), pending=(pending(),), orphans=OrphanFacts(True, {T: ("p/a",)}))]
+    severities = [
+        item.severity
+        for item in found(
+            store=StoreFacts("s3", True, True), pending=(pending(),), orphans=OrphanFacts(True, {T: ("p/a",)})
+        )
+    ]
     assert severities == ["error", "warning", "info"]
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(3.0, "3 s"), (119.0, "119 s"), (600.0, "10 minutes"), (7200.0, "2 hours"), (864000.0, "10 days")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(3.0, "3 s"), (119.0, "119 s"), (600.0, "10 minutes"), (7200.0, "2 hours"), (864000.0, "10 days")],
+)
 def test_ages_for_people(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, UnsupportedError
-from hudi_core.metadata_table.create.indexing import IndexBuild
+from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.services.clean.service import CleanService
-from hudi_core.services.compaction.service import CompactionService
-from hudi_core.services.indexing import run as running
-from hudi_core.services.indexing.service import IndexingService
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.indexing import job as running
+from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.metadata.maintain import drop_metadata
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.table import HudiTable
@@ -24,7 +24,7 @@ from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
-from tests.unit.hudi_core.services.indexing.test_run import differences, planned, run
+from tests.unit.hudi_core.services.indexing.test_job import differences, planned, run
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -65,7 +65,9 @@ def without_indexes(table: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_own_compaction_tells_an_index_that_is_being_built(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_our_own_compaction_tells_an_index_that_is_being_built(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     table = golden(version, "mor_compaction_requested").table
     (compaction,) = HudiTable.open(str(table)).timeline().pending_compactions()
     without_indexes(table)
@@ -84,14 +86,20 @@ def test_our_own_compaction_tells_an_index_that_is_being_built(golden: Golden, m
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_commit_that_does_not_tell_the_index_is_caught_up(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """As one of a writer that had read the properties before the index was inflight: here the table's last commit, put back during the build."""
+def test_a_commit_that_does_not_tell_the_index_is_caught_up(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """As one of a writer that had read the properties before the index was inflight: here the table's last commit, put
+    back during the build.
+    """
     case = golden(version, "indexing_requested")
     table, instant = Table(case.table), planned(case.table)
     last = table.data.load().commits().last()
     assert last is not None
     kept = {
-        path: path.read_bytes() for path in case.table.joinpath(table.data.folder).glob(f"{last.requested_time}*") if last.requested_time in path.name
+        path: path.read_bytes()
+        for path in case.table.joinpath(table.data.folder).glob(f"{last.requested_time}*")
+        if last.requested_time in path.name
     }
     completed = {path: data for path, data in kept.items() if not path.name.endswith((".inflight", ".requested"))}
     assert len(completed) == 1
@@ -119,7 +127,9 @@ def test_every_kind_is_scheduled_and_built_together(golden: Golden, version: str
     if "files" not in Table(table).config.metadata_partitions:
         pytest.fail("the case has a metadata table")
     without_indexes(table)
-    options = ALL | ({} if version == "6" else {"hoodie.metadata.index.secondary.column": "name", "hoodie.index.name": "by_name"})
+    options = ALL | (
+        {} if version == "6" else {"hoodie.metadata.index.secondary.column": "name", "hoodie.index.name": "by_name"}
+    )
     dry = IndexingService().schedule(context_of(table, options), OWNER, dry_run=True)
     assert (dry.instant, dry.plan is not None) == (None, True)
     instant = schedule(table, options)
@@ -127,7 +137,9 @@ def test_every_kind_is_scheduled_and_built_together(golden: Golden, version: str
     assert (again.instant, again.plan) == (None, None)
     assert "planned already" in str(again.reason)
     assert run(table, instant, options) == "completed"
-    named = {"column_stats", "bloom_filters", "record_index", "files"} | (set() if version == "6" else {"secondary_index_by_name"})
+    named = {"column_stats", "bloom_filters", "record_index", "files"} | (
+        set() if version == "6" else {"secondary_index_by_name"}
+    )
     assert Table(table).config.metadata_partitions == named
     assert differences(table) == []
 
@@ -175,7 +187,9 @@ def test_a_living_writer_is_waited_for_as_long_as_the_options_say(golden: Golden
     with pytest.raises(ConflictError, match=alive):
         run(table, instant, {**options, "hoodie.client.heartbeat.interval_in_ms": "60000"})
     table_now = Table(table)
-    assert table_now.config.metadata_partitions_inflight == {"column_stats"} | ({"bloom_filters"} if version == "9" else set())
+    assert table_now.config.metadata_partitions_inflight == {"column_stats"} | (
+        {"bloom_filters"} if version == "9" else set()
+    )
     assert table_now.data.load().find(instant, Action.INDEXING).state is State.INFLIGHT
 
     def ends(seconds: float) -> None:
@@ -199,7 +213,10 @@ def test_a_clean_tells_an_index_that_is_being_built(golden: Golden, monkeypatch:
     (clean,) = HudiTable.open(str(table)).timeline().pending().of_actions(Action.CLEAN)
     without_indexes(table)
     instant = schedule(table, {"hoodie.metadata.index.column.stats.enable": "true"})
-    begun = during_the_build(monkeypatch, lambda: [CleanService().run(context_of(table), clean.requested_time, LocalEngine(1), OWNER, None)].clear())
+    begun = during_the_build(
+        monkeypatch,
+        lambda: [CleanService().run(context_of(table), clean.requested_time, LocalEngine(1), OWNER, None)].clear(),
+    )
     assert run(table, instant) == "completed"
     assert begun == [1]
     assert differences(table) == []

@@ -1,4 +1,6 @@
-"""In version 6 what is built beside writers begins under a base instant before every timeline; its partition metadata says what the index holds."""
+"""In version 6 what is built beside writers begins under a base instant before every timeline; its partition metadata
+says what the index holds.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +9,27 @@ from collections.abc import Callable
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError
-from hudi_core.metadata_table.begun import begun_since
-from hudi_core.metadata_table.compaction.run import MetadataCompaction
-from hudi_core.metadata_table.create.indexing import IndexBuild
 from hudi_core.metadata_table.early_instant import begin_time, begun_at, early_instant, is_early
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.restore_reach import reach_of
+from hudi_core.metadata_table.initialize.indexing import IndexBuild
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
+from hudi_core.metadata_table.timeline import OwnTimeline
 from hudi_core.metadata_table.validity import is_own
+from hudi_core.metadata_table.write.initialized_since import begun_since
+from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.services.indexing.run import ATTEMPTS
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.indexing.job import ATTEMPTS
 from hudi_core.services.metadata.maintain import drop_metadata, update_metadata
-from hudi_core.services.stuck.unschedule import unschedule
+from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_compaction import compaction
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
-from tests.unit.hudi_core.services.indexing.test_run import OWNER, differences, planned, run
+from tests.unit.hudi_core.services.indexing.test_job import OWNER, differences, planned, run
 
 Golden = Callable[[str, str], GoldenCase]
 LAST = "20261120214905004"
@@ -38,7 +40,9 @@ def test_it_is_before_every_instant_of_a_metadata_table() -> None:
     """Of version 6, and of those to which the table may be upgraded."""
     assert early_instant(0) == early_instant(2) != early_instant(1)
     for epoch in (0, 1):
-        assert all(early_instant(epoch) < start for start in ("00000000000000000", "00000000000000010", LAST, f"{LAST}010"))
+        assert all(
+            early_instant(epoch) < start for start in ("00000000000000000", "00000000000000010", LAST, f"{LAST}010")
+        )
         assert is_early(early_instant(epoch))
         assert is_own(early_instant(epoch)), "the empty block with which a file group begins"
     assert not any(map(is_early, ("00000000000000010", "0" * 14, "0" * 17, LAST)))
@@ -52,7 +56,9 @@ def test_an_index_holds_what_had_completed_when_it_began(golden: Golden) -> None
     names = table.config.metadata_partitions
     assert run(table.path, planned(table.path)) == "completed"
     built = table.config.metadata_partitions - names
-    files = [parse_data_file(info.name) for name in built for info in table.storage.list_files(f".hoodie/metadata/{name}")]
+    files = [
+        parse_data_file(info.name) for name in built for info in table.storage.list_files(f".hoodie/metadata/{name}")
+    ]
     assert all(is_early(item.instant) for item in files if item is not None)
     assert {begun_at(table.storage, name) for name in built} == {f"{last.requested_time}004"}
     own = OwnTimeline(table.storage, table.config)
@@ -81,7 +87,9 @@ def while_it_is_built(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]
 
 def test_we_do_not_compact_beneath_a_build(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(golden("6", "indexing_requested").table)
-    done = while_it_is_built(monkeypatch, lambda: update_metadata(context_of(table.path, AT_ONCE), LocalEngine(1), OWNER, 1))
+    done = while_it_is_built(
+        monkeypatch, lambda: update_metadata(context_of(table.path, AT_ONCE), LocalEngine(1), OWNER, 1)
+    )
     assert run(table.path, planned(table.path)) == "completed"
     assert len(done) == 1
     assert differences(table.path) == []
@@ -89,21 +97,31 @@ def test_we_do_not_compact_beneath_a_build(golden: Golden, monkeypatch: pytest.M
 
 
 def compact(table: Table) -> None:
-    """As a writer of Hudi, which writes a base file for a group with nothing but the empty block that it begins with."""
+    """As a writer of Hudi, which writes a base file for a group with nothing but the empty block that it begins
+    with.
+    """
     compaction(table).run(trigger=1)
     done = table.own.load().completed().of_actions(Action.COMMIT).last()
     assert done is not None
     (source,) = (table.path / ROOT / "files").glob(f"*_{done.requested_time}.hfile")
     name = min(table.config.metadata_partitions_inflight)
-    group = next(item.file_id for info in table.storage.list_files(f"{ROOT}/{name}") if (item := parse_data_file(info.name)) is not None)
-    shutil.copy(source, table.path / ROOT / name / str(BaseFileName(group, WriteToken(0, 9, 9), done.requested_time, "hfile")))
+    group = next(
+        item.file_id
+        for info in table.storage.list_files(f"{ROOT}/{name}")
+        if (item := parse_data_file(info.name)) is not None
+    )
+    shutil.copy(
+        source, table.path / ROOT / name / str(BaseFileName(group, WriteToken(0, 9, 9), done.requested_time, "hfile"))
+    )
 
 
 @pytest.mark.parametrize("often", [1, ATTEMPTS])
-def test_an_index_that_a_writer_compacts_is_built_anew(golden: Golden, monkeypatch: pytest.MonkeyPatch, often: int) -> None:
+def test_an_index_that_a_writer_compacts_is_built_anew(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, often: int
+) -> None:
     """Real Hudi compacts as long as the metadata table has no deltacommit that is younger than the indexing."""
     table = Table(golden("6", "indexing_requested").table)
-    monkeypatch.setattr("hudi_core.metadata_table.compaction.schedule._building", lambda *_: None)
+    monkeypatch.setattr("hudi_core.metadata_table.services.compaction_planner._building", lambda *_: None)
     done = while_it_is_built(monkeypatch, lambda: compact(table), often)
     assert run(table.path, planned(table.path)) == "completed"
     assert len(done) == often
@@ -111,7 +129,9 @@ def test_an_index_that_a_writer_compacts_is_built_anew(golden: Golden, monkeypat
 
 
 def test_a_plan_to_compact_what_is_built_is_finished_first(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer planned it and died: without the files that it names it could not be finished, and no write of Hudi would go on."""
+    """A writer planned it and died: without the files that it names it could not be finished, and no write of Hudi
+    would go on.
+    """
     table = Table(golden("6", "indexing_requested").table)
     instant = planned(table.path)
 
@@ -122,7 +142,7 @@ def test_a_plan_to_compact_what_is_built_is_finished_first(golden: Golden, monke
                 compaction(table).run(trigger=1)
 
     with monkeypatch.context() as patch:
-        patch.setattr("hudi_core.metadata_table.compaction.schedule._building", lambda *_: None)
+        patch.setattr("hudi_core.metadata_table.services.compaction_planner._building", lambda *_: None)
         while_it_is_built(patch, dies)
         with pytest.raises(ConflictError, match="is pending, and its plan may name files of"):
             run(table.path, instant)

@@ -1,4 +1,6 @@
-"""The deltacommit of a build beats, so that writers that are LAZY in the metadata table do not take it back (Hudi 1.2, HoodieMetadataWriteUtils)."""
+"""The deltacommit of a build beats, so that writers that are LAZY in the metadata table do not take it back (Hudi 1.2,
+HoodieMetadataWriteUtils).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table.create import build_heartbeat
-from hudi_core.metadata_table.create.build_heartbeat import BuildHeartbeat, heartbeat_path
-from hudi_core.metadata_table.create.indexing import IndexBuild
-from hudi_core.metadata_table.file_group import ROOT
+from hudi_core.metadata_table.initialize import build_heartbeat
+from hudi_core.metadata_table.initialize.build_heartbeat import BuildHeartbeat, heartbeat_path
+from hudi_core.metadata_table.initialize.indexing import IndexBuild
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
-from tests.unit.hudi_core.services.indexing.test_run import planned, run
+from tests.unit.hudi_core.services.indexing.test_job import planned, run
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -35,7 +37,9 @@ def pending(table: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_pending_build_has_a_heartbeat_and_a_completed_one_has_none(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_a_pending_build_has_a_heartbeat_and_a_completed_one_has_none(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     """In version 6 there is none pending, as no name keeps writers of both lines from taking it back."""
     table = golden(version, "indexing_requested").table
     fill: Callable[..., object] = IndexBuild.fill

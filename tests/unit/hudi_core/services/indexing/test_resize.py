@@ -1,4 +1,6 @@
-"""Another number of file groups for an index of rows of real Hudi: every key is found as before, and nobody meets it half deleted."""
+"""Another number of file groups for an index of rows of real Hudi: every key is found as before, and nobody meets it
+half deleted.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
-from hudi_core.metadata_table.create.create import MetadataCreation
-from hudi_core.metadata_table.create.indexing import IndexBuild
-from hudi_core.metadata_table.create.target import NewPartition
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.initialize.indexing import IndexBuild
+from hudi_core.metadata_table.initialize.initialize import MetadataCreation
+from hudi_core.metadata_table.initialize.target import NewPartition
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.ids import WriteToken
-from hudi_core.services.indexing import run as running
+from hudi_core.services.indexing import job as running
+from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.indexing.resize import group_counts
-from hudi_core.services.indexing.service import IndexingService
-from hudi_core.services.local_engine import LocalEngine
-from hudi_core.services.metadata.beginnings import Beginnings, Snapshot
+from hudi_core.services.metadata.initialization import Beginnings, Snapshot
 from hudi_core.services.metadata.maintain import drop_metadata
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
@@ -30,7 +32,7 @@ from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 from tests.unit.hudi_core.services.indexing.test_catch_up import pending_write
-from tests.unit.hudi_core.services.indexing.test_run import differences, run
+from tests.unit.hudi_core.services.indexing.test_job import differences, run
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -68,7 +70,10 @@ def test_every_key_is_found_in_fewer_and_in_more_file_groups(golden: Golden, ver
     assert counts(table) == {"record-index": 10}, "nothing is done before a run"
     assert run(table, instant, options) == "completed"
     assert counts(table) == {"record-index": count}
-    assert (Table(table).config.metadata_partitions, Table(table).config.metadata_partitions_inflight) == (listed, frozenset())
+    assert (Table(table).config.metadata_partitions, Table(table).config.metadata_partitions_inflight) == (
+        listed,
+        frozenset(),
+    )
     assert places(table) == before
     assert {name: items for name, items in Table(table).live().items() if name != "record_index"} == others
     assert differences(table) == []
@@ -127,7 +132,9 @@ def test_only_indexes_of_rows_have_a_number_of_file_groups_to_choose(golden: Gol
 
 
 @pytest.mark.parametrize(("version", "expected"), [("6", 10), ("8", 4), ("9", 4)])
-def test_who_runs_the_plan_without_options_keeps_to_it_where_plans_say(golden: Golden, version: str, expected: int) -> None:
+def test_who_runs_the_plan_without_options_keeps_to_it_where_plans_say(
+    golden: Golden, version: str, expected: int
+) -> None:
     """Plans of version 6 have no place for the number: run without it, what is listed stays as it is."""
     table = golden(version, "mdt_record_index_lookup").table
     instant = plan(table, RECORD_INDEX | groups(4)).instant
@@ -205,7 +212,8 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
 ) -> None:
     """Real Hudi's writer does so with `hoodie.metadata.index.async` off: at once, by its own options.
 
-    A task of ours looks for its file group right before its file appears. What one that looked too early wrote is deleted, by the next run at last.
+    A task of ours looks for its file group right before its file appears. What one that looked too early wrote is
+    deleted, by the next run at last.
     """
     table = golden(version, "mdt_record_index_lookup").table
     options = RECORD_INDEX | groups(3)
@@ -217,13 +225,18 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
     def filled(self: IndexBuild, build: Any, *arguments: Any) -> Any:
         context = context_of(
             table,
-            {"hoodie.metadata.record.index.min.filegroup.count": str(theirs), "hoodie.metadata.record.index.max.filegroup.count": str(theirs)},
+            {
+                "hoodie.metadata.record.index.min.filegroup.count": str(theirs),
+                "hoodie.metadata.record.index.max.filegroup.count": str(theirs),
+            },
         )
         if not ours:
             beginnings, snapshot = Beginnings(context, LocalEngine(1), 0), Snapshot.of(context)
             begun = beginnings.beginning("record_index", snapshot, {})
             creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock(), instant)
-            creation._begin(*creation._data(), begun)  # which does not look whether somebody builds the index, as Hudi's does not
+            creation._begin(
+                *creation._data(), begun
+            )  # which does not look whether somebody builds the index, as Hudi's does not
         ours.append(build.targets["record_index"].instant)
         return fill(self, build, *arguments)
 

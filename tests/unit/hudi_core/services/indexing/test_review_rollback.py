@@ -1,4 +1,6 @@
-"""A commit that an index began with and that is rolled back before it is published: nothing takes its rows out, so the index is built anew."""
+"""A commit that an index began with and that is rolled back before it is published: nothing takes its rows out, so the
+index is built anew.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.metadata_table.create.indexing import Build
-from hudi_core.metadata_table.create.target import NewPartition
-from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.metadata_table.initialize.indexing import Build
+from hudi_core.metadata_table.initialize.target import NewPartition
+from hudi_core.metadata_table.timeline import OwnTimeline
 from hudi_core.model.ids import WriteToken
-from hudi_core.services.indexing.told import Witnesses, untold
+from hudi_core.services.indexing.visibility import Witnesses, untold
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table, complete_rollback
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of

@@ -1,4 +1,6 @@
-"""Somebody takes a build back: a writer of Hudi the deltacommit that is pending in the metadata table, once its heartbeat has expired."""
+"""Somebody takes a build back: a writer of Hudi the deltacommit that is pending in the metadata table, once its
+heartbeat has expired.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ import pytest
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA_INFLIGHT
 from hudi_core.errors import TakenBackError
-from hudi_core.metadata_table.create.indexing import Build, IndexBuild
-from hudi_core.services.indexing.run import ATTEMPTS
+from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
+from hudi_core.services.indexing.job import ATTEMPTS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.indexing.test_heartbeat import beating
-from tests.unit.hudi_core.services.indexing.test_run import differences, planned, run
+from tests.unit.hudi_core.services.indexing.test_job import differences, planned, run
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -30,7 +32,8 @@ def is_there(table: Path, build: Build) -> bool:
 
 
 def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, before: bool = False) -> list[str | None]:
-    """Somebody takes so many builds back when their files are written, or `before`, file groups and all, as Hudi's rollback does.
+    """Somebody takes so many builds back when their files are written, or `before`, file groups and all, as Hudi's
+    rollback does.
 
     Returns the deltacommits of these, which version 6 has not.
     """
@@ -62,7 +65,9 @@ def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, befor
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("often", range(1, ATTEMPTS + 1))
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_build_that_is_taken_back_is_made_again(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, often: int, before: bool) -> None:
+def test_a_build_that_is_taken_back_is_made_again(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, often: int, before: bool
+) -> None:
     """At last under the lock of the table, where no writer comes between."""
     table = golden(version, "indexing_requested").table
     gone = take_back(monkeypatch, table, often, before=before)
@@ -74,7 +79,9 @@ def test_a_build_that_is_taken_back_is_made_again(golden: Golden, monkeypatch: p
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_one_that_is_taken_back_under_the_lock_ends_with_a_conflict(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_one_that_is_taken_back_under_the_lock_ends_with_a_conflict(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     """By somebody who does not know of the lock. It leaves nothing that counts, and can be run again."""
     table = golden(version, "indexing_requested").table
     instant, before = planned(table), Table(table).config.metadata_partitions

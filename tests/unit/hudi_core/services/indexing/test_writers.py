@@ -1,4 +1,6 @@
-"""Writers that commit while an index is built: the deltacommits of real Hudi, block for block, put where its writers would put them then."""
+"""Writers that commit while an index is built: the deltacommits of real Hudi, block for block, put where its writers
+would put them then.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +13,33 @@ from dataclasses import dataclass, replace
 import pytest
 
 from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.metadata_table.delta_writer import DeltaWriter
-from hudi_core.metadata_table.drop import drop_partitions
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.files import partition_key
-from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordKind, files_datum
-from hudi_core.metadata_table.rollback_deletion import files_written_by
+from hudi_core.metadata_table.records.files import partition_key
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.drop import drop_partitions
+from hudi_core.metadata_table.write.rollback_deletion import files_written_by
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
-from hudi_core.services.indexing.service import IndexingService
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.waiting import wait_for_writers
-from hudi_core.timeline.commit_metadata import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
-from hudi_core.transaction.heartbeats import read_heartbeats
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import read_heartbeats
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comparable
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
-from tests.unit.hudi_core.services.indexing.test_catch_up import during_the_build, pending_write, schedule, without_indexes
-from tests.unit.hudi_core.services.indexing.test_run import QUICK, differences, planned, run
+from tests.unit.hudi_core.services.indexing.test_catch_up import (
+    during_the_build,
+    pending_write,
+    schedule,
+    without_indexes,
+)
+from tests.unit.hudi_core.services.indexing.test_job import QUICK, differences, planned, run
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -45,14 +52,21 @@ TWO = {
 }
 BUILDS: dict[str, dict[str, tuple[set[str], dict[str, str]]]] = {
     "files and rows": {
-        "6": ({"record_index", "bloom_filters", "column_stats"}, {**TWO, "hoodie.metadata.index.column.stats.enable": "true"}),
+        "6": (
+            {"record_index", "bloom_filters", "column_stats"},
+            {**TWO, "hoodie.metadata.index.column.stats.enable": "true"},
+        ),
         "8": ({"record_index", "bloom_filters"}, TWO),
         "9": ({"record_index", "bloom_filters"}, TWO),
     },
     "a column": {
         version: (
             {"secondary_index_idx_name"},
-            {"hoodie.metadata.index.secondary.column": "name", "hoodie.index.name": "idx_name", "airflow_hudi.indexing.file_groups": "10"},
+            {
+                "hoodie.metadata.index.secondary.column": "name",
+                "hoodie.index.name": "idx_name",
+                "airflow_hudi.indexing.file_groups": "10",
+            },
         )
         for version in ("8", "9")
     },
@@ -60,13 +74,19 @@ BUILDS: dict[str, dict[str, tuple[set[str], dict[str, str]]]] = {
 
 
 ROWS_ALONE = {
-    version: ({"record_index"}, {"hoodie.metadata.record.index.enable": "true", "airflow_hudi.indexing.file_groups": "10"}) for version in VERSIONS
+    version: (
+        {"record_index"},
+        {"hoodie.metadata.record.index.enable": "true", "airflow_hudi.indexing.file_groups": "10"},
+    )
+    for version in VERSIONS
 }
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit that was taken back: what completes it, and the log files and deltacommit by which real Hudi told the metadata table of it."""
+    """A commit that was taken back: what completes it, and the log files and deltacommit by which real Hudi told the
+    metadata table of it.
+    """
 
     instant: str
     action: str
@@ -76,7 +96,9 @@ class Commit:
 
 
 def take_back(table: Table) -> list[Commit]:
-    """The last commits become pending: their writers are alive, and have written their data files. The first one stays, and what is compacted."""
+    """The last commits become pending: their writers are alive, and have written their data files. The first one stays,
+    and what is compacted.
+    """
     taken = []
     compacted = table.own.load().of_actions(Action.COMMIT).last()
     first = "" if compacted is None else compacted.requested_time
@@ -114,7 +136,8 @@ def commit_again(table: Table, commit: Commit, building: Collection[str], *, sil
             if partition in building and not table.config.features.log_name_has_own_instant:
                 there = [parse_data_file(info.name) for info in table.storage.list_files(f"{ROOT}/{partition}")]
                 latest = max(
-                    (item for item in there if isinstance(item, LogFileName) and item.file_id == name.file_id), key=lambda item: item.version
+                    (item for item in there if isinstance(item, LogFileName) and item.file_id == name.file_id),
+                    key=lambda item: item.version,
                 )
                 name = LogFileName(name.file_id, latest.instant, latest.version + 1, name.token)
             table.storage.create_exclusive(f"{ROOT}/{partition}/{name}", data)
@@ -148,16 +171,25 @@ def drop(table: Table, names: set[str]) -> None:
 @pytest.mark.parametrize(
     ("build", "version", "case"),
     [
-        *((build, version, case) for build, versions in BUILDS.items() for version in versions for case in ("mdt_all_mor", "mdt_all_cow")),
+        *(
+            (build, version, case)
+            for build, versions in BUILDS.items()
+            for version in versions
+            for case in ("mdt_all_mor", "mdt_all_cow")
+        ),
         *(("rows alone", version, "mdt_record_index_lookup") for version in VERSIONS),
     ],
 )
-def test_commits_that_tell_an_index_while_it_is_built(golden: Golden, monkeypatch: pytest.MonkeyPatch, build: str, version: str, case: str) -> None:
+def test_commits_that_tell_an_index_while_it_is_built(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, build: str, version: str, case: str
+) -> None:
     names, options = (ROWS_ALONE if case == "mdt_record_index_lookup" else BUILDS[build])[version]
     table = Table(golden(version, case).table)
     before = told(table.live())
     commits = take_back(table)
-    assert len(commits) >= (4 if version == "6" and case != "mdt_record_index_lookup" else 1 if case == "mdt_all_mor" else 2)
+    assert len(commits) >= (
+        4 if version == "6" and case != "mdt_record_index_lookup" else 1 if case == "mdt_all_mor" else 2
+    )
     drop(table, names)
     options = {**options, **BEATS}
     instant = schedule(table.path, options)
@@ -184,7 +216,9 @@ def test_a_writer_whose_options_do_not_enable_the_index_is_not_believed(
     drop(table, names)
     options = {**options, **BEATS}
     instant = schedule(table.path, options)
-    begun = during_the_build(monkeypatch, lambda: [commit_again(table, commit, names, silent={name}) for commit in commits].clear())
+    begun = during_the_build(
+        monkeypatch, lambda: [commit_again(table, commit, names, silent={name}) for commit in commits].clear()
+    )
     assert run(table.path, instant, options) == "completed"
     assert begun == [2 * len(names)]
     assert told(table.live())[name] == before[name]
@@ -192,32 +226,47 @@ def test_a_writer_whose_options_do_not_enable_the_index_is_not_believed(
 
 
 def update_in_place(table: Table) -> None:
-    """A writer that begins and commits now: it writes the base file of a file group again, with as many updated rows, and lists it."""
+    """A writer that begins and commits now: it writes the base file of a file group again, with as many updated rows,
+    and lists it.
+    """
     context = context_of(table.path)
     with context.lock(Owner.current("the writer")):
         last = table.data.load().commits().last()
         assert last is not None
         view = context.view(table.data.load())
-        base = next(item.base_file for name in view.partitions() for item in view.latest_merged_slices(name) if item.base_file and not item.log_files)
+        base = next(
+            item.base_file
+            for name in view.partitions()
+            for item in view.latest_merged_slices(name)
+            if item.base_file and not item.log_files
+        )
         old = parse_data_file(base.name)
         assert isinstance(old, BaseFileName)
         instant = context.new_instant(table.data.load())
         new = BaseFileName(old.file_id, old.token, instant, old.extension)
         shutil.copy2(table.path / base.path, (table.path / base.path).with_name(str(new)))
-        stat = WriteStat(old.file_id, f"{base.partition}/{new}", base.partition, old.instant, 5, 0, 5, 0, base.size, base.size)
-        metadata = replace(table.data.read_commit(last), partition_to_write_stats={base.partition: (stat,)}, operation_type="UPSERT")
+        stat = WriteStat(
+            old.file_id, f"{base.partition}/{new}", base.partition, old.instant, 5, 0, 5, 0, base.size, base.size
+        )
+        metadata = replace(
+            table.data.read_commit(last), partition_to_write_stats={base.partition: (stat,)}, operation_type="UPSERT"
+        )
         table.data.create_requested(instant, Action.DELTA_COMMIT)
         table.data.to_inflight(instant, Action.DELTA_COMMIT)
         records = [FilesRecord(partition_key(base.partition), RecordKind.FILES, {str(new): FileEntry(base.size)})]
         own = OwnTimeline(table.storage, table.config, context.clock())
-        DeltaWriter(table.storage, own, WriteToken(0, 0, 0)).write(instant, {"files": [(item.key, files_datum(item)) for item in records]})
+        DeltaWriter(table.storage, own, WriteToken(0, 0, 0)).write(
+            instant, {"files": [(item.key, files_datum(item)) for item in records]}
+        )
         encode = encode_commit if table.config.features.json_commits else encode_commit_avro
         later = context.clock().next(table.data.load(), minimum=instant) if table.data.layout == 2 else None
         table.data.complete(instant, Action.DELTA_COMMIT, encode(metadata), later)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_commit_of_updates_has_nothing_to_say_to_the_record_index(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_a_commit_of_updates_has_nothing_to_say_to_the_record_index(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     """Else a table that is updated all the time would get its record index under the lock at last."""
     table = Table(golden(version, "mdt_record_index_lookup").table)
     before = told(table.live())["record_index"]
@@ -237,7 +286,11 @@ def test_a_writer_that_dies_meanwhile_is_waited_for_until_its_heartbeat_expires(
     instant = planned(table)
     writer = str(int(instant) - 1)
     pending_write(table, writer, beats=0)
-    options = {**QUICK, "hoodie.client.heartbeat.interval_in_ms": "30000", "hoodie.client.heartbeat.tolerable.misses": "2"}
+    options = {
+        **QUICK,
+        "hoodie.client.heartbeat.interval_in_ms": "30000",
+        "hoodie.client.heartbeat.tolerable.misses": "2",
+    }
     context, slept, beat = context_of(table, options), list[float](), table / ".hoodie" / ".heartbeat" / writer
 
     def sleep(seconds: float) -> None:

@@ -1,4 +1,6 @@
-"""What a writer left out of the metadata table, applied afterwards: golden tables whose metadata table loses its last deltacommits."""
+"""What a writer left out of the metadata table, applied afterwards: golden tables whose metadata table loses its last
+deltacommits.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +11,40 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, TimelineError
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
-from hudi_core.metadata_table.rollback_deletion import files_written_by
-from hudi_core.metadata_table.staged_logs import STAGING
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.write.rollback_deletion import files_written_by
+from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.clean.service import CleanService
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata.maintain import Updated, update_metadata
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.timeline.actions.restore import (
+    RestoredInstant,
+    RestoreMetadata,
+    RestorePlan,
+    encode_restore_metadata,
+    encode_restore_plan,
+)
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.restore_plans import RestoredInstant, RestoreMetadata, RestorePlan, encode_restore_metadata, encode_restore_plan
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_create_indexes import timeless
 from tests.unit.hudi_core.metadata_table.test_publish_kinds import indexes, undo_data, with_pending
-from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comparable, complete_rollback, crash_before_completion
+from tests.unit.hudi_core.metadata_table.whole_table import (
+    Records,
+    Table,
+    comparable,
+    complete_rollback,
+    crash_before_completion,
+)
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of, data_files, run_clean
 from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
 
@@ -55,7 +69,9 @@ def update(table: Table, storage: Storage | None = None) -> tuple[str, ...]:
 
 
 def forget(table: Table, count: int, action: str | None = None) -> list[str]:
-    """Takes the last deltacommits of the data table's actions out of the metadata table, blocks and all, as if nobody had told it."""
+    """Takes the last deltacommits of the data table's actions out of the metadata table, blocks and all, as if nobody
+    had told it.
+    """
     data = [item for item in table.data.load().completed() if action is None or item.action == action]
     own = table.own.load()
     told = [item.requested_time for item in data if own.find(item.requested_time, Action.DELTA_COMMIT) is not None]
@@ -78,7 +94,9 @@ def forget_these(table: Table, gone: list[str]) -> None:
 
 
 def findings(table: Table) -> list[Any]:
-    return list(HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences)
+    return list(
+        HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences
+    )
 
 
 def plain(records: Records) -> Records:
@@ -110,7 +128,14 @@ def commits_of(table: Table) -> list[str]:
     return [item.requested_time for item in table.data.load().commits()]
 
 
-MIDDLE = ["cow_basic", "mor_basic", "mor_compacted", "clustered_cow", "insert_overwrite_partition_cow", "delete_partition_cow"]
+MIDDLE = [
+    "cow_basic",
+    "mor_basic",
+    "mor_compacted",
+    "clustered_cow",
+    "insert_overwrite_partition_cow",
+    "delete_partition_cow",
+]
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -119,7 +144,11 @@ def test_whatever_was_left_out_in_the_middle(golden: Golden, version: str, case:
     """An older commit than those that were told."""
     table = Table(golden(version, case).table)
     before, real = plain(table.live()), findings(table)
-    told = [item.requested_time for item in table.data.load().commits() if table.own.load().find(item.requested_time, Action.DELTA_COMMIT)]
+    told = [
+        item.requested_time
+        for item in table.data.load().commits()
+        if table.own.load().find(item.requested_time, Action.DELTA_COMMIT)
+    ]
     target = told[len(told) // 2]
     forget_these(table, [target])
     assert update(table) == (target,)
@@ -173,20 +202,31 @@ def test_killed_anywhere_it_goes_on(golden: Golden, version: str, step: int) -> 
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_rows_that_a_commit_moved_which_is_archived_already(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_a_commit_moved_which_is_archived_already(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was requested before what was left out, and completed after it."""
     table = Table(golden(version, "mdt_all_mor").table)
     commits = table.data.load().commits().instants
     metadata, left = table.data.read_commit(commits[0]), commits[-1]
     assert left.completion_time is not None
-    overtaken = replace(commits[0], requested_time=f"{int(commits[0].requested_time) - 1}", completion_time=f"{int(left.completion_time) + 1}")
+    overtaken = replace(
+        commits[0],
+        requested_time=f"{int(commits[0].requested_time) - 1}",
+        completion_time=f"{int(left.completion_time) + 1}",
+    )
 
     archive = context_of(table.path, {}).history()
-    monkeypatch.setattr(archive, "completed_in", lambda begin, end: [overtaken] if (begin, end) == (left.completion_time, None) else [])
+    monkeypatch.setattr(
+        archive, "completed_in", lambda begin, end: [overtaken] if (begin, end) == (left.completion_time, None) else []
+    )
     monkeypatch.setattr(archive, "commit", {overtaken.requested_time: metadata}.get)
     forget_these(table, [left.requested_time])
     monkeypatch.setattr(TableContext, "history", lambda self: archive)
-    with pytest.raises(RowsUnknownError, match=f"know {overtaken.action} {overtaken.requested_time}, but not {left.action} {left.requested_time}"):
+    with pytest.raises(
+        RowsUnknownError,
+        match=f"know {overtaken.action} {overtaken.requested_time}, but not {left.action} {left.requested_time}",
+    ):
         update(table)
 
 
@@ -227,7 +267,9 @@ def test_rows_whose_older_files_were_cleaned(golden: Golden, version: str) -> No
 
 def clean_to_one(table: Table) -> int:
     """Cleans all but the newest slices; the files deleted."""
-    context = context_of(table.path, {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
+    context = context_of(
+        table.path, {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    )
     before = len(data_files(table.path))
     planned = CleanService().schedule(context, OWNER, dry_run=False)
     assert planned.instant is not None
@@ -240,7 +282,11 @@ def test_a_killed_rebuild_leaves_nothing_stale(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
     rows = {name for name in table.config.metadata_partitions if is_index_of_rows(name)}
     forget_these(table, commits_of(table)[-2:-1])
-    plan = FaultPlan(when=lambda operation: operation.path.startswith(f"{ROOT}/record_index/") and operation.kind == "create_exclusive")
+    plan = FaultPlan(
+        when=lambda operation: (
+            operation.path.startswith(f"{ROOT}/record_index/") and operation.kind == "create_exclusive"
+        )
+    )
     with pytest.raises(InjectedCrash):
         updated(table, FaultStorage(LocalStorage(table.path), plan), REBUILDS)
     assert table.config.metadata_partitions.isdisjoint(rows)
@@ -308,7 +354,9 @@ def test_a_restore_that_was_left_out_is_applied(golden: Golden, version: str) ->
     gone = (RestoredInstant(last.requested_time, last.action),)
     plan = table.data.path(restore, Action.RESTORE, State.REQUESTED)
     table.storage.write(plan, encode_restore_plan(RestorePlan(target.requested_time, gone)))
-    table.data.complete(restore, Action.RESTORE, encode_restore_metadata(RestoreMetadata(restore, 1, gone)), table.later(restore))
+    table.data.complete(
+        restore, Action.RESTORE, encode_restore_metadata(RestoreMetadata(restore, 1, gone)), table.later(restore)
+    )
     assert update(table) == (restore,)
     assert indexes(table.live()) == indexes(earlier)
     assert findings(table) == []
@@ -325,7 +373,9 @@ def test_a_restore_that_later_actions_followed_is_refused(golden: Golden, versio
     gone = (RestoredInstant(last.requested_time, last.action),)
     plan = table.data.path(restore, Action.RESTORE, State.REQUESTED)
     table.storage.write(plan, encode_restore_plan(RestorePlan(target.requested_time, gone)))
-    table.data.complete(restore, Action.RESTORE, encode_restore_metadata(RestoreMetadata(restore, 1, gone)), table.later(restore))
+    table.data.complete(
+        restore, Action.RESTORE, encode_restore_metadata(RestoreMetadata(restore, 1, gone)), table.later(restore)
+    )
     DamagedTable(table.path).write({})
     with pytest.raises(TimelineError, match=f"not told of restore {restore}"):
         update(table)

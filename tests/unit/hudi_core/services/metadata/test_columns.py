@@ -1,4 +1,6 @@
-"""Statistics of single columns added and dropped, on golden tables: as if the index had been built with them, whatever writers do meanwhile."""
+"""Statistics of single columns added and dropped, on golden tables: as if the index had been built with them, whatever
+writers do meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +12,28 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine, Progress
+from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
-from hudi_core.metadata_table.delta_writer import DeltaWriter
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.kinds.kind import ColumnRange
-from hudi_core.metadata_table.kinds.stat_records import partition_record
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.restore_reach import reach_of
-from hudi_core.metadata_table.stat_values import Bound, ValueType
-from hudi_core.metadata_table.told_alone import STATISTICS
-from hudi_core.model.engine import Json, UnitTask
+from hudi_core.metadata_table.records.file_statistics import ColumnRange
+from hudi_core.metadata_table.records.range_records import partition_record
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.initialized_since import STATISTICS
+from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import RunRequest
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine, Progress
 from hudi_core.services.metadata.columns import ColumnsChanged, add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Records, Table
@@ -51,7 +53,9 @@ class CountingEngine(LocalEngine):
         self.files = 0
         self._meanwhile = meanwhile
 
-    def run(self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Progress | None = None) -> list[Json]:
+    def run(
+        self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Progress | None = None
+    ) -> list[Json]:
         self.files += sum(len(unit["files"]) for unit in units)
         done = super().run(task, units, run_epoch=run_epoch, progress=progress)
         meanwhile, self._meanwhile = self._meanwhile, None
@@ -71,18 +75,25 @@ def index_only(table: Table, *columns: str) -> None:
     create_metadata(context(table, {LIST: ",".join(columns)}), names, LocalEngine(2), OWNER, 2)
 
 
-def add(table: Table, *columns: str, engine: LocalEngine | None = None, storage: Storage | None = None) -> ColumnsChanged:
+def add(
+    table: Table, *columns: str, engine: LocalEngine | None = None, storage: Storage | None = None
+) -> ColumnsChanged:
     return add_columns(context(table, None, storage), columns, engine or CountingEngine(), OWNER, 5)
 
 
 def statistics(table: Table) -> Records:
     """Without whether ranges are tight: what is added to an index widens it."""
     live = table.live()
-    return {name: {key: replace(item, is_tight=False) for key, item in live[name].items()} for name in STATISTICS & live.keys()}
+    return {
+        name: {key: replace(item, is_tight=False) for key, item in live[name].items()}
+        for name in STATISTICS & live.keys()
+    }
 
 
 def findings(table: Table) -> list[Any]:
-    return list(HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences)
+    return list(
+        HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences
+    )
 
 
 def indexed(table: Table) -> tuple[str, ...]:
@@ -91,7 +102,9 @@ def indexed(table: Table) -> tuple[str, ...]:
 
 def rows(table: Table, where: str | None = None) -> list[dict[str, Any]]:
     result = HudiTable.open(str(table.path)).read("snapshot", where=where)
-    return sorted((row for batch in result.batches for row in batch.to_pylist()), key=lambda row: str(row["_hoodie_record_key"]))
+    return sorted(
+        (row for batch in result.batches for row in batch.to_pylist()), key=lambda row: str(row["_hoodie_record_key"])
+    )
 
 
 def assert_found(table: Table, wanted: list[dict[str, Any]]) -> None:
@@ -119,7 +132,11 @@ def test_added_columns_are_as_if_the_index_had_begun_with_them(golden: Golden, v
     assert engine.files == len({key[12:] for key in narrow["column_stats"]}), "each file once"
     assert table.config.metadata_partitions == folder
     if version != "6":
-        assert done.indexed == indexed(table) == ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id", *ADDED)
+        assert (
+            done.indexed
+            == indexed(table)
+            == ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id", *ADDED)
+        )
     assert findings(table) == []
     names, again = table.own.names(), CountingEngine()
     assert add(table, *ADDED, engine=again) == ColumnsChanged((), done.indexed)
@@ -159,13 +176,21 @@ def test_old_ranges_of_a_dropped_column_rule_nothing_out(golden: Golden, version
 
 
 def with_wrong_range(table: Table, column: str, but: int) -> None:
-    """Tells `partition_stats` that no row of any partition has the value `but` in a column, as an older state of the table may have been."""
+    """Tells `partition_stats` that no row of any partition has the value `but` in a column, as an older state of the
+    table may have been.
+    """
     version = load_index_definitions(table.storage, table.config)["column_stats"].version
     bound = Bound("int", but + 1000)
     found = ColumnRange(column, bound, bound, 0, 1, 0, 0, ValueType(0) if version == 1 else ValueType(3))
-    records = [item for name in HudiTable.open(str(table.path)).view().partitions() if (item := partition_record(name, found)) is not None]
+    records = [
+        item
+        for name in HudiTable.open(str(table.path)).view().partitions()
+        if (item := partition_record(name, found)) is not None
+    ]
     own = OwnTimeline(table.storage, table.config, InstantClock(table.config.timezone, 0))
-    DeltaWriter(table.storage, own, WriteToken(0, 9, 0)).write(own.clock.next(own.active.load()), {"partition_stats": records})
+    DeltaWriter(table.storage, own, WriteToken(0, 9, 0)).write(
+        own.clock.next(own.active.load()), {"partition_stats": records}
+    )
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -182,7 +207,9 @@ def test_a_commit_that_completes_while_files_are_read_is_told_too(golden: Golden
 
 
 def with_late_commit(table: Table) -> Callable[[], object]:
-    """Makes the last commit pending again, without a trace on the metadata table that readers would count; what completes it."""
+    """Makes the last commit pending again, without a trace on the metadata table that readers would count; what
+    completes it.
+    """
     last = table.data.load().completed().of_actions(Action.DELTA_COMMIT, Action.COMMIT).instants[-1]
     [done] = [path for path in (table.path / ".hoodie").rglob(f"{last.requested_time}*") if _is_completed(path, table)]
     kept = done.with_suffix(".kept")
@@ -329,7 +356,9 @@ def test_what_cannot_be_dropped_is_refused(golden: Golden) -> None:
 
 def test_nested_values_have_no_statistics(golden: Golden) -> None:
     table = Table(golden("8", "types_cow").table)
-    nested = [field["name"] for field in HudiTable.open(str(table.path)).schema()["fields"] if "array" in str(field["type"])]
+    nested = [
+        field["name"] for field in HudiTable.open(str(table.path)).schema()["fields"] if "array" in str(field["type"])
+    ]
     create_metadata(context(table), ["column_stats"], LocalEngine(2), OWNER, 2)
     with pytest.raises(UnsupportedError, match="of which the index holds nothing"):
         add(table, nested[0])

@@ -1,7 +1,8 @@
-"""Every golden table: its metadata table is dropped and created anew with the partitions that it had, and a validation finds nothing.
+"""Every golden table: its metadata table is dropped and created anew with the partitions that it had, and a validation
+finds nothing.
 
-Where real Hudi wrote none, `files` and `column_stats` are created. `make test` has tables of each version with every kind, and some others;
-`make soak` has all of them.
+Where real Hudi wrote none, `files` and `column_stats` are created. `make test` has tables of each version with every
+kind, and some others; `make soak` has all of them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, UnsupportedError
-from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
@@ -37,10 +38,21 @@ QUICK = {
     ("6", "mor_parquet_log_types"),
 }
 WIDE_DECIMALS = {
-    *(("6", name) for name in ("mor_parquet_log_types", "types_3level_lists_cow", "types_3level_lists_mor", "types_cow", "types_mor")),
+    *(
+        ("6", name)
+        for name in (
+            "mor_parquet_log_types",
+            "types_3level_lists_cow",
+            "types_3level_lists_mor",
+            "types_cow",
+            "types_mor",
+        )
+    ),
     ("6-by-1.2.0", "types_mor"),
 }
-"""Values that are no decimal(30, 15), in a version whose readers take a column without statistics for one without values."""
+"""Values that are no decimal(30, 15), in a version whose readers take a column without statistics for one without
+values.
+"""
 OPTIONS = {"spark.sql.session.timeZone": "UTC"}
 READS = {"airflow_hudi.read.zone": "UTC"}
 NEEDS_REST = "cannot begin while actions of the table are pending"
@@ -51,7 +63,8 @@ def findings(table: Table) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("folder", "case"), [pytest.param(*item, id="-".join(item), marks=() if item in QUICK else pytest.mark.soak) for item in TABLES]
+    ("folder", "case"),
+    [pytest.param(*item, id="-".join(item), marks=() if item in QUICK else pytest.mark.soak) for item in TABLES],
 )
 def test_a_validation_finds_nothing(folder: str, case: str, tmp_path: Path) -> None:
     table = Table(open_case(folder, case, tmp_path).table)
@@ -59,11 +72,17 @@ def test_a_validation_finds_nothing(folder: str, case: str, tmp_path: Path) -> N
     owner, engine = Owner.current("test"), LocalEngine(2)
     rows = read_rows(table.path, "off")
     defined = load_index_definitions(table.storage, table.config)
-    waits = table.config.features.metadata_needs_rest and any(item.action != "indexing" for item in table.data.load().pending())
+    waits = table.config.features.metadata_needs_rest and any(
+        item.action != "indexing" for item in table.data.load().pending()
+    )
     drop_metadata(context_of(table.path), ["files"], owner)
     assert not (table.path / ROOT).exists()
     assert load_index_definitions(table.storage, table.config) == {}
-    put_index_definitions(table.storage, table.config, [item for name, item in defined.items() if name.startswith(("secondary_", "expr_"))])
+    put_index_definitions(
+        table.storage,
+        table.config,
+        [item for name, item in defined.items() if name.startswith(("secondary_", "expr_"))],
+    )
     if waits:
         with pytest.raises(ConflictError, match=NEEDS_REST):
             create_metadata(context_of(table.path, OPTIONS), listed, engine, owner, 3)
@@ -83,7 +102,9 @@ def test_ranges_of_partitions_with_log_files_of_changes(case: str, tmp_path: Pat
     table = Table(open_case("8", case, tmp_path).table)
     assert list(table.path.rglob("*.cdc"))
     names = {"column_stats", "partition_stats"}
-    assert create_metadata(context_of(table.path, OPTIONS), names, LocalEngine(2), Owner.current("test")).metadata_partitions == names | {"files"}
+    assert create_metadata(
+        context_of(table.path, OPTIONS), names, LocalEngine(2), Owner.current("test")
+    ).metadata_partitions == names | {"files"}
     assert findings(table) == []
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.engine.local import LocalEngine
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase

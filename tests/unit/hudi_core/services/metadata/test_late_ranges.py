@@ -1,4 +1,6 @@
-"""A commit that is told late comes beneath what later commits told: the ranges of whole partitions must hold its rows nevertheless."""
+"""A commit that is told late comes beneath what later commits told: the ranges of whole partitions must hold its rows
+nevertheless.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
@@ -21,7 +23,9 @@ VERSIONS = ["8", "9"]
 
 
 def narrow(table: Table, kind: str) -> None:
-    """A later write told tight ranges of whole partitions as it saw them, without the files of the commit that nobody told."""
+    """A later write told tight ranges of whole partitions as it saw them, without the files of the commit that nobody
+    told.
+    """
     damaged = DamagedTable(table.path)
     found: dict[str, Any] = {}
     for key, datum in damaged.raw(kind).items():

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.metadata_table.drop import drop_metadata_table
-from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.model.engine import Consume, Json, Produce, UnitTask
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata import maintain
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
@@ -99,7 +99,10 @@ def test_partition_stats_go_with_column_stats(golden: Golden, version: str) -> N
     assert "column_stats" not in load_index_definitions(table.storage, table.config)
     with pytest.raises(UnsupportedError, match="partition_stats is made of column_stats"):
         create_metadata(context(table), ["partition_stats"], ENGINE, OWNER)
-    assert create_metadata(context(table), ["partition_stats", "column_stats"], ENGINE, OWNER).metadata_partitions == listed
+    assert (
+        create_metadata(context(table), ["partition_stats", "column_stats"], ENGINE, OWNER).metadata_partitions
+        == listed
+    )
     assert HudiTable.open(str(table.path)).validate_metadata().is_clean
 
 
@@ -117,10 +120,14 @@ def test_nothing_begins_beside_an_indexing(golden: Golden, version: str) -> None
     assert create_metadata(context(table), listed, ENGINE, OWNER).metadata_partitions == listed
 
 
-def test_an_indexing_that_begins_while_its_index_is_dropped_is_left_alone(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_indexing_that_begins_while_its_index_is_dropped_is_left_alone(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = Table(golden("9", "indexing_requested").table)
     (indexing,) = table.data.load().pending().of_actions(Action.INDEXING)
-    monkeypatch.setattr(maintain, "give_up_builds", lambda *_: table.data.to_inflight(indexing.requested_time, Action.INDEXING))
+    monkeypatch.setattr(
+        maintain, "give_up_builds", lambda *_: table.data.to_inflight(indexing.requested_time, Action.INDEXING)
+    )
     with pytest.raises(ConflictError, match=f"indexing {indexing.requested_time} began meanwhile"):
         drop_metadata(context(table), ["column_stats"], OWNER)
     assert table.data.load().contains(indexing.requested_time)

@@ -1,4 +1,6 @@
-"""A record index of each data partition, as real Hudi 1.2.0 wrote it (tests/golden/make_metadata_tables.py): caught up, and created anew."""
+"""A record index of each data partition, as real Hudi 1.2.0 wrote it (tests/golden/make_metadata_tables.py): caught up,
+and created anew.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ import pytest
 
 from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.file_group import ROOT
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.kinds.record_groups import PARTITIONED_MINIMUM
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.partitions.record_groups import PARTITIONED_MINIMUM
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.golden_data import open_case
 from tests.unit.hudi_core.metadata_table.test_create_indexes import timeless
 from tests.unit.hudi_core.metadata_table.whole_table import Table
@@ -35,7 +37,11 @@ def table(written: Path, tmp_path: Path) -> Table:
 
 
 def groups(table: Table) -> set[str]:
-    return {path.name.split("_")[0].lstrip(".") for path in (table.path / ROOT / INDEX).iterdir() if path.name.startswith((".record-", "record-"))}
+    return {
+        path.name.split("_")[0].lstrip(".")
+        for path in (table.path / ROOT / INDEX).iterdir()
+        if path.name.startswith((".record-", "record-"))
+    }
 
 
 def locations(table: Table) -> dict[str, object]:

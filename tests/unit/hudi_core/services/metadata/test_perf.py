@@ -11,8 +11,8 @@ import pytest
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.services.metadata.perf import measure
 from hudi_core.storage.data_registry import open_data_storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 
@@ -21,7 +21,11 @@ LISTING = ["all partitions", "all files", "files of a partition"]
 OF_FILES = ["column statistics of files", "bloom filter of a file"]
 OF_KEYS = ["record keys, one by one", "record keys, at once"]
 EVERY = [*LISTING, *OF_FILES, *OF_KEYS]
-DAY, LOW, NAMES = "expr_index_idx_day: all files", "expr_index_idx_low: filter of a file", "secondary_index_idx_name: record keys of values"
+DAY, LOW, NAMES = (
+    "expr_index_idx_day: all files",
+    "expr_index_idx_low: filter of a file",
+    "secondary_index_idx_name: record keys of values",
+)
 
 
 def ticks() -> Callable[[], float]:
@@ -35,18 +39,28 @@ def ticks() -> Callable[[], float]:
     [
         ("6", "mdt_all_cow", EVERY, 112),
         ("6", "mdt_all_mor", EVERY, 112),
-        *((version, "mdt_all_cow", [*LISTING, *OF_FILES, "statistics of partitions", DAY, LOW, NAMES, *OF_KEYS], 112) for version in ("8", "9")),
-        *((version, "mdt_all_mor", [*LISTING, *OF_FILES, "statistics of partitions", DAY, NAMES, *OF_KEYS], 112) for version in ("8", "9")),
+        *(
+            (version, "mdt_all_cow", [*LISTING, *OF_FILES, "statistics of partitions", DAY, LOW, NAMES, *OF_KEYS], 112)
+            for version in ("8", "9")
+        ),
+        *(
+            (version, "mdt_all_mor", [*LISTING, *OF_FILES, "statistics of partitions", DAY, NAMES, *OF_KEYS], 112)
+            for version in ("8", "9")
+        ),
         ("6", "mor_basic", LISTING, 0),
         ("9", "cow_basic", [*EVERY[:4], "statistics of partitions"], 0),
         ("8", "non_partitioned_cow", LISTING, 0),
         ("9", "empty_commit", LISTING[:2], 0),
     ],
 )
-def test_every_question_that_the_table_can_be_asked(golden: Golden, version: str, name: str, asked: list[str], keys: int) -> None:
+def test_every_question_that_the_table_can_be_asked(
+    golden: Golden, version: str, name: str, asked: list[str], keys: int
+) -> None:
     table = golden(version, name).table
     plan = FaultPlan(counts=MUTATIONS)
-    found = measure(context_of(table, storage=FaultStorage(LocalStorage(table), plan)), open_data_storage(str(table)), clock=ticks())
+    found = measure(
+        context_of(table, storage=FaultStorage(LocalStorage(table), plan)), open_data_storage(str(table)), clock=ticks()
+    )
     assert plan.mutations() == []
     assert [item.what for item in found.timings] == asked
     by_name = {item.what: item for item in found.timings}

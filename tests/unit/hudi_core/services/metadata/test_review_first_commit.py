@@ -1,5 +1,6 @@
-"""A commit that was left out and is the first on the active timeline: before it, it was not there, though all others are newer than it; what was
-archived was there, unless it completed later."""
+"""A commit that was left out and is the first on the active timeline: before it, it was not there, though all others
+are newer than it; what was archived was there, unless it completed later.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from hudi_core.metadata_table.kinds.indexed_table import IndexedTable
-from hudi_core.metadata_table.own import OwnTimeline
+from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.timeline import OwnTimeline
 from hudi_core.services.context import TableContext
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata.row_changes import RowChanges, RowsUnknownError
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import StorageListing
 from tests.golden_data import GoldenCase
@@ -26,7 +27,9 @@ Golden = Callable[[str, str], GoldenCase]
 
 def changes_of(context: TableContext) -> RowChanges:
     own = OwnTimeline(context.storage, context.config)
-    return RowChanges(context, IndexedTable(context.config, {}, {}, {}, None), own, StorageListing(context.storage), LocalEngine(1), 1)
+    return RowChanges(
+        context, IndexedTable(context.config, {}, {}, {}, None), own, StorageListing(context.storage), LocalEngine(1), 1
+    )
 
 
 def files_of(slices: Iterable[FileSlice | None]) -> set[str]:
@@ -67,7 +70,9 @@ def test_archived_commits_were_there(golden: Golden, version: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_archived_commits_that_completed_later_were_not(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archived_commits_that_completed_later_were_not(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = Table(golden(version, "mor_basic").table)
     context = context_of(table.path, {})
     *_, earlier, later, last = table.data.load().commits().instants

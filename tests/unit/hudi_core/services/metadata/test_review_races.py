@@ -8,11 +8,11 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.beginnings import Snapshot
-from hudi_core.services.metadata.column_facts import ColumnFacts
+from hudi_core.services.metadata.column_statistics import ColumnFacts
 from hudi_core.services.metadata.columns import drop_columns
+from hudi_core.services.metadata.initialization import Snapshot
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget, update
@@ -34,7 +34,9 @@ def test_nothing_is_told_beside_an_indexer(golden: Golden) -> None:
     assert table.own.names() == names
 
 
-def test_a_write_that_begins_while_the_last_files_are_read_is_newer(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_begins_while_the_last_files_are_read_is_newer(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its tight ranges of whole partitions come on top of those that are told of the column."""
     table = Table(golden("8", "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)

@@ -1,4 +1,6 @@
-"""Indexes of rows that are dropped or built anew: off the list first, their files when no write is at work that may tag by them."""
+"""Indexes of rows that are dropped or built anew: off the list first, their files when no write is at work that may tag
+by them.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +11,34 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
-from hudi_core.metadata_table.create.create import MetadataCreation
-from hudi_core.metadata_table.file_group import ROOT
-from hudi_core.metadata_table.kinds.row_kinds import is_index_of_rows
+from hudi_core.metadata_table.initialize.initialize import MetadataCreation
+from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import RunRequest
+from hudi_core.services.indexing.job import IndexingRun
 from hudi_core.services.indexing.resize import group_counts
-from hudi_core.services.indexing.run import IndexingRun
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata import maintain
-from hudi_core.services.metadata.beginnings import Beginnings, Snapshot
+from hudi_core.services.metadata.initialization import Beginnings, Snapshot
 from hudi_core.services.metadata.maintain import Updated, create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.rebuild import PLAN
 from hudi_core.services.metadata.verbs import perform_metadata
-from hudi_core.services.stuck.unschedule import unschedule
+from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.test_create_indexes import timeless
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.unit.hudi_core.services.indexing.test_job import run as run_indexing
 from tests.unit.hudi_core.services.indexing.test_resize import RECORD_INDEX, groups, plan
-from tests.unit.hudi_core.services.indexing.test_run import run as run_indexing
 from tests.unit.hudi_core.services.metadata.test_catch_up import NEVER, OF_9, commits_of, findings, forget_these
 from tests.unit.hudi_core.services.metadata.test_review_writers_at_work import AT_ONCE, BEATS, at_work, beat
 
@@ -91,7 +93,9 @@ def test_a_drop_that_gave_up_is_run_again(golden: Golden, version: str) -> None:
     assert files_of(table) == 0
 
 
-def test_an_index_that_a_writer_builds_meanwhile_is_not_taken_from_it(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_a_writer_builds_meanwhile_is_not_taken_from_it(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Real Hudi's does, where its options enable the index: it uses it from then on."""
     table = Table(golden("8", "mdt_record_index_lookup").table)
     writer = at_work(table)
@@ -126,7 +130,9 @@ def test_nor_does_an_unscheduled_resize_take_it_from_under_a_writer(golden: Gold
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_a_resize_does_not_complete_with_somebody_elses_number(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_a_resize_does_not_complete_with_somebody_elses_number(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     """A writer that enables the index builds and lists it before the run's build begins."""
     table = Table(golden(version, "mdt_record_index_lookup").table)
     options = RECORD_INDEX | groups(3)
@@ -159,7 +165,9 @@ def build_beside(table: Table, indexing: str, count: int) -> None:
 # Indexes that are built anew, as they cannot be told what was left out
 
 
-def rebuilt(table: Table, options: dict[str, str] | None = None, storage: Storage | None = None, owner: Owner = OWNER) -> Updated:
+def rebuilt(
+    table: Table, options: dict[str, str] | None = None, storage: Storage | None = None, owner: Owner = OWNER
+) -> Updated:
     of_9 = OF_9 if table.config.raw["hoodie.table.version"] == "9" else {}
     chosen = NEVER | of_9 | {REBUILD_ROW_INDEXES.name: "true"} | (options or {})
     return update_metadata(context_of(table.path, chosen, storage), ENGINE, owner, 3)
@@ -170,7 +178,9 @@ def row_indexes(table: Table) -> set[str]:
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     indexes, before = row_indexes(table), timeless(table.live())
     left_out = commits_of(table)[-2]
@@ -242,7 +252,12 @@ def test_killed_anywhere_a_rebuild_is_gone_on_with(golden: Golden, version: str,
         shutil.copytree(origin, copy)
         table = Table(copy)
         try:
-            rebuilt(table, None, FaultStorage(LocalStorage(copy), FaultPlan(kill_at=at, counts=MUTATIONS)), replace(OWNER, process_start="1"))
+            rebuilt(
+                table,
+                None,
+                FaultStorage(LocalStorage(copy), FaultPlan(kill_at=at, counts=MUTATIONS)),
+                replace(OWNER, process_start="1"),
+            )
         except InjectedCrash:
             crashes += 1
         else:
@@ -271,7 +286,14 @@ def test_what_is_dropped_is_not_built_anew(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b'{"indexes": "record_index"}', b'{"indexes": ["column_stats"]}', b'{"indexes": ["secondary_index_../x"]}']
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"indexes": "record_index"}',
+        b'{"indexes": ["column_stats"]}',
+        b'{"indexes": ["secondary_index_../x"]}',
+    ],
 )
 def test_a_damaged_plan_is_refused(golden: Golden, content: bytes) -> None:
     table = Table(golden("9", "mdt_all_mor").table)

@@ -1,4 +1,6 @@
-"""Columns added to the statistics while writers of real Hudi are at work that read the table's definitions as they were before."""
+"""Columns added to the statistics while writers of real Hudi are at work that read the table's definitions as they were
+before.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.index_definitions import put_index_definitions
-from hudi_core.metadata_table.reader import MetadataTable
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata import columns as columns_module
 from hudi_core.services.metadata.columns import add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata
@@ -60,7 +62,9 @@ def beat(table: Table, instant: str, ago: float = 0.0) -> None:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_column_is_not_named_beside_a_write_whose_files_may_lack_it(golden: Golden, version: str) -> None:
-    """It read the definition when it began: it finds its own list there, changes nothing, and readers take its files for ones without values."""
+    """It read the definition when it began: it finds its own list there, changes nothing, and readers take its files
+    for ones without values.
+    """
     table = Table(golden(version, "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)
     before = indexed(table)
@@ -78,12 +82,20 @@ def test_a_column_is_not_named_beside_a_write_whose_files_may_lack_it(golden: Go
 def test_a_compaction_that_makes_no_heartbeat_is_at_work_too(golden: Golden) -> None:
     """Those of Hudi before 1.2 make none."""
     table = Table(golden("8", "mor_compaction_requested").table)
-    create_metadata(context(table, {"hoodie.metadata.index.column.stats.column.list": "id"}), ["column_stats"], LocalEngine(2), OWNER, 2)
+    create_metadata(
+        context(table, {"hoodie.metadata.index.column.stats.column.list": "id"}),
+        ["column_stats"],
+        LocalEngine(2),
+        OWNER,
+        2,
+    )
     before = indexed(table)
     (compaction,) = table.data.load().pending_compactions()
     for path in (table.path / table.data.folder).iterdir():
         if not path.name.startswith(compaction.requested_time):
-            os.utime(path, (time.time() - 86_400, time.time() - 86_400))  # so that the plan does not seem to have come with a copy
+            os.utime(
+                path, (time.time() - 86_400, time.time() - 86_400)
+            )  # so that the plan does not seem to have come with a copy
     table.data.to_inflight(compaction.requested_time, Action.COMPACTION)
     with pytest.raises(ConflictError, match=f"compaction {compaction.requested_time}, which began before"):
         add_columns(context(table, {"airflow_hudi.indexing.catchup_minutes": "0"}), ["name"], LocalEngine(1), OWNER, 5)
@@ -91,7 +103,9 @@ def test_a_compaction_that_makes_no_heartbeat_is_at_work_too(golden: Golden) -> 
 
 
 @pytest.mark.parametrize("version", ONE_OF)
-def test_what_a_write_that_was_waited_for_wrote_is_told(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_what_a_write_that_was_waited_for_wrote_is_told(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     """With options that lack the column: its files have no record of it."""
     table = Table(golden(version, "mdt_all_mor").table)
     index_only(table, "id", "name", "qty")
@@ -118,7 +132,9 @@ def test_what_a_write_that_was_waited_for_wrote_is_told(golden: Golden, monkeypa
 
 
 @pytest.mark.parametrize("when", ["before it is named", "as it is named"])
-def test_a_write_that_begins_in_that_moment_is_waited_for(golden: Golden, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+def test_a_write_that_begins_in_that_moment_is_waited_for(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
     table = Table(golden("8", "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)
     before, began, put = indexed(table), list[str](), put_index_definitions
@@ -164,7 +180,9 @@ def test_a_write_that_died_is_rolled_back_before(golden: Golden) -> None:
 
 @pytest.mark.parametrize("version", ONE_OF)
 def test_ranges_of_partitions_widen_what_is_there(golden: Golden, version: str) -> None:
-    """Hudi 1.0 draws an instant, rolls failed writes back, and puts it then: what it tells is older than ours, and has to hold beneath it."""
+    """Hudi 1.0 draws an instant, rolls failed writes back, and puts it then: what it tells is older than ours, and has
+    to hold beneath it.
+    """
     table = Table(golden(version, "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)
     with_wrong_range(table, "qty", 100_000)

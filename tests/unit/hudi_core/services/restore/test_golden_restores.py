@@ -9,8 +9,8 @@ import pytest
 
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.run import restore
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.restore.job import restore
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.services.savepoint.listing import savepoint_list
@@ -69,7 +69,9 @@ def test_as_real_hudi(golden: Golden, version: str, name: str) -> None:
     assert preview["removed"]["bytes"] == sum(before[path] for path in gone)
     if has_metadata_table(case.table):
         assert index_records(case.table) == index_records(after)
-        assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
+        assert listed(case.table) == {
+            path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
+        }
 
 
 @pytest.mark.parametrize(("version", "name"), CASES, ids=IDS)
@@ -97,11 +99,15 @@ def test_our_savepoint_is_real_hudis(golden: Golden, version: str, name: str) ->
     assert savepoint_delete(context, saved, an_owner()).deleted
     assert savepoint_list(context) == []
     assert [item for item in names if "savepoint" not in item] == file_names(case.table, known)
-    made = savepoint_create(context, saved, an_owner(), comment=str(theirs["comments"]), user=str(theirs["savepointedBy"]))
+    made = savepoint_create(
+        context, saved, an_owner(), comment=str(theirs["comments"]), user=str(theirs["savepointedBy"])
+    )
     assert (made.instant, made.comment, made.by, made.existed) == (listing.instant, listing.comment, listing.by, False)
     (ours,) = decoded(case.table, Action.SAVEPOINT)
     if version.startswith("6") and name == "savepoint_mor":
-        assert_keeps(ours, theirs)  # the log files whose blocks the restore has cancelled are still there, and command blocks behind them
+        assert_keeps(
+            ours, theirs
+        )  # the log files whose blocks the restore has cancelled are still there, and command blocks behind them
     else:
         assert ours == theirs
     assert len(file_names(case.table, known)) == len(names)
@@ -161,7 +167,8 @@ def test_what_can_be_restored_and_why_not(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "name"), [(version, name) for version in ("6", "8", "9") for name in ("cleaned_commits_mor", "cleaned_versions_cow")]
+    ("version", "name"),
+    [(version, name) for version in ("6", "8", "9") for name in ("cleaned_commits_mor", "cleaned_versions_cow")],
 )
 def test_what_cleans_took_cannot_be_restored(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)

@@ -1,4 +1,6 @@
-"""Restores beyond the golden ones: to any commit, with every index of the metadata table; who may not, and what a death in between leaves."""
+"""Restores beyond the golden ones: to any commit, with every index of the metadata table; who may not, and what a death
+in between leaves.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ import pytest
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.run import restore
-from hudi_core.services.rollback.failed import pending_rollbacks
-from hudi_core.services.rollback.run import rollback
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.services.restore.job import restore
+from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
@@ -49,7 +51,9 @@ TABLES = [
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: str) -> None:
-    """From the newest on, one after the other: the rows are those that time travel showed before, and nothing is left of what went."""
+    """From the newest on, one after the other: the rows are those that time travel showed before, and nothing is left
+    of what went.
+    """
     case = golden(version, name)
     for item in reversed([item for item in restorable_instants(open_context(case.table)) if item.reason is None]):
         before = time_travel(case.table, item.instant)
@@ -63,13 +67,17 @@ def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: s
         assert_rows(case.table, rows)
         assert_metadata_true(case.table)
         timeline = open_context(case.table).active.load()
-        assert timeline.pending().instants == () or all(found.requested_time < item.instant for found in timeline.pending())
+        assert timeline.pending().instants == () or all(
+            found.requested_time < item.instant for found in timeline.pending()
+        )
         newest = timeline.commits().last()
         assert newest is not None
         assert newest.requested_time == item.instant
         assert leftovers(case.table) == []
         if has_metadata_table(case.table):
-            found = {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
+            found = {
+                path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
+            }
             # Hudi 0.15 lists log files whose blocks a rollback has cancelled with a size of 1.
             assert {path: found[path] if size == 1 else size for path, size in listed(case.table).items()} == found
 
@@ -91,7 +99,9 @@ def test_a_commit_that_stays_and_was_told_late(golden: Golden, version: str) -> 
 
 
 def time_travel(table: Path, instant: str) -> pa.Table | None:
-    """What a query of that time reads before anything is touched; None where a compaction was planned since, whose slices it leaves out."""
+    """What a query of that time reads before anything is touched; None where a compaction was planned since, whose
+    slices it leaves out.
+    """
     if any(found.pending_action == Action.COMPACTION for found in open_context(table).active.load().after(instant)):
         return None
     result = HudiTable.open(str(table)).read(as_of=instant)
@@ -113,7 +123,11 @@ def test_a_restore_that_died_blocks_everything_but_itself(golden: Golden, versio
     case = golden(version, "mor_basic")
     context = open_context(case.table)
     first, second, *_ = [item.instant for item in restorable_instants(context)]
-    killed_restore(case.table, first, lambda operation: operation.kind == "create_exclusive" and operation.path.endswith(".rollback.inflight"))
+    killed_restore(
+        case.table,
+        first,
+        lambda operation: operation.kind == "create_exclusive" and operation.path.endswith(".rollback.inflight"),
+    )
     timeline = context.active.load()
     (pending,) = timeline.pending().of_actions(Action.RESTORE)
     assert pending.state is State.INFLIGHT
@@ -185,7 +199,9 @@ class Archive:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_archival_took_cannot_be_rolled_back(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_archival_took_cannot_be_rolled_back(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A savepoint keeps its commit on the timeline while later ones are archived."""
     context = open_context(golden(version, "savepoint_mor").table)
     first, saved, third, _ = context.active.load().commits()

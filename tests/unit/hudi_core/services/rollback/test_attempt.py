@@ -14,9 +14,9 @@ from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.attempt import AttemptRollback
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.rollback_plans import RollbackRequest, encode_rollback_plan
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.owner import Owner
 from tests.golden_data import GoldenCase
@@ -110,24 +110,35 @@ def test_a_marker_that_leads_out_of_the_table_is_refused(make: Callable[[str], A
     assert len(attempt.base_files()) == 3
 
 
-def test_a_pending_rollback_is_resumed_and_its_paths_are_not_followed(make: Callable[[str], Attempt], tmp_path: Path) -> None:
+def test_a_pending_rollback_is_resumed_and_its_paths_are_not_followed(
+    make: Callable[[str], Attempt], tmp_path: Path
+) -> None:
     attempt = make("compaction_inflight")
     victim = tmp_path / f"f-0_0-1-0_{attempt.instant}.parquet"
     victim.write_bytes(b"somebody else's")
     first = attempt.base_files()[0]
-    requests = [RollbackRequest("2024-01-01", files_to_delete=(str(victim), "/gone/not a base file")), RollbackRequest("2024-01-01")]
-    attempt.active.create_requested("20991231000000000", Action.ROLLBACK, encode_rollback_plan(attempt.instant, Action.COMPACTION, requests))
+    requests = [
+        RollbackRequest("2024-01-01", files_to_delete=(str(victim), "/gone/not a base file")),
+        RollbackRequest("2024-01-01"),
+    ]
+    attempt.active.create_requested(
+        "20991231000000000", Action.ROLLBACK, encode_rollback_plan(attempt.instant, Action.COMPACTION, requests)
+    )
     assert attempt.rollback().run() == "20991231000000000"
     assert victim.exists()
     assert attempt.base_files() == []
-    done = attempt.active.read_any("20991231000000000", Action.ROLLBACK, State.COMPLETED)["partitionMetadata"]["2024-01-01"]["successDeleteFiles"]
+    done = attempt.active.read_any("20991231000000000", Action.ROLLBACK, State.COMPLETED)["partitionMetadata"][
+        "2024-01-01"
+    ]["successDeleteFiles"]
     assert [Path(path).name for path in done] == [first, victim.name]
     assert all(path.startswith(str(attempt.table)) for path in done)
 
 
 def test_a_rollback_plan_that_names_nothing(make: Callable[[str], Attempt]) -> None:
     attempt = make("compaction_inflight")
-    attempt.active.create_requested("20991231000000000", Action.ROLLBACK, encode_rollback_plan("", Action.COMPACTION, []))
+    attempt.active.create_requested(
+        "20991231000000000", Action.ROLLBACK, encode_rollback_plan("", Action.COMPACTION, [])
+    )
     with pytest.raises(CorruptFileError, match="names no instant"):
         attempt.rollback().run()
 

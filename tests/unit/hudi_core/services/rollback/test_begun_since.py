@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, TimelineError
-from hudi_core.metadata_table.drop import drop_metadata_table
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.services.metadata.columns import add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.rollback.request import request_rollback
-from hudi_core.services.rollback.run import rollback
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.consistency import assert_metadata_true, read_rows
 from tests.faults.service_acts import dead_process
 from tests.golden_data import GoldenCase
@@ -43,7 +43,9 @@ def begin_anew(table: Path, names: frozenset[str]) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["record_index", "files"])
 def test_refused_before_anything_is_written(golden: Golden, version: str, name: str) -> None:
-    """A record index that began behind a delete has no record of the rows that come back (found here: 15 of 112 keys)."""
+    """A record index that began behind a delete has no record of the rows that come back (found here: 15 of 112
+    keys).
+    """
     table = golden(version, "mdt_all_mor").table
     instant = newest(table)
     begin_anew(table, frozenset({name}))
@@ -66,7 +68,9 @@ def test_asked_again_when_the_rollback_begins(golden: Golden, version: str) -> N
     table = golden(version, "mdt_all_mor").table
     context = open_context(table)
     target = context.active.load().commits().instants[-1]
-    plan = FaultPlan(when=lambda operation: operation.kind in MUTATIONS and operation.path.endswith(".rollback.inflight"))
+    plan = FaultPlan(
+        when=lambda operation: operation.kind in MUTATIONS and operation.path.endswith(".rollback.inflight")
+    )
     with pytest.raises(InjectedCrash):
         request_rollback(open_context(table, storage=FaultStorage(LocalStorage(table), plan)), target, dead_process())
     if version == "6":
@@ -84,7 +88,9 @@ def test_asked_again_when_the_rollback_begins(golden: Golden, version: str) -> N
 
 @pytest.mark.parametrize("version", ["8", "9"])
 @pytest.mark.parametrize("name", ["record_index", "bloom_filters"])
-def test_what_begins_while_the_commit_is_rolled_back_holds_nothing_of_it(golden: Golden, version: str, name: str) -> None:
+def test_what_begins_while_the_commit_is_rolled_back_holds_nothing_of_it(
+    golden: Golden, version: str, name: str
+) -> None:
     """The rollback takes the commit off the completed ones before it touches anything else."""
     table = golden(version, "mdt_all_mor").table
     kinds, instant = open_context(table).config.metadata_partitions, newest(table)

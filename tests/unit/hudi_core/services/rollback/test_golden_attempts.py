@@ -1,6 +1,7 @@
 """A compaction that died, rolled back to its plan by us and by real Hudi: the same plan and metadata of the rollback.
 
-Real Hudi ran the compaction again right afterwards, so the golden table shows its files and rows as those of the second attempt.
+Real Hudi ran the compaction again right afterwards, so the golden table shows its files and rows as those of the second
+attempt.
 """
 
 from __future__ import annotations
@@ -9,11 +10,20 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
 from tests.rows import read_parquet
-from tests.unit.hudi_core.services.after import an_owner, assert_rows, data_files, decoded, known_times, new_instants, open_context, planned
+from tests.unit.hudi_core.services.after import (
+    an_owner,
+    assert_rows,
+    data_files,
+    decoded,
+    known_times,
+    new_instants,
+    open_context,
+    planned,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 LISTED = {"hoodie.rollback.using.markers": "false"}

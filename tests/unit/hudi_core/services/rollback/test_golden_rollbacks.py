@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
@@ -60,12 +60,18 @@ def test_as_real_hudi(golden: Golden, version: str, name: str) -> None:
     assert_metadata_true(case.table)
     assert leftovers(case.table, failed) == []
     gone = set(before) - set(data_files(case.table))
-    assert result.to_dict()["removed"] == {"files": len(gone), "bytes": sum(before[path] for path in gone), "instants": [failed]}
+    assert result.to_dict()["removed"] == {
+        "files": len(gone),
+        "bytes": sum(before[path] for path in gone),
+        "instants": [failed],
+    }
     assert result.target == failed
     if has_metadata_table(case.table):
         assert index_records(case.table) == index_records(after)
         assert shown(case.table, known, METADATA) == shown(after, known, METADATA)
-        assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
+        assert listed(case.table) == {
+            path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
+        }
 
 
 @pytest.mark.parametrize(("version", "name"), CASES, ids=[f"{version}-{case}" for version, case in CASES])

@@ -7,13 +7,15 @@ import pytest
 from hudi_core.errors import TimelineError, UnsupportedError
 from hudi_core.services.rollback.guards import RollbackFacts, check_may_roll_back
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.query import Timeline
+from hudi_core.timeline.timeline import Timeline
 
 LAZY = RollbackFacts(eager=False)
 EAGER = RollbackFacts(eager=True)
 
 
-def completed(time: str, action: str = Action.DELTA_COMMIT, completion: str | None = None, planned: str | None = None) -> Instant:
+def completed(
+    time: str, action: str = Action.DELTA_COMMIT, completion: str | None = None, planned: str | None = None
+) -> Instant:
     return Instant(time, action, State.COMPLETED, completion, planned or action)
 
 
@@ -59,7 +61,11 @@ def test_nothing_pending_may_be_built_on_it() -> None:
             check(completed("2"), pending("3", action, State.REQUESTED))
         check(completed("2"), pending("1", action, State.REQUESTED))
     with pytest.raises(TimelineError, match="replacecommit 3 was planned on"):
-        check(completed("2"), pending("3", Action.REPLACE_COMMIT), facts=RollbackFacts(eager=False, clusterings=frozenset({"3"})))
+        check(
+            completed("2"),
+            pending("3", Action.REPLACE_COMMIT),
+            facts=RollbackFacts(eager=False, clusterings=frozenset({"3"})),
+        )
 
 
 def test_a_clean_since_then_took_what_it_would_go_back_to() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.services.rollback.run import rollback
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import State
 from tests.consistency import has_metadata_table
 from tests.golden_data import GoldenCase
@@ -19,7 +19,9 @@ Golden = Callable[[str, str], GoldenCase]
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("name", ["compaction_inflight", "clustering_requested_cow"])
 def test_a_late_file_of_an_attempt_goes_and_its_plan_stays(golden: Golden, version: str, name: str) -> None:
-    """The plan waits already when the zombie's file is found: it must not go with that, as the rows that writers put behind it would."""
+    """The plan waits already when the zombie's file is found: it must not go with that, as the rows that writers put
+    behind it would.
+    """
     case = golden(version, name)
     context = open_context(case.table)
     (found,) = context.active.load().pending()
@@ -40,7 +42,9 @@ def test_a_late_file_of_an_attempt_goes_and_its_plan_stays(golden: Golden, versi
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_what_the_metadata_table_is_told_too_late_goes_when_the_instant_is_named_again(golden: Golden, version: str) -> None:
+def test_what_the_metadata_table_is_told_too_late_goes_when_the_instant_is_named_again(
+    golden: Golden, version: str
+) -> None:
     late = Late(golden, version, "mor_basic")
     table = late.table.path
     rollback(open_context(table), late.failed, an_owner())

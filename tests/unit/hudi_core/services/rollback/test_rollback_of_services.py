@@ -1,4 +1,6 @@
-"""Rollbacks of compactions and clusterings beside a writer of Hudi that runs whatever service is pending (inline services), and beside zombies."""
+"""Rollbacks of compactions and clusterings beside a writer of Hudi that runs whatever service is pending (inline
+services), and beside zombies.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,31 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
-from hudi_core.services.compaction.service import CompactionService
-from hudi_core.services.local_engine import LocalEngine
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.rollback.request import request_rollback
-from hudi_core.services.rollback.run import rollback
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.clustering_plan import read_clustering_plans
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.transaction.claim import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.consistency import has_metadata_table, read_rows
 from tests.golden_data import GoldenCase
 from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.after import an_owner, assert_rows, data_files, known_times, leftovers, listed, new_instants, open_context, shown
+from tests.unit.hudi_core.services.after import (
+    an_owner,
+    assert_rows,
+    data_files,
+    known_times,
+    leftovers,
+    listed,
+    new_instants,
+    open_context,
+    shown,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 COMPLETED = [("6", "mor_compacted"), ("6", "clustered_cow"), ("8", "mor_compacted"), ("9", "clustered_cow")]
@@ -80,7 +92,12 @@ def test_rows_beside_a_writer_that_compacts_inline(golden: Golden) -> None:
     rows, ran = read_rows(table, "off"), []
 
     def compact(operation: Operation) -> None:
-        if operation.kind in MUTATIONS and not ran and not operation.path.startswith(".hoodie/lock") and runnable(table, service):
+        if (
+            operation.kind in MUTATIONS
+            and not ran
+            and not operation.path.startswith(".hoodie/lock")
+            and runnable(table, service)
+        ):
             ran.append(operation)
             CompactionService().run(open_context(table), service, LocalEngine(), an_owner(), None)
 
@@ -88,7 +105,9 @@ def test_rows_beside_a_writer_that_compacts_inline(golden: Golden) -> None:
     assert [path for path in data_files(table) if service in path] == []
     assert_rows(table, rows)
     if has_metadata_table(table):
-        assert listed(table) == {path: size for path, size in data_files(table).items() if not path.endswith("_partition_metadata")}
+        assert listed(table) == {
+            path: size for path, size in data_files(table).items() if not path.endswith("_partition_metadata")
+        }
 
 
 KILLED = [("6", "mor_compacted"), ("6", "clustered_cow"), ("9", "clustered_cow")]
@@ -106,7 +125,9 @@ def test_killed_while_a_completed_service_goes(golden: Golden, tmp_path: Path, v
     rows, end = read_rows(undisturbed), (data_files(undisturbed), shown(undisturbed, known))
     paths = [item.path for item in faults.mutations() if not item.path.startswith(".hoodie/metadata")]
     numbers = {path: number for number, path in enumerate(item.path for item in faults.mutations())}
-    began, done = (numbers[next(path for path in paths if path.endswith(ending))] for ending in (".rollback.inflight", ".rollback"))
+    began, done = (
+        numbers[next(path for path in paths if path.endswith(ending))] for ending in (".rollback.inflight", ".rollback")
+    )
     for number in range(began + 1 + KILLED.index((version, name)), min(done, began + 14), len(KILLED)):
         path = Path(shutil.copytree(source, tmp_path / f"killed-{number}"))
         plan = FaultPlan(kill_at=number, counts=MUTATIONS)
@@ -129,7 +150,9 @@ def test_files_of_an_attempt_at_a_plan_that_is_requested_go_and_the_plan_stays(g
     context.active.revert_to_requested(plan.requested_time, Action.COMPACTION)
     (table / context.active.path(plan.requested_time, Action.COMPACTION, State.INFLIGHT)).write_bytes(b"")
     rollback(context, plan.requested_time, an_owner())
-    (table / "2024-01-01" / f"00000000-0000-0000-0000-000000000000-0_9-9-9_{plan.requested_time}.parquet").write_bytes(b"late")
+    (table / "2024-01-01" / f"00000000-0000-0000-0000-000000000000-0_9-9-9_{plan.requested_time}.parquet").write_bytes(
+        b"late"
+    )
     (requested,) = context.active.load().pending_compactions()
     assert requested.state is State.REQUESTED
     assert rollback(context, plan.requested_time, an_owner()).reason == "it was rolled back before"

@@ -15,16 +15,16 @@ import pytest
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
-from hudi_core.services.failed_writes.clean import clean_failed_writes
-from hudi_core.services.rollback import request, run
-from hudi_core.services.rollback.finish import RollbackRun
+from hudi_core.services.rollback import request
+from hudi_core.services.rollback import verb as run
+from hudi_core.services.rollback.job import RollbackRun
 from hudi_core.services.rollback.request import request_rollback
-from hudi_core.services.rollback.run import rollback
 from hudi_core.services.rollback.service import RollbackService
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.rollback_plans import decode_rollback_plan
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
@@ -62,9 +62,14 @@ def dead_process() -> Owner:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", ["mor_basic", "cow_basic", "mor_compacted", "mdt_all_mor", "insert_overwrite_partition_mor", "clustered_cow"])
+@pytest.mark.parametrize(
+    "name",
+    ["mor_basic", "cow_basic", "mor_compacted", "mdt_all_mor", "insert_overwrite_partition_mor", "clustered_cow"],
+)
 def test_the_newest_commits_go_one_by_one(golden: Golden, version: str, name: str) -> None:
-    """After each the table is what time travel to the commit before showed; every index of the metadata table tells the same."""
+    """After each the table is what time travel to the commit before showed; every index of the metadata table tells the
+    same.
+    """
     case = golden(version, name)
     commits = [instant.requested_time for instant in open_context(case.table).active.load().commits()]
     for instant, before in list(zip(reversed(commits), reversed(commits[:-1]), strict=False))[:2]:
@@ -78,7 +83,9 @@ def test_the_newest_commits_go_one_by_one(golden: Golden, version: str, name: st
         assert_metadata_true(case.table)
         assert leftovers(case.table, instant) == []
         if has_metadata_table(case.table):
-            assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
+            assert listed(case.table) == {
+                path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
+            }
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -127,7 +134,11 @@ def test_a_young_write_without_a_heartbeat_may_be_an_eager_writers(golden: Golde
 
 
 def completes_the_rollback(operation: Operation) -> bool:
-    return operation.kind == "create_exclusive" and operation.path.endswith(".rollback") and "metadata" not in operation.path
+    return (
+        operation.kind == "create_exclusive"
+        and operation.path.endswith(".rollback")
+        and "metadata" not in operation.path
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -145,7 +156,9 @@ def test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(
         copy = Path(shutil.copytree(case.table, tmp_path / "without guard"))
         for module in (run, request):
             without_guard.setattr(module, "pending_rollback_of", lambda active, timeline, instant: None)
-        with pytest.raises(ConfigError, match="holds no instant"):  # it went before the rollback completed, which nobody finishes any more
+        with pytest.raises(
+            ConfigError, match="holds no instant"
+        ):  # it went before the rollback completed, which nobody finishes any more
             rollback(open_context(copy), failed, an_owner())
     context = open_context(case.table)
     service = RollbackService()
@@ -160,7 +173,9 @@ def test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_hudi_4863_a_failed_write_goes_while_a_compaction_is_inflight(golden: Golden, version: str) -> None:
-    """hudi#4863: rows were lost when a write was rolled back beside a running compaction. Neither plan nor inflight file is touched."""
+    """hudi#4863: rows were lost when a write was rolled back beside a running compaction. Neither plan nor inflight
+    file is touched.
+    """
     case = golden(version, "mor_compaction_requested")
     context = open_context(case.table)
     (compaction,) = context.active.load().pending_compactions()
@@ -204,14 +219,19 @@ def test_an_attempt_at_a_compaction_goes_back_to_requested(golden: Golden, versi
     again = rollback(context, compaction.requested_time, an_owner())
     assert (again.instant, again.removed.files) == (result.instant, {})
     if has_metadata_table(case.table):
-        assert listed(case.table) == {path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")}
+        assert listed(case.table) == {
+            path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
+        }
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_run_of_ours_that_is_alive_keeps_its_instant(golden: Golden, version: str) -> None:
     context = open_context(golden(version, "compaction_inflight").table)
     (compaction,) = context.active.load().pending_compactions()
-    with claim(context.storage, compaction.requested_time, Owner.current("the compaction")), pytest.raises(ConflictError, match="the compaction"):
+    with (
+        claim(context.storage, compaction.requested_time, Owner.current("the compaction")),
+        pytest.raises(ConflictError, match="the compaction"),
+    ):
         rollback(context, compaction.requested_time, an_owner())
     assert context.active.load().get(compaction.requested_time, Action.COMPACTION).state is State.INFLIGHT
 
@@ -230,7 +250,9 @@ def test_an_attempt_at_a_clustering_goes_back_to_requested(golden: Golden, versi
     context = open_context(case.table)
     (pending,) = context.active.load().pending()
     context.active.to_inflight(pending.requested_time, pending.action)
-    orphan = case.table / "2024-01-01" / f"00000000-0000-0000-0000-000000000000-0_0-1-0_{pending.requested_time}.parquet"
+    orphan = (
+        case.table / "2024-01-01" / f"00000000-0000-0000-0000-000000000000-0_0-1-0_{pending.requested_time}.parquet"
+    )
     orphan.write_bytes(b"half")
     result = rollback(context, pending.requested_time, an_owner())
     assert result.instant is not None
@@ -254,7 +276,9 @@ def test_a_completed_clustering_goes_with_its_plan(golden: Golden, version: str)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_18783_what_a_zombie_writes_after_its_rollback_is_found(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hudi_18783_what_a_zombie_writes_after_its_rollback_is_found(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = golden(version, "failed_inflight_mor").table
     failed = pending_write(table)
     context = open_context(table)
@@ -272,7 +296,8 @@ def test_hudi_18783_what_a_zombie_writes_after_its_rollback_is_found(golden: Gol
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    ("name", "refused"), [("clean_requested_versions_cow", True), ("cleaned_versions_cow", False), ("clean_requested_mor", False)]
+    ("name", "refused"),
+    [("clean_requested_versions_cow", True), ("cleaned_versions_cow", False), ("clean_requested_mor", False)],
 )
 def test_a_clean_that_takes_what_it_would_go_back_to(golden: Golden, version: str, name: str, refused: bool) -> None:
     """Whether it has run or is planned: real Hudi rolls back, and the rows are gone with the next clean."""
@@ -302,7 +327,9 @@ def test_a_write_that_only_was_requested(golden: Golden, version: str) -> None:
 
 
 def test_a_completed_compaction_goes_with_the_log_files_on_top_of_it(golden: Golden) -> None:
-    """Table version 6: they carry its instant; without it they would be their file group's newest slice once it is archived."""
+    """Table version 6: they carry its instant; without it they would be their file group's newest slice once it is
+    archived.
+    """
     case = golden("6", "mor_compacted")
     context = open_context(case.table)
     while (newest := context.active.load().commits().last()) is not None:
@@ -385,7 +412,11 @@ def test_a_command_block_of_an_earlier_attempt_is_not_written_again(golden: Gold
     assert scheduled.instant is not None
     (log,) = (case.table / "2024-01-01").glob(".*.log.2_*")
     name = log.name.replace(".log.2_1-532-667", ".log.3_7-7-7")
-    headers = {HeaderKey.INSTANT_TIME: scheduled.instant, HeaderKey.TARGET_INSTANT_TIME: failed, HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND}
+    headers = {
+        HeaderKey.INSTANT_TIME: scheduled.instant,
+        HeaderKey.TARGET_INSTANT_TIME: failed,
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
     (case.table / "2024-01-01" / name).write_bytes(encode_block(BlockType.COMMAND, headers))
     marker = case.table / ".hoodie" / ".temp" / scheduled.instant / "2024-01-01" / f"{name}.marker.APPEND"
     marker.parent.mkdir(parents=True)
@@ -396,9 +427,13 @@ def test_a_command_block_of_an_earlier_attempt_is_not_written_again(golden: Gold
     assert not marker.exists()
 
 
-@pytest.mark.parametrize(("version", "name"), [("6", "cow_basic"), ("6", "mor_basic"), ("8", "mor_basic"), ("9", "mor_basic")])
+@pytest.mark.parametrize(
+    ("version", "name"), [("6", "cow_basic"), ("6", "mor_basic"), ("8", "mor_basic"), ("9", "mor_basic")]
+)
 def test_a_write_that_completes_after_its_rollback_was_planned_stays(golden: Golden, version: str, name: str) -> None:
-    """Its writer was only slow: what it acknowledged must not be taken back by whoever finishes the pending rollback."""
+    """Its writer was only slow: what it acknowledged must not be taken back by whoever finishes the pending
+    rollback.
+    """
     table = golden(version, name).table
     context = open_context(table)
     rows = read_rows(table)

@@ -14,7 +14,7 @@ from moto import mock_aws
 from hudi_core.config.lock_config import DynamodbConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
 from hudi_core.transaction.locks.dynamodb import DynamodbLock
-from hudi_core.transaction.locks.dynamodb_client import dynamodb_client
+from hudi_core.transaction.locks.dynamodb_table import dynamodb_client
 from hudi_core.transaction.owner import Owner
 
 HERE = Owner.current("dag here")
@@ -91,7 +91,10 @@ def test_the_table_is_made_when_it_is_not_there(client: Client, provisioned: tup
     if provisioned is None:
         assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     else:
-        assert (table["ProvisionedThroughput"]["ReadCapacityUnits"], table["ProvisionedThroughput"]["WriteCapacityUnits"]) == provisioned
+        assert (
+            table["ProvisionedThroughput"]["ReadCapacityUnits"],
+            table["ProvisionedThroughput"]["WriteCapacityUnits"],
+        ) == provisioned
     assert client.calls.count("create_table") == 1
 
 
@@ -263,4 +266,7 @@ def test_the_region_is_the_options_else_the_environments_else_hudis_default(monk
     assert dynamodb_client(without, {}).meta.region_name == "ap-south-1"
     monkeypatch.delenv("AWS_REGION")
     assert dynamodb_client(without, {}).meta.region_name == "us-east-1"
-    assert dynamodb_client(dataclasses.replace(CONFIG, endpoint_url="http://db:8000"), {}).meta.endpoint_url == "http://db:8000"
+    assert (
+        dynamodb_client(dataclasses.replace(CONFIG, endpoint_url="http://db:8000"), {}).meta.endpoint_url
+        == "http://db:8000"
+    )

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import CorruptFileError, LockError, StorageError
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.filesystem import BREAKS, LOCK_PATH, FileSystemLock
 from hudi_core.transaction.owner import Owner
 from tests.unit.hudi_core.transaction.processes import Holder
@@ -104,7 +104,9 @@ def test_the_lock_info_of_hudi_is_a_lock_of_hudi() -> None:
     assert holder.owner is None
 
 
-@pytest.mark.parametrize("content", [b"PAR1", b'{"token": "../x", "owner": {}}', b'{"token": 1, "owner": {}}', b'{"token": "a"}'])
+@pytest.mark.parametrize(
+    "content", [b"PAR1", b'{"token": "../x", "owner": {}}', b'{"token": 1, "owner": {}}', b'{"token": "a"}']
+)
 def test_a_lock_that_nobody_understands_is_not_broken(content: bytes) -> None:
     storage = MemoryStorage()
     storage.write(LOCK_PATH, content)
@@ -175,7 +177,7 @@ class FaultStorageOutsideLock(FaultStorage):
     def create_exclusive(self, path: str, data: bytes) -> None:
         when = self.plan._when
         if when is not None:
-            from hudi_core.storage.fault import Operation
+            from hudi_core.testing.fault import Operation
 
             when(Operation("create_exclusive", path))
         self.inner.create_exclusive(path, data)
@@ -218,7 +220,9 @@ def test_a_guard_that_a_dead_breaker_left_does_not_block() -> None:
 def test_a_guard_of_a_live_breaker_is_waited_for() -> None:
     storage = MemoryStorage()
     put_lock(storage, DEAD)
-    storage.write(f"{BREAKS}/abc-000000.json", json.dumps({"version": 1, "token": "b1", "owner": REMOTE.to_json()}).encode())
+    storage.write(
+        f"{BREAKS}/abc-000000.json", json.dumps({"version": 1, "token": "b1", "owner": REMOTE.to_json()}).encode()
+    )
     with pytest.raises(LockError):
         FileSystemLock(storage, HERE, wait_ms=30).acquire()
     assert storage.exists(LOCK_PATH)

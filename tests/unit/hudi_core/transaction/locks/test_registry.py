@@ -11,8 +11,8 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, LockError, UnsupportedError
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.memory import MemoryStorage
 from hudi_core.storage.registry import open_storage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.dynamodb import DynamodbLock
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.locks.registry import implicit_key, table_lock
@@ -23,7 +23,9 @@ from hudi_core.transaction.owner import Owner
 HERE = Owner.current("dag here")
 CLIENT = "org.apache.hudi.client.transaction.lock."
 AWS = "org.apache.hudi.aws.transaction.lock."
-CONFIG = TableConfig.of({"hoodie.table.name": "trips", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6"})
+CONFIG = TableConfig.of(
+    {"hoodie.table.name": "trips", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6"}
+)
 ZOOKEEPER = {"hoodie.write.lock.zookeeper.url": "zk1:2181,zk2:2181/chroot"}
 
 
@@ -32,18 +34,28 @@ def lock_of(options: dict[str, str], storage: Any = None) -> Any:
 
 
 def named(provider: str, **options: str) -> dict[str, str]:
-    return {"hoodie.write.lock.provider": provider, **{name.replace("__", "."): value for name, value in options.items()}}
+    return {
+        "hoodie.write.lock.provider": provider,
+        **{name.replace("__", "."): value for name, value in options.items()},
+    }
 
 
 def test_each_class_name_of_hudi_gives_our_lock_of_that_kind() -> None:
     assert isinstance(lock_of(named(f"{CLIENT}FileSystemBasedLockProvider")), FileSystemLock)
     assert isinstance(lock_of(named(f"{CLIENT}StorageBasedLockProvider")), StorageLease)
-    zookeeper = lock_of(named(f"{CLIENT}ZookeeperBasedLockProvider") | ZOOKEEPER | {"hoodie.write.lock.zookeeper.base_path": "/hudi/locks"})
+    zookeeper = lock_of(
+        named(f"{CLIENT}ZookeeperBasedLockProvider")
+        | ZOOKEEPER
+        | {"hoodie.write.lock.zookeeper.base_path": "/hudi/locks"}
+    )
     assert isinstance(zookeeper, ZookeeperLock)
     assert zookeeper.name == "zookeeper:/hudi/locks/trips", "the key is the table's name"
     implicit = lock_of(named(f"{CLIENT}ZookeeperBasedImplicitBasePathLockProvider") | ZOOKEEPER)
     assert implicit.name == f"zookeeper:/tmp/{implicit_key({}, 's3://bucket/trips')}/lock_key"
-    options = {"hoodie.write.lock.dynamodb.table": "locks", "hoodie.write.lock.dynamodb.endpoint_url": "http://127.0.0.1:1"}
+    options = {
+        "hoodie.write.lock.dynamodb.table": "locks",
+        "hoodie.write.lock.dynamodb.endpoint_url": "http://127.0.0.1:1",
+    }
     dynamodb = lock_of(named(f"{AWS}DynamoDBBasedLockProvider") | options)
     assert isinstance(dynamodb, DynamodbLock)
     assert dynamodb.name == "dynamodb:locks/trips"
@@ -64,7 +76,11 @@ def test_the_implicit_name_is_the_hash_of_the_address_as_writers_spell_it() -> N
     [
         (named("com.example.MyLock"), UnsupportedError, "com.example.MyLock"),
         (named("builtins.eval"), UnsupportedError, "does not have"),
-        (named("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"), UnsupportedError, "Hive metastore"),
+        (
+            named("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"),
+            UnsupportedError,
+            "Hive metastore",
+        ),
         (named(f"{CLIENT}NoopLockProvider"), ConfigError, "locks nothing"),
         (named(f"{CLIENT}ZookeeperBasedLockProvider"), ConfigError, "hoodie.write.lock.zookeeper.base_path"),
         (
@@ -72,13 +88,27 @@ def test_the_implicit_name_is_the_hash_of_the_address_as_writers_spell_it() -> N
             ConfigError,
             "hoodie.write.lock.zookeeper.url",
         ),
-        (named(f"{CLIENT}ZookeeperBasedLockProvider", hoodie__write__lock__zookeeper__base_path="x") | ZOOKEEPER, ConfigError, "no path"),
+        (
+            named(f"{CLIENT}ZookeeperBasedLockProvider", hoodie__write__lock__zookeeper__base_path="x") | ZOOKEEPER,
+            ConfigError,
+            "no path",
+        ),
         (named(f"{AWS}DynamoDBBasedLockProvider"), ConfigError, "hoodie.write.lock.dynamodb.table"),
-        (named(f"{CLIENT}StorageBasedLockProvider", hoodie__write__lock__storage__validity__timeout__secs="20"), ConfigError, "ten times"),
-        (named(f"{CLIENT}FileSystemBasedLockProvider", hoodie__write__lock__filesystem__expire="x"), ConfigError, "expire"),
+        (
+            named(f"{CLIENT}StorageBasedLockProvider", hoodie__write__lock__storage__validity__timeout__secs="20"),
+            ConfigError,
+            "ten times",
+        ),
+        (
+            named(f"{CLIENT}FileSystemBasedLockProvider", hoodie__write__lock__filesystem__expire="x"),
+            ConfigError,
+            "expire",
+        ),
     ],
 )
-def test_what_cannot_be_locked_as_the_writers_do_is_refused_by_name(options: dict[str, str], error: type[Exception], text: str) -> None:
+def test_what_cannot_be_locked_as_the_writers_do_is_refused_by_name(
+    options: dict[str, str], error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text) as caught:
         lock_of(options)
     assert caught.value.remedy  # type: ignore[attr-defined]
@@ -86,7 +116,11 @@ def test_what_cannot_be_locked_as_the_writers_do_is_refused_by_name(options: dic
 
 @pytest.mark.parametrize(("module", "extra"), [("kazoo", "zookeeper"), ("boto3", "dynamodb")])
 def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, module: str, extra: str) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == module or (name.startswith("hudi_core.transaction.locks.") and extra in name)]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.split(".")[0] == module or (name.startswith("hudi_core.transaction.locks.") and extra in name)
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     options = named(f"{CLIENT}ZookeeperBasedImplicitBasePathLockProvider") | ZOOKEEPER
@@ -134,7 +168,9 @@ def write_sign(storage: MemoryStorage) -> None:
     storage.write(".hoodie/.heartbeat/20260101000000000", b"")
 
 
-def test_without_a_provider_the_lock_is_ours_and_a_live_writer_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_provider_the_lock_is_ours_and_a_live_writer_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     storage = MemoryStorage("memory://warned")
     with caplog.at_level(logging.WARNING):
         assert isinstance(lock_of({}, storage), FileSystemLock)

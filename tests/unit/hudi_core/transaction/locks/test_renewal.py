@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hudi_core.errors import StorageError
-from hudi_core.storage.fault import InjectedCrash
+from hudi_core.testing.fault import InjectedCrash
 from hudi_core.transaction.locks.renewal import Renewal
 
 

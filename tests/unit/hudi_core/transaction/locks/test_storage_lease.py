@@ -10,10 +10,17 @@ from typing import Any, cast
 
 import pytest
 
-from hudi_core.errors import ConfigError, CorruptFileError, LockError, StorageConflictError, StorageError, StorageNotFoundError
+from hudi_core.errors import (
+    ConfigError,
+    CorruptFileError,
+    LockError,
+    StorageConflictError,
+    StorageError,
+    StorageNotFoundError,
+)
 from hudi_core.storage.base import Storage
-from hudi_core.storage.fault import FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.storage_lease import LEASE_PATH, StorageLease
 from hudi_core.transaction.owner import Owner
 
@@ -37,7 +44,9 @@ def body(storage: Storage) -> dict[str, Any]:
 
 
 def put(storage: Storage, **changes: Any) -> None:
-    storage.write(LEASE_PATH, json.dumps({"expired": False, "validUntil": 1_000_300_000, "owner": "hudi-1"} | changes).encode())
+    storage.write(
+        LEASE_PATH, json.dumps({"expired": False, "validUntil": 1_000_300_000, "owner": "hudi-1"} | changes).encode()
+    )
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -127,7 +136,9 @@ def test_a_lease_that_another_took_is_lost_for_good(caplog: pytest.LogCaptureFix
 
 
 class Faulty:
-    """A storage whose conditional writes fail as told, one after the other: `lost` took effect, `refused` did not, `late` lands later."""
+    """A storage whose conditional writes fail as told, one after the other: `lost` took effect, `refused` did not,
+    `late` lands later.
+    """
 
     def __init__(self, inner: Storage) -> None:
         self.inner = inner

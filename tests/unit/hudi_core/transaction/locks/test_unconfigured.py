@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.storage.memory import MemoryStorage
+from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.locks.unconfigured import Verdict, WriterSigns, decide, read_signs
 from hudi_core.transaction.owner import Owner
@@ -23,7 +23,11 @@ class Clock:
 
 def config(version: str, **more: str) -> TableConfig:
     layout = {} if version == "6" else {"hoodie.timeline.layout.version": "2"}
-    return TableConfig.of({"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": version} | layout | more)
+    return TableConfig.of(
+        {"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": version}
+        | layout
+        | more
+    )
 
 
 @pytest.mark.parametrize("mode", [None, "SINGLE_WRITER"])
@@ -38,7 +42,10 @@ def test_without_a_sign_there_is_nothing_to_say(mode: str | None) -> None:
         (WriterSigns({"1": 3.2}, {}, None), "1 has a heartbeat 3 s old"),
         (WriterSigns({}, {"2": 59.9}, None), "2 went inflight 60 s ago"),
         (WriterSigns({"1": 1.0}, {"1": 2.0}, None), "1 has a heartbeat 1 s old"),
-        (WriterSigns({}, {}, "OPTIMISTIC_CONCURRENCY_CONTROL"), "hoodie.write.concurrency.mode is OPTIMISTIC_CONCURRENCY_CONTROL"),
+        (
+            WriterSigns({}, {}, "OPTIMISTIC_CONCURRENCY_CONTROL"),
+            "hoodie.write.concurrency.mode is OPTIMISTIC_CONCURRENCY_CONTROL",
+        ),
         (WriterSigns({}, {}, "NON_BLOCKING_CONCURRENCY_CONTROL"), "NON_BLOCKING"),
     ],
 )
@@ -51,15 +58,22 @@ def test_each_sign_is_told_and_decides_by_policy(signs: WriterSigns, text: str) 
 
 
 def test_many_signs_are_told_in_few_words() -> None:
-    signs = WriterSigns({str(number): 1.0 for number in range(1000)}, {str(number): 1.0 for number in range(2000, 3000)}, None)
+    signs = WriterSigns(
+        {str(number): 1.0 for number in range(1000)}, {str(number): 1.0 for number in range(2000, 3000)}, None
+    )
     assert len(signs.describe()) == 6
 
 
 @pytest.mark.parametrize(
     ("version", "folder", "inflight"),
-    [("6", ".hoodie", "20260101000000000.inflight"), ("8", ".hoodie/timeline", "20260101000000000.deltacommit.inflight")],
+    [
+        ("6", ".hoodie", "20260101000000000.inflight"),
+        ("8", ".hoodie/timeline", "20260101000000000.deltacommit.inflight"),
+    ],
 )
-def test_young_inflight_instants_and_fresh_heartbeats_of_others_are_signs(version: str, folder: str, inflight: str) -> None:
+def test_young_inflight_instants_and_fresh_heartbeats_of_others_are_signs(
+    version: str, folder: str, inflight: str
+) -> None:
     clock = Clock()
     storage = MemoryStorage(clock=clock)
     table = config(version)
@@ -118,8 +132,14 @@ def test_a_mode_of_several_writers_counts_wherever_it_is_set() -> None:
     mode = "OPTIMISTIC_CONCURRENCY_CONTROL"
     table = config("6", **{"hoodie.write.concurrency.mode": mode})
     assert read_signs(MemoryStorage(), table, {}).concurrency_mode == mode
-    assert read_signs(MemoryStorage(), config("6"), {"hoodie.write.concurrency.mode": mode.lower()}).concurrency_mode == mode
-    assert read_signs(MemoryStorage(), table, {"hoodie.write.concurrency.mode": "single_writer"}).concurrency_mode == "SINGLE_WRITER"
+    assert (
+        read_signs(MemoryStorage(), config("6"), {"hoodie.write.concurrency.mode": mode.lower()}).concurrency_mode
+        == mode
+    )
+    assert (
+        read_signs(MemoryStorage(), table, {"hoodie.write.concurrency.mode": "single_writer"}).concurrency_mode
+        == "SINGLE_WRITER"
+    )
 
 
 def test_an_instant_that_moved_on_while_it_was_read_counts_as_young() -> None:

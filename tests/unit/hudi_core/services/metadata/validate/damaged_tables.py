@@ -1,4 +1,6 @@
-"""Golden tables whose metadata table gets records that are not true: written as a writer would, under an instant that completes on both timelines."""
+"""Golden tables whose metadata table gets records that are not true: written as a writer would, under an instant that
+completes on both timelines.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,22 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hudi_core.metadata_table.delta_writer import DeltaWriter
-from hudi_core.metadata_table.files import partition_key
-from hudi_core.metadata_table.opened import OpenedMetadataTable
-from hudi_core.metadata_table.own import OwnTimeline
-from hudi_core.metadata_table.reader import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordKind, files_datum
+from hudi_core.metadata_table.records.files import partition_key
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.difference import Difference, ValidationReport
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.data_registry import open_data_storage
-from hudi_core.storage.fault import MUTATIONS, FaultPlan, FaultStorage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.clean_plans import CleanMetadata, CleanPlan, encode_clean_metadata, encode_clean_plan
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
+from hudi_core.timeline.actions.clean import CleanMetadata, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.instants import InstantClock
+from hudi_core.transaction.instant_generator import InstantClock
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 
 Datum = dict[str, Any]
@@ -60,13 +62,19 @@ class DamagedTable:
     def raw(self, kind: str) -> dict[str, Datum]:
         """The newest datum of every key of a kind."""
         context = self.context
-        return dict(OpenedMetadataTable(context.storage, context.config, context.active.load()).partition(kind, _Raw()).all())
+        return dict(
+            OpenedMetadataTable(context.storage, context.config, context.active.load()).partition(kind, _Raw()).all()
+        )
 
     def write(self, records: Records) -> None:
-        """Brings records (None deletes the key) to the metadata table under a new instant, and completes that as a clean of no files."""
+        """Brings records (None deletes the key) to the metadata table under a new instant, and completes that as a
+        clean of no files.
+        """
         context = self.context
         own = OwnTimeline(context.storage, context.config, InstantClock("UTC", sleep=lambda seconds: None))
-        latest = max(item.completed_at[:14] for timeline in (context.active.load(), own.active.load()) for item in timeline)
+        latest = max(
+            item.completed_at[:14] for timeline in (context.active.load(), own.active.load()) for item in timeline
+        )
         instant = (datetime.strptime(latest, "%Y%m%d%H%M%S") + timedelta(seconds=1)).strftime("%Y%m%d%H%M%S000")
         DeltaWriter(context.storage, own, WriteToken(0, 9, 9)).write(instant, records)
         policy = "KEEP_LATEST_COMMITS"
@@ -74,12 +82,17 @@ class DamagedTable:
         context.active.to_inflight(instant, Action.CLEAN)
         named = context.config.features.completion_time_in_name
         context.active.complete(
-            instant, Action.CLEAN, encode_clean_metadata(CleanMetadata(instant, policy, {})), str(int(instant) + 1) if named else None
+            instant,
+            Action.CLEAN,
+            encode_clean_metadata(CleanMetadata(instant, policy, {})),
+            str(int(instant) + 1) if named else None,
         )
 
     def rewrite(self, kind: str, records: Mapping[str, Datum]) -> None:
         """Puts statistics in the place of others, with which they would merge: a deletion first, then the data."""
-        self.write({kind: [(key, changed(datum, "ColumnStatsMetadata", isDeleted=True)) for key, datum in records.items()]})
+        self.write(
+            {kind: [(key, changed(datum, "ColumnStatsMetadata", isDeleted=True)) for key, datum in records.items()]}
+        )
         self.write({kind: records.items()})
 
     def list_files(self, partition: str, entries: Mapping[str, FileEntry]) -> None:
@@ -97,12 +110,16 @@ class DamagedTable:
     def latest_base(self) -> tuple[str, str]:
         """Partition and name of a file that queries read."""
         partition = self.metadata.list_partitions()[0]
-        return partition, max((name for place, name in self.base_files() if place == partition), key=lambda name: name.split("_")[-1])
+        return partition, max(
+            (name for place, name in self.base_files() if place == partition), key=lambda name: name.split("_")[-1]
+        )
 
     def report(self) -> ValidationReport:
         """What a validation finds; it changes nothing."""
         plan = FaultPlan(counts=MUTATIONS)
-        report = validate(context_of(self.path, UTC, FaultStorage(LocalStorage(self.path), plan)), open_data_storage(str(self.path)))
+        report = validate(
+            context_of(self.path, UTC, FaultStorage(LocalStorage(self.path), plan)), open_data_storage(str(self.path))
+        )
         assert plan.mutations() == []
         return report
 

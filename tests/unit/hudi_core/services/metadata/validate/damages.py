@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.bloom import build
-from hudi_core.metadata_table.files import partition_key
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_datum
-from hudi_core.services.metadata.keys_of_rows import KeysOfRows
-from hudi_core.services.metadata.validate.arrays import buffers_of
+from hudi_core.metadata_table.records.files import partition_key
+from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.difference import Difference
+from hudi_core.services.metadata.validate.true_ranges import buffers_of
 from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable, Datum, changed
 
 STATS, BLOOM = "ColumnStatsMetadata", "BloomFilterMetadata"
@@ -35,7 +35,9 @@ class Expected:
     what: str
 
     def is_among(self, found: list[Difference]) -> bool:
-        return any(item.kind == self.kind and self.file in (None, item.file) and self.what in item.what for item in found)
+        return any(
+            item.kind == self.kind and self.file in (None, item.file) and self.what in item.what for item in found
+        )
 
 
 Damage = Callable[[DamagedTable], Expected | None]
@@ -103,10 +105,19 @@ def _stale_bound(table: DamagedTable, stale: str, by: str, called: str) -> Expec
         for key, datum in sorted(data.items()):
             body = datum[STATS]
             least, greatest = body["minValue"], body["maxValue"]
-            bounded = least is not None and greatest is not None and least != greatest and str(least[0]).endswith(wrapper)
-            if bounded and body["fileName"].endswith(".parquet") and not body["isDeleted"] and _is_listed(table, body["fileName"]):
+            bounded = (
+                least is not None and greatest is not None and least != greatest and str(least[0]).endswith(wrapper)
+            )
+            if (
+                bounded
+                and body["fileName"].endswith(".parquet")
+                and not body["isDeleted"]
+                and _is_listed(table, body["fileName"])
+            ):
                 table.rewrite("column_stats", {key: changed(datum, STATS, **{stale: body[by]})})
-                return Expected("column_stats", body["fileName"], f"column {body['columnName']}: the stored {called} is ")
+                return Expected(
+                    "column_stats", body["fileName"], f"column {body['columnName']}: the stored {called} is "
+                )
     return None
 
 
@@ -116,7 +127,9 @@ def statistics_of_a_deleted_file(table: DamagedTable) -> Expected | None:
         return None
     partition, datum = table.metadata.list_partitions()[0], next(iter(data.values()))
     stats = changed(datum, STATS, fileName=GONE.replace("gone", "left"), isDeleted=False)
-    table.write({"column_stats": [(column_stats_key(stats[STATS]["columnName"], partition, stats[STATS]["fileName"]), stats)]})
+    table.write(
+        {"column_stats": [(column_stats_key(stats[STATS]["columnName"], partition, stats[STATS]["fileName"]), stats)]}
+    )
     return Expected("column_stats", stats[STATS]["fileName"], "has statistics, but `files` does not list it")
 
 
@@ -125,7 +138,11 @@ def filter_of_another_file(table: DamagedTable) -> Expected | None:
     if "bloom_filters" not in table.metadata.kinds:
         return None
     stored = table.raw("bloom_filters")
-    held = [(place, name, datum) for place, name in table.base_files() if (datum := stored.get(bloom_filter_key(place, name))) and _filter(datum)]
+    held = [
+        (place, name, datum)
+        for place, name in table.base_files()
+        if (datum := stored.get(bloom_filter_key(place, name))) and _filter(datum)
+    ]
     for partition, name, datum in reversed(held):
         other = next((item for _, _, item in held if _filter(item) != _filter(datum)), None)
         if other is not None:
@@ -142,7 +159,9 @@ def filter_that_lacks_a_key(table: DamagedTable) -> Expected | None:
         datum = stored.get(bloom_filter_key(partition, name))
         if not datum or not _filter(datum):
             continue
-        rows = pq.read_table(table.path / partition / name, columns=list(rule.fields), partitioning=None).combine_chunks()
+        rows = pq.read_table(
+            table.path / partition / name, columns=list(rule.fields), partitioning=None
+        ).combine_chunks()
         if rows.num_rows > 1:
             keys = rule(rows.to_batches()[0], path=name)
             lacking = build(*buffers_of(pa.array(keys.to_pylist()[1:], pa.string())))
@@ -155,11 +174,18 @@ def filter_that_lacks_a_key(table: DamagedTable) -> Expected | None:
 def record_in_the_wrong_group(table: DamagedTable) -> Expected | None:
     places = _places(table)
     key = min(places, default=None)
-    other = next((item for item, place in sorted(places.items()) if key is not None and place.file_id != places[key].file_id), None)
+    other = next(
+        (item for item, place in sorted(places.items()) if key is not None and place.file_id != places[key].file_id),
+        None,
+    )
     if key is None or other is None:
         return None
     table.write({"record_index": [(key, table.raw("record_index")[other])]})
-    return Expected("record_index", places[other].file_id, f"key {key!r} is mapped to the file group, but it is in file group {places[key].file_id}")
+    return Expected(
+        "record_index",
+        places[other].file_id,
+        f"key {key!r} is mapped to the file group, but it is in file group {places[key].file_id}",
+    )
 
 
 def deleted_key_still_mapped(table: DamagedTable) -> Expected | None:
@@ -167,7 +193,9 @@ def deleted_key_still_mapped(table: DamagedTable) -> Expected | None:
     if not places:
         return None
     table.write({"record_index": [(GHOST, table.raw("record_index")[min(places)])]})
-    return Expected("record_index", places[min(places)].file_id, f"key {GHOST!r} is mapped to the file group, but no row has it")
+    return Expected(
+        "record_index", places[min(places)].file_id, f"key {GHOST!r} is mapped to the file group, but no row has it"
+    )
 
 
 def key_not_mapped(table: DamagedTable) -> Expected | None:
@@ -176,7 +204,9 @@ def key_not_mapped(table: DamagedTable) -> Expected | None:
     if key is None:
         return None
     table.write({"record_index": [(key, None)]})
-    return Expected("record_index", places[key].file_id, f"key {key!r} is not mapped, but the file group has a row of it")
+    return Expected(
+        "record_index", places[key].file_id, f"key {key!r} is not mapped, but the file group has a row of it"
+    )
 
 
 TOGETHER: tuple[Damage, ...] = (
@@ -202,7 +232,9 @@ def _filter(datum: Datum) -> Any:
 
 
 def _places(table: DamagedTable) -> dict[str, Any]:
-    """Where a global record index says that keys are; nothing of a partitioned one, whose file groups a writer of damages does not choose."""
+    """Where a global record index says that keys are; nothing of a partitioned one, whose file groups a writer of
+    damages does not choose.
+    """
     metadata = table.metadata
     if "record_index" not in metadata.kinds or metadata.record_index.is_partitioned:
         return {}

@@ -36,7 +36,11 @@ def test_commits_that_are_in_the_archive_alone(golden: Golden, version: str) -> 
     context = context_of(golden(version, "archived_timeline_cow").table)
     timeline = context.active.load()
     writes = CommitWrites(context, timeline, CompletionTimes(timeline, context.history))
-    archived = [item for item in context.history().instants() if item.action == Action.COMMIT and item.requested_time not in timeline.requested_times]
+    archived = [
+        item
+        for item in context.history().instants()
+        if item.action == Action.COMMIT and item.requested_time not in timeline.requested_times
+    ]
     assert len(archived) > 4, "more than are kept at a time"
     for item in [*archived, *archived]:
         commit = context.history().commit(item.requested_time)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.metadata_table.files import partition_key
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_datum
+from hudi_core.metadata_table.records.files import partition_key
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
 
@@ -27,7 +27,12 @@ def test_a_file_that_is_not_there(golden: Golden, version: str, name: str) -> No
     partition = table.metadata.list_partitions()[1]
     table.list_files(partition, {"gone.parquet": FileEntry(77)})
     (found,) = table.found()
-    assert (found.kind, found.partition, found.file, found.what) == ("files", partition, "gone.parquet", "listed, but it is not there")
+    assert (found.kind, found.partition, found.file, found.what) == (
+        "files",
+        partition,
+        "gone.parquet",
+        "listed, but it is not there",
+    )
 
 
 @pytest.mark.parametrize(("version", "name"), BASIC)
@@ -35,7 +40,9 @@ def test_a_file_that_was_deleted(golden: Golden, version: str, name: str) -> Non
     table = opened(golden, version, name)
     partition, oldest = min(table.base_files(), key=lambda item: item[1].split("_")[-1])
     (table.path / partition / oldest).unlink()
-    assert [(item.kind, item.file, item.what) for item in table.found() if item.kind == "files"] == [("files", oldest, "listed, but it is not there")]
+    assert [(item.kind, item.file, item.what) for item in table.found() if item.kind == "files"] == [
+        ("files", oldest, "listed, but it is not there")
+    ]
 
 
 @pytest.mark.parametrize(("version", "name"), BASIC)
@@ -48,7 +55,9 @@ def test_a_file_that_is_not_listed(golden: Golden, version: str, name: str) -> N
     files = [(item.kind, item.partition, item.file, item.what) for item in found if item.kind == "files"]
     assert files == [("files", partition, oldest, f"not listed: {size} bytes of a completed commit")]
     # Its statistics are those of a file that nobody knows now.
-    assert [(item.kind, item.file) for item in found if item.kind != "files"] == ([("column_stats", oldest)] if len(found) > 1 else [])
+    assert [(item.kind, item.file) for item in found if item.kind != "files"] == (
+        [("column_stats", oldest)] if len(found) > 1 else []
+    )
     assert (len(found) > 1) is ("column_stats" in table.context.config.metadata_partitions)
 
 
@@ -56,7 +65,12 @@ def test_a_file_that_is_not_listed(golden: Golden, version: str, name: str) -> N
 def test_a_log_file_that_is_not_listed(golden: Golden, version: str, name: str) -> None:
     table = opened(golden, version, name)
     metadata = table.metadata
-    partition, log = next((partition, name) for partition in metadata.list_partitions() for name in metadata.list_files(partition) if ".log." in name)
+    partition, log = next(
+        (partition, name)
+        for partition in metadata.list_partitions()
+        for name in metadata.list_files(partition)
+        if ".log." in name
+    )
     table.list_files(partition, {log: FileEntry(0, is_deleted=True)})
     assert [(item.partition, item.file) for item in table.found() if item.kind == "files"] == [(partition, log)]
 
@@ -76,7 +90,10 @@ def test_a_log_file_that_is_shorter_than_listed(golden: Golden, version: str) ->
     table = opened(golden, version, "mdt_all_mor")
     metadata = table.metadata
     partition, log, size = next(
-        (p, name, size) for p in metadata.list_partitions() for name, size in metadata.list_files(p).items() if ".log." in name
+        (p, name, size)
+        for p in metadata.list_partitions()
+        for name, size in metadata.list_files(p).items()
+        if ".log." in name
     )
     table.list_files(partition, {log: FileEntry(size + 5)})
     (found,) = table.found()
@@ -115,7 +132,11 @@ def test_a_partition_that_is_not_there(golden: Golden, version: str) -> None:
     entries = {"2031-01-01": FileEntry(0)}
     table.write({"files": [(ALL_PARTITIONS, files_datum(FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, entries)))]})
     (found,) = table.found()
-    assert (found.kind, found.partition, found.what) == ("files", "2031-01-01", "the partition is in the list of partitions, but it is not there")
+    assert (found.kind, found.partition, found.what) == (
+        "files",
+        "2031-01-01",
+        "the partition is in the list of partitions, but it is not there",
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -137,7 +158,10 @@ def test_missing_files_are_not_judged_while_something_deletes_them(golden: Golde
     report = table.report()
     assert report.is_clean
     (skipped,) = report.not_checked
-    assert (skipped.kind, skipped.why) == ("files", "listed files that are missing: clean 29990101000000000 is inflight and may delete them")
+    assert (skipped.kind, skipped.why) == (
+        "files",
+        "listed files that are missing: clean 29990101000000000 is inflight and may delete them",
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -11,9 +11,15 @@ import pytest
 
 from hudi_core.codec.bloom import build
 from hudi_core.codec.hashing import file_group_index
-from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key, partition_stats_key, secondary_hashed_part, secondary_key
-from hudi_core.services.metadata.validate.arrays import buffers_of
+from hudi_core.metadata_table.keys import (
+    bloom_filter_key,
+    column_stats_key,
+    partition_stats_key,
+    secondary_hashed_part,
+    secondary_key,
+)
 from hudi_core.services.metadata.validate.run import validate
+from hudi_core.services.metadata.validate.true_ranges import buffers_of
 from hudi_core.storage.data_registry import open_data_storage
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
@@ -33,7 +39,9 @@ def opened(golden: Golden, version: str, name: str = "mdt_all_cow") -> DamagedTa
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["mdt_all_cow", "mdt_all_mor"])
-@pytest.mark.parametrize(("from_", "to", "word"), [("maxValue", "minValue", "minimum"), ("minValue", "maxValue", "maximum")])
+@pytest.mark.parametrize(
+    ("from_", "to", "word"), [("maxValue", "minValue", "minimum"), ("minValue", "maxValue", "maximum")]
+)
 def test_a_stale_bound(golden: Golden, version: str, name: str, from_: str, to: str, word: str) -> None:
     table = opened(golden, version, name)
     partition, file = table.latest_base()
@@ -55,7 +63,10 @@ def test_a_stale_bound_of_text_and_wrong_counts(golden: Golden, version: str) ->
     key = column_stats_key("id", partition, file)
     datum = table.raw("column_stats")[key]
     rows = datum[STATS]["valueCount"]
-    table.rewrite("column_stats", {key: changed(datum, STATS, minValue=datum[STATS]["maxValue"], nullCount=1, valueCount=rows + 3)})
+    table.rewrite(
+        "column_stats",
+        {key: changed(datum, STATS, minValue=datum[STATS]["maxValue"], nullCount=1, valueCount=rows + 3)},
+    )
     counts, bound = table.found()
     assert counts.what == f"column id: stored are 1 nulls of {rows + 3} values, but there are 0 of {rows}"
     assert bound.what.startswith("column id: the stored minimum is ")
@@ -70,7 +81,9 @@ def test_values_that_are_said_to_be_null(golden: Golden, version: str) -> None:
     datum = table.raw("column_stats")[key]
     rows = datum[STATS]["valueCount"]
     table.rewrite("column_stats", {key: changed(datum, STATS, minValue=None, maxValue=None, nullCount=rows)})
-    assert any(item.what.startswith(f"column ts: stored are {rows} values, all null, but there is ") for item in table.found())
+    assert any(
+        item.what.startswith(f"column ts: stored are {rows} values, all null, but there is ") for item in table.found()
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -88,7 +101,9 @@ def test_a_wider_bound_is_no_difference(golden: Golden, version: str) -> None:
 def test_a_stale_bound_of_a_log_file(golden: Golden, version: str) -> None:
     table = opened(golden, version, "mdt_all_mor")
     data = {key: datum for key, datum in table.raw("column_stats").items() if ".log." in datum[STATS]["fileName"]}
-    key, datum = next((key, item) for key, item in data.items() if item[STATS]["columnName"] == "qty" and item[STATS]["minValue"])
+    key, datum = next(
+        (key, item) for key, item in data.items() if item[STATS]["columnName"] == "qty" and item[STATS]["minValue"]
+    )
     low, high = (datum[STATS][end][1]["value"] for end in ("minValue", "maxValue"))
     assert low < high
     table.rewrite("column_stats", {key: changed(datum, STATS, maxValue=datum[STATS]["minValue"])})
@@ -102,7 +117,13 @@ def test_statistics_of_a_deleted_file(golden: Golden, version: str) -> None:
     table = opened(golden, version)
     partition, file = table.latest_base()
     datum = table.raw("column_stats")[column_stats_key("qty", partition, file)]
-    table.write({"column_stats": [(column_stats_key("qty", partition, "gone.parquet"), changed(datum, STATS, fileName="gone.parquet"))]})
+    table.write(
+        {
+            "column_stats": [
+                (column_stats_key("qty", partition, "gone.parquet"), changed(datum, STATS, fileName="gone.parquet"))
+            ]
+        }
+    )
     (found,) = table.found()
     assert (found.kind, found.partition, found.file) == ("column_stats", partition, "gone.parquet")
     assert found.what == "has statistics, but `files` does not list it"
@@ -244,7 +265,9 @@ def test_pairs_of_a_secondary_index(golden: Golden, version: str, name: str) -> 
 
     standing = {key: datum for key, datum in data.items() if not datum["SecondaryIndexMetadata"]["isDeleted"]}
     taken = next(key for key in sorted(standing) if at_home(key))
-    ghost, extra = next((f"ghost{number}", key) for number in range(1000) if at_home(key := secondary_key("no$1", f"ghost{number}")))
+    ghost, extra = next(
+        (f"ghost{number}", key) for number in range(1000) if at_home(key := secondary_key("no$1", f"ghost{number}"))
+    )
     datum: Datum = standing[taken]
     table.write({NAMES: [(taken, {**datum, "SecondaryIndexMetadata": {"isDeleted": True}}), (extra, datum)]})
     value, record_key = taken.split("$")
@@ -257,7 +280,9 @@ def test_pairs_of_a_secondary_index(golden: Golden, version: str, name: str) -> 
 
 
 @pytest.mark.parametrize("version", LATER)
-@pytest.mark.parametrize(("kind", "what"), [(NAMES, "is in the index, but"), ("record_index", "is mapped to the file group, but")])
+@pytest.mark.parametrize(
+    ("kind", "what"), [(NAMES, "is in the index, but"), ("record_index", "is mapped to the file group, but")]
+)
 def test_what_lies_where_nobody_looks_for_it(golden: Golden, version: str, kind: str, what: str) -> None:
     """A log file of one file group of the index, under the name of another."""
     table = opened(golden, version)
@@ -281,7 +306,9 @@ def test_stale_statistics_of_an_expression(golden: Golden, version: str) -> None
     key = column_stats_key("ts", *table.latest_base())
     datum = table.raw(DAY)[key]
     wrapper = datum[STATS]["minValue"][0]
-    table.rewrite(DAY, {key: changed(datum, STATS, minValue=(wrapper, {"value": "9999"}), maxValue=(wrapper, {"value": "9999"}))})
+    table.rewrite(
+        DAY, {key: changed(datum, STATS, minValue=(wrapper, {"value": "9999"}), maxValue=(wrapper, {"value": "9999"}))}
+    )
     (found,) = table.found()
     assert (found.kind, found.file) == (DAY, datum[STATS]["fileName"])
     assert found.what == "the stored minimum is '9999', but there is '+55840-11-08'"
@@ -296,7 +323,9 @@ def test_stale_statistics_of_an_expression_over_a_partition(golden: Golden, vers
     partition = table.metadata.list_partitions()[0]
     key, datum = next((key, item) for key, item in table.raw(DAY).items() if item[STATS]["fileName"] == partition)
     wrapper = datum[STATS]["minValue"][0]
-    table.write({DAY: [(key, changed(datum, STATS, maxValue=(wrapper, {"value": "+1"}), minValue=(wrapper, {"value": "+1"})))]})
+    table.write(
+        {DAY: [(key, changed(datum, STATS, maxValue=(wrapper, {"value": "+1"}), minValue=(wrapper, {"value": "+1"})))]}
+    )
     (found,) = table.found()
     assert (found.kind, found.partition, found.what) == (
         DAY,
@@ -322,7 +351,9 @@ def test_an_expressions_filter_of_another_file(golden: Golden, version: str) -> 
 def test_the_zone_of_an_expression_has_to_be_given(golden: Golden) -> None:
     """Counts and files are compared without it."""
     table = opened(golden, "9")
-    key, datum = next((key, item) for key, item in table.raw(DAY).items() if item[STATS]["fileName"].endswith(".parquet"))
+    key, datum = next(
+        (key, item) for key, item in table.raw(DAY).items() if item[STATS]["fileName"].endswith(".parquet")
+    )
     wrapper = datum[STATS]["minValue"][0]
     table.rewrite(DAY, {key: changed(datum, STATS, minValue=(wrapper, {"value": "9999"}), valueCount=1)})
     report = validate(context_of(table.path), open_data_storage(str(table.path)))
@@ -333,12 +364,19 @@ def test_the_zone_of_an_expression_has_to_be_given(golden: Golden) -> None:
 
 @pytest.mark.parametrize(("name", "column"), [(DAY, "ts"), (LOW, None)])
 @pytest.mark.parametrize("version", LATER)
-def test_an_expression_index_need_not_know_older_slices(golden: Golden, version: str, name: str, column: str | None) -> None:
+def test_an_expression_index_need_not_know_older_slices(
+    golden: Golden, version: str, name: str, column: str | None
+) -> None:
     """Real Hudi begins it with the latest ones; of these every file has to be there."""
     table = DamagedTable(golden(version, "mdt_all_cow").table)
     context = table.context
     view = context.view(context.active.load())
-    latest = {item.base_file.name for place in view.partitions() for item in view.latest_merged_slices(place) if item.base_file is not None}
+    latest = {
+        item.base_file.name
+        for place in view.partitions()
+        for item in view.latest_merged_slices(place)
+        if item.base_file is not None
+    }
     older = [(partition, file) for partition, file in table.base_files() if file not in latest]
     assert older
 

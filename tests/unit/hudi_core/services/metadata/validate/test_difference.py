@@ -29,9 +29,19 @@ def test_differences_are_counted_and_some_are_kept() -> None:
     assert len(report.differences) == KEPT + 1
     assert not report.is_clean
     document = json.loads(json.dumps(report.to_dict()))
-    assert document["differences"][0] == {"kind": "files", "partition": "p", "file": "f", "what": "listed, but it is not there"}
+    assert document["differences"][0] == {
+        "kind": "files",
+        "partition": "p",
+        "file": "f",
+        "what": "listed, but it is not there",
+    }
     assert document["not_checked"] == [{"kind": "expr_index_x", "why": "because"}]
-    assert (document["kinds"], document["partitions"], document["files"], document["rows"]) == (["files", "record_index"], 1, 2, 3)
+    assert (document["kinds"], document["partitions"], document["files"], document["rows"]) == (
+        ["files", "record_index"],
+        1,
+        2,
+        3,
+    )
 
 
 def test_nothing() -> None:

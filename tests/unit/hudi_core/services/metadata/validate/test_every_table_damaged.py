@@ -1,4 +1,6 @@
-"""All twelve damages on every golden table, with the kinds it has and those that can be created on it; in make test on the tables with every kind."""
+"""All twelve damages on every golden table, with the kinds it has and those that can be created on it; in make test on
+the tables with every kind.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, UnsupportedError
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
@@ -26,7 +28,9 @@ EVERY = sorted(damage.__name__ for damage in (*TOGETHER, *ALONE))
 
 
 def damaged(path: Path, scratch: Path, damages: tuple[Damage, ...]) -> tuple[set[str], list[str]]:
-    """Which of the damages a copy of the table could have, and which of these were not found. They are done in turn, and looked for at once."""
+    """Which of the damages a copy of the table could have, and which of these were not found. They are done in turn,
+    and looked for at once.
+    """
     copy = scratch / "copy"
     shutil.copytree(path, copy)
     table = DamagedTable(copy)
@@ -55,8 +59,9 @@ def test_on_a_table_with_every_kind(golden: Golden, version: str, tmp_path: Path
 @pytest.mark.soak
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_on_every_golden_table(folder: str, tmp_path: Path) -> None:
-    """What is left out must be refused: a table without record keys has no record index, for one; and in version 6 nothing begins while actions
-    are pending, so that such a table has the kinds that it came with."""
+    """What is left out must be refused: a table without record keys has no record index, for one; and in version 6
+    nothing begins while actions are pending, so that such a table has the kinds that it came with.
+    """
     counts: Counter[str] = Counter()
     missed: dict[str, list[str]] = {}
     for name in golden_cases(folder):
@@ -80,7 +85,9 @@ def add_kind(table: Path, kind: str) -> None:
     context = DamagedTable(table).context
     if kind in context.config.metadata_partitions:
         return
-    if context.config.features.metadata_needs_rest and any(item.action != Action.INDEXING for item in context.active.load().pending()):
+    if context.config.features.metadata_needs_rest and any(
+        item.action != Action.INDEXING for item in context.active.load().pending()
+    ):
         with pytest.raises(ConflictError, match="cannot begin while actions of the table are pending"):
             create_metadata(context, [kind], LocalEngine(1), Owner.current("test"), 1)
         return

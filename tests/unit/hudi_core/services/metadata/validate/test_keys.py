@@ -13,23 +13,27 @@ from hypothesis import strategies as st
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.services.metadata.validate import key_buckets
-from hudi_core.services.metadata.validate.arrays import one_array
-from hudi_core.services.metadata.validate.key_buckets import KeyBuckets
-from hudi_core.services.metadata.validate.key_difference import compare_keys
+from hudi_core.services.metadata.validate.key_buckets import KeyBuckets, compare_keys
+from hudi_core.services.metadata.validate.true_ranges import one_array
 
 
 def collected(keys: list[list[str]], groups: int, budget: int) -> dict[int, list[tuple[str, int]]]:
     with KeyBuckets(groups, budget) as buckets:
         for place, batch in enumerate(keys):
             buckets.add(file_group_indexes(batch, groups), pa.array(batch, pa.string()), place)
-        found = {group: list(zip(table["key"].to_pylist(), table["place"].to_pylist(), strict=True)) for group, table in buckets.by_group()}
+        found = {
+            group: list(zip(table["key"].to_pylist(), table["place"].to_pylist(), strict=True))
+            for group, table in buckets.by_group()
+        }
     assert list(found) == list(range(groups))
     return found
 
 
 @pytest.mark.parametrize("groups", [1, 3, 10, 300, 1000])
 @pytest.mark.parametrize("budget", [1 << 20, 2000, 0])
-def test_every_key_comes_back_in_its_group(groups: int, budget: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_key_comes_back_in_its_group(
+    groups: int, budget: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     keys = [[f"k{number}" for number in range(start, start + 37)] for start in range(0, 370, 37)]
     found = collected(keys, groups, budget)
@@ -55,11 +59,15 @@ def test_few_files_are_open_for_many_groups(tmp_path: Path, monkeypatch: pytest.
 
 def differences(true: list[tuple[str, int]], stored: dict[str, int]) -> tuple[set[str], set[str], set[str]]:
     keys, index = pa.array([key for key, _ in true], pa.binary()), pa.array(list(stored), pa.binary())
-    found = compare_keys(keys, np.array([place for _, place in true], np.int32), index, np.array(list(stored.values()), np.int32))
+    found = compare_keys(
+        keys, np.array([place for _, place in true], np.int32), index, np.array(list(stored.values()), np.int32)
+    )
     assert [keys[at] for at in found.first.tolist()] == [index[at] for at in found.elsewhere.tolist()]
     missing = [keys[at].as_py().decode() for at in found.missing.tolist()]
     assert len(missing) == len(set(missing))
-    extra, elsewhere = ({index[at].as_py().decode() for at in which.tolist()} for which in (found.extra, found.elsewhere))
+    extra, elsewhere = (
+        {index[at].as_py().decode() for at in which.tolist()} for which in (found.extra, found.elsewhere)
+    )
     return set(missing), extra, elsewhere
 
 
@@ -87,7 +95,11 @@ def test_against_plain_sets(true: list[tuple[str, int]], stored: dict[str, int])
 
 
 def test_one_array() -> None:
-    for chunked in (pa.chunked_array([["a"], ["b", "c"]]), pa.chunked_array([], pa.string()), pa.chunked_array([["x"]])):
+    for chunked in (
+        pa.chunked_array([["a"], ["b", "c"]]),
+        pa.chunked_array([], pa.string()),
+        pa.chunked_array([["x"]]),
+    ):
         array = one_array(chunked)
         assert isinstance(array, pa.Array)
         assert array.to_pylist() == chunked.to_pylist()

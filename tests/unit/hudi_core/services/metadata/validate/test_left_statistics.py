@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
-from hudi_core.services.local_engine import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.golden_data import GoldenCase
@@ -61,4 +61,6 @@ def test_archived_cleans_of_version_6_count_too(golden: Golden) -> None:
 def test_later_cleans_do_not(golden: Golden) -> None:
     table, gone = with_what_a_clean_leaves(golden("8", CASE).table)
     assert {item.file for item in table.found()} == gone
-    assert {(item.kind, item.what) for item in table.found()} == {("column_stats", "has statistics, but `files` does not list it")}
+    assert {(item.kind, item.what) for item in table.found()} == {
+        ("column_stats", "has statistics, but `files` does not list it")
+    }

@@ -19,7 +19,9 @@ NAMES = sorted({name for _, name in ALL})
 
 
 def _is_quick(folder: str, name: str) -> bool:
-    """`make test` looks at each case as one version wrote it, in turn, and at those with every kind of metadata as all did."""
+    """`make test` looks at each case as one version wrote it, in turn, and at those with every kind of metadata as all
+    did.
+    """
     wrote = [item for item in FOLDERS if (item, name) in ALL]
     return name.startswith("mdt_") or folder == wrote[NAMES.index(name) % len(wrote)]
 
@@ -35,11 +37,21 @@ AFTER = [
 ]
 EVERY_KIND = {
     "6": {"files", "column_stats", "bloom_filters", "record_index"},
-    "8": {"files", "column_stats", "bloom_filters", "record_index", "partition_stats", "secondary_index_idx_name", "expr_index_idx_day"},
+    "8": {
+        "files",
+        "column_stats",
+        "bloom_filters",
+        "record_index",
+        "partition_stats",
+        "secondary_index_idx_name",
+        "expr_index_idx_day",
+    },
 }
 
 
-@pytest.mark.parametrize(("folder", "name"), [pytest.param(*item, marks=() if _is_quick(*item) else pytest.mark.soak) for item in ALL])
+@pytest.mark.parametrize(
+    ("folder", "name"), [pytest.param(*item, marks=() if _is_quick(*item) else pytest.mark.soak) for item in ALL]
+)
 def test_nothing_is_found_on_an_original(golden: Golden, folder: str, name: str) -> None:
     table = DamagedTable(golden(folder, name).table)
     if not table.context.has_metadata_table:
@@ -59,10 +71,18 @@ def test_what_is_looked_at(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     report = DamagedTable(case.table).report()
     assert set(report.kinds) >= EVERY_KIND["6" if version == "6" else "8"]
-    assert report.files == sum(1 for path in case.table.glob("*/*") if path.suffix == ".parquet" or ".log." in path.name) == 15
+    assert (
+        report.files
+        == sum(1 for path in case.table.glob("*/*") if path.suffix == ".parquet" or ".log." in path.name)
+        == 15
+    )
     assert report.rows == case.info["snapshot"]["rows"] if "snapshot" in case.info else report.rows == 112
     whys = {(item.kind, item.why) for item in report.not_checked}
-    assert whys == (set() if version == "6" else {("partition_stats", "columns whose values queries take from the partition's path")})
+    assert whys == (
+        set()
+        if version == "6"
+        else {("partition_stats", "columns whose values queries take from the partition's path")}
+    )
 
 
 @pytest.mark.parametrize(("folder", "name"), AFTER)
@@ -73,7 +93,9 @@ def test_nor_after_real_hudi_executed_a_plan(golden: Golden, folder: str, name: 
 def test_a_rollback_of_hudi_0_15_lists_files_that_are_none(golden: Golden) -> None:
     """It rolled back by listing, and took the table's name for a log file in each partition."""
     found = DamagedTable(golden("6", "failed_after_metadata_mor").after()).found()
-    assert {(item.kind, item.file, item.what) for item in found} == {("files", "failed_after_metadata_mor", "listed, but it is not there")}
+    assert {(item.kind, item.file, item.what) for item in found} == {
+        ("files", "failed_after_metadata_mor", "listed, but it is not there")
+    }
     assert len(found) == 3
 
 
@@ -86,11 +108,15 @@ def test_an_indexer_of_hudi_0_15_leaves_the_index_empty(golden: Golden) -> None:
 
 def test_an_indexer_of_hudi_1_2_lists_filters_that_it_did_not_build(golden: Golden) -> None:
     table = DamagedTable(golden("9", "indexing_requested").after())
-    assert {(item.kind, item.what) for item in table.found()} == {("bloom_filters", "has a filter in its footer, and none here")}
+    assert {(item.kind, item.what) for item in table.found()} == {
+        ("bloom_filters", "has a filter in its footer, and none here")
+    }
     assert sorted((item.partition, item.file) for item in table.found()) == list(table.base_files())
 
 
-@pytest.mark.parametrize("name", ["types_v6", "types_v8", "types_v9", "keys_v8", "keys_v9", "incomplete_v9", "partitioned_v9"])
+@pytest.mark.parametrize(
+    "name", ["types_v6", "types_v8", "types_v9", "keys_v8", "keys_v9", "incomplete_v9", "partitioned_v9"]
+)
 def test_every_type_odd_keys_and_the_partitioned_record_index(written: Path, name: str) -> None:
     report = DamagedTable(written / name).report()
     assert report.differences == ()
@@ -103,7 +129,9 @@ RS_TABLES = [table for table in hudi_rs_tables() if not table.is_lance]
 
 @pytest.mark.parametrize("name", [table.name for table in RS_TABLES])
 def test_nothing_is_found_on_the_tables_of_hudi_rs(name: str) -> None:
-    """Real Hudi made them with clusterings, overwrites, key generators of times, and file groups whose last row was deleted."""
+    """Real Hudi made them with clusterings, overwrites, key generators of times, and file groups whose last row was
+    deleted.
+    """
     table = DamagedTable(HudiRsTable(name).path)
     if not table.context.has_metadata_table:
         with pytest.raises(MetadataUnavailableError):

@@ -25,9 +25,26 @@ def true_of(kind: pa.DataType, *batches: list[Any]) -> TrueRange:
     return found
 
 
-def said(kind: pa.DataType, least: Any, greatest: Any, true: TrueRange, nulls: int = 0, values: int = 9, *, exact: bool = False) -> list[str]:
-    bounds = pa.array([least, greatest], pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array([least, greatest], kind)
-    return list(contradictions(Statistic(bounds[0], bounds[1], nulls, values, False), true, Counts.EXACT if exact else Counts.LOOSE))
+def said(
+    kind: pa.DataType,
+    least: Any,
+    greatest: Any,
+    true: TrueRange,
+    nulls: int = 0,
+    values: int = 9,
+    *,
+    exact: bool = False,
+) -> list[str]:
+    bounds = (
+        pa.array([least, greatest], pa.int64()).cast(kind)
+        if pa.types.is_timestamp(kind)
+        else pa.array([least, greatest], kind)
+    )
+    return list(
+        contradictions(
+            Statistic(bounds[0], bounds[1], nulls, values, False), true, Counts.EXACT if exact else Counts.LOOSE
+        )
+    )
 
 
 DAY = datetime.date(2024, 1, 2)
@@ -85,7 +102,9 @@ def test_bytes_and_text_that_java_orders_otherwise_bound_nothing() -> None:
 
 
 def test_a_narrower_type_than_the_columns() -> None:
-    """A column that was widened: the bound is compared as the column orders now. One that has become text has no bound."""
+    """A column that was widened: the bound is compared as the column orders now. One that has become text has no
+    bound.
+    """
     true = TrueRange()
     true.add(pa.array([1, 1 << 40], pa.int64()))
     bounds = pa.array([1, 5], pa.int32())

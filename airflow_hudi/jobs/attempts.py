@@ -1,0 +1,167 @@
+"""Runs a job for one instant until the timeline says that the instant is completed, whoever completes it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError
+from hudi_core.timeline.instant import Instant
+
+log = logging.getLogger(__name__)
+
+CLAIMS = ".hoodie/.airflow_hudi/claims"
+"""Folder of the claims that our jobs put on instants and renew while they live."""
+HEARTBEATS = ".hoodie/.heartbeat"
+"""Folder of the heartbeats that Hudi's own writers renew."""
+
+
+class Job(Protocol):
+    """A job that can be run again; it decides itself whether it may take the instant over."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether this task was told to stop."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last run failed, in the job's own words; None when it did not say."""
+        ...
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the last run says that it did, as JSON; None when it did not say."""
+        ...
+
+    def run(self) -> int:
+        """Runs the job to its end and returns its exit code."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for somebody else who runs the instant, in seconds.
+
+    Every `poll_interval` the timeline is read. When the owner lets go of the instant, or shows no life for
+    `takeover_after`, the job is run again: it takes the instant over, or finds the owner alive. `timeout` ends the
+    wait.
+    """
+
+    poll_interval: float = 15.0
+    takeover_after: float = 180.0
+    timeout: float = 7200.0
+
+
+class InstantWatch:
+    """One instant of one table, as seen from outside the job."""
+
+    def __init__(self, reader: TimelineReader, requested_time: str, action: str) -> None:
+        self.requested_time = requested_time
+        self._reader = reader
+        self.action = action
+
+    def look(self) -> Instant:
+        """The instant as it is now. Raises HudiInstantNotFound when it is gone: unscheduled, or archived."""
+        found = self._reader.load().find(self.requested_time, self.action)
+        if found is None:
+            raise HudiInstantNotFound(
+                f"the timeline holds no {self.action} at instant {self.requested_time}",
+                path=self._reader.storage.uri,
+                remedy="somebody unscheduled it or it is archived; list the instants with `hudictl timeline`",
+            )
+        return found
+
+    def is_released(self) -> bool:
+        """Whether the last job of ours that claimed the instant has let go of it."""
+        names = {info.name for info in self._reader.storage.list_files(f"{CLAIMS}/{self.requested_time}")}
+        claims = sorted(name for name in names if name.endswith(".json"))
+        return bool(claims) and claims[-1].replace(".json", ".released") in names
+
+    def signs_of_life(self) -> Hashable:
+        """Something that changes while a job works on the instant: its claims and heartbeats with their modification
+        times.
+        """
+        claims = self._reader.storage.list_files(f"{CLAIMS}/{self.requested_time}")
+        beats = [info for info in self._reader.storage.list_files(HEARTBEATS) if info.name == self.requested_time]
+        return tuple((info.path, info.modified) for info in [*claims, *beats])
+
+
+def run_until_completed(
+    job: Job,
+    watch: InstantWatch,
+    patience: Patience,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Instant:
+    """The completed instant. The timeline decides: a job that failed after its commit, or whose work another finished,
+    has succeeded.
+
+    Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy, HudiInstantNotFound; ConfigError when the job refused its
+    input.
+    """
+    deadline = clock() + patience.timeout
+    while True:
+        code = job.run()
+        instant = watch.look()
+        if instant.is_completed:
+            return instant
+        if job.stopped:
+            raise HudiJobKilled(
+                f"stopped while running {watch.action} {watch.requested_time}", remedy="a retry takes the instant over"
+            )
+        reason = job.failure or "it did not say why; see its output above"
+        if code == EXIT_BAD_INPUT:
+            raise ConfigError(f"the job refused instant {watch.requested_time}: {reason}")
+        if code != EXIT_RETRY:
+            raise HudiJobFailed(
+                f"the job ended with exit code {code}, instant {watch.requested_time} is still {instant.state.value}: "
+                f"{reason}"
+            )
+        log.info("The job gave way at instant %s: %s", watch.requested_time, reason)
+        outcome = _wait(job, watch, patience, deadline, clock, sleep)
+        if outcome is not None:
+            return outcome
+
+
+def _wait(
+    job: Job,
+    watch: InstantWatch,
+    patience: Patience,
+    deadline: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> Instant | None:
+    """The instant once it is completed, or None when its owner let go of it or shows no life. Only changes count, so
+    the clocks need not agree.
+    """
+    last_life, since = watch.signs_of_life(), clock()
+    while True:
+        if job.stopped:
+            raise HudiJobKilled(f"stopped while waiting for instant {watch.requested_time}")
+        if clock() >= deadline:
+            raise HudiInstantBusy(
+                f"somebody else has been running instant {watch.requested_time} for longer than this task may wait",
+                remedy="a retry waits again; see who runs it with `hudictl show`",
+            )
+        sleep(patience.poll_interval)
+        instant = watch.look()
+        if instant.is_completed:
+            return instant
+        if watch.is_released():
+            log.info("Instant %s is free again; running the job", watch.requested_time)
+            return None
+        life = watch.signs_of_life()
+        if life != last_life:
+            last_life, since = life, clock()
+        elif clock() - since >= patience.takeover_after:
+            log.info(
+                "No sign of life at instant %s for %.0f s; running the job again", watch.requested_time, clock() - since
+            )
+            return None

@@ -1,0 +1,170 @@
+"""A run request as a spark-submit: what is sent, where to, in which environment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.jobs.job_log import JobLog, failure_of
+from airflow_hudi.jobs.submit import SparkSubmission, SparkTarget, job_environment
+from airflow_hudi.jobs.zip import entry_file, publish_zip
+from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
+from hudi_core.request.model import RunRequest
+from hudi_core.storage.base import Storage
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+log = logging.getLogger(__name__)
+
+_OURS = frozenset({"conn_id", "conf", "env_vars", "application_args"})
+"""Arguments of SparkSubmitHook that `submit_kwargs` may not set."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How to reach Spark: a connection, properties, the driver's environment, further SparkSubmitHook arguments,
+    seconds to end in.
+    """
+
+    conn_id: str
+    conf: Mapping[str, str]
+    env_vars: Mapping[str, str]
+    submit_kwargs: Mapping[str, Any]
+    grace_seconds: int
+
+
+def spark_target(connection: Connection, deploy_mode: str | None = None) -> SparkTarget:
+    """Where a `spark` connection points, by SparkSubmitHook's rules; `deploy_mode` goes before the connection's."""
+    host = connection.host or ""
+    # From a form the host holds the master with its scheme; from a URI the scheme became the connection's type.
+    is_whole = connection.conn_type == "spark" and host and ("://" in host or not connection.port)
+    master = host if is_whole else f"{connection.conn_type}://{host}"
+    if connection.port:
+        master = f"{master}:{connection.port}"
+    return SparkTarget(master, deploy_mode or connection.extra_dejson.get("deploy-mode"))
+
+
+class SparkJob:
+    """Runs a request on Spark, any number of times. See operators.attempts.Job.
+
+    In client mode the job's result and exit code are those of spark-submit. In cluster mode nobody sees what the driver
+    prints, and spark-submit has exit codes of its own: the job is asked for its result as a file in the table, which is
+    read from `storage`.
+    """
+
+    def __init__(
+        self, request: RunRequest, settings: SparkSettings, environ: Mapping[str, str], storage: Storage
+    ) -> None:
+        clash = sorted(_OURS & set(settings.submit_kwargs))
+        if clash:
+            raise ConfigError(
+                f"submit_kwargs may not set {', '.join(clash)}", remedy="use the operator's own arguments for them"
+            )
+        self._request = request
+        self._settings = settings
+        self._environ = environ
+        self._storage = storage
+        self._submission: SparkSubmission | None = None
+        self._stopped = False
+        self._result: dict[str, Any] | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether stop was called."""
+        return self._stopped
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the last run says that it did (RunResult's JSON), or `{"error": …}`; None when it did not say."""
+        return self._result
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last run failed, in the job's own words; None when it did not say."""
+        return None if self._result is None else failure_of(self._result)
+
+    def run(self) -> int:
+        """Submits the job and waits for its end. Raises ConfigError when it cannot be started."""
+        self._result = None
+        if self._stopped:
+            return 1
+        elsewhere = self._target.is_cluster_mode
+        request = replace(self._request, result_name=uuid.uuid4().hex) if elsewhere else self._request
+        hook, output = self._make_hook(request)
+        environment = {**job_environment(self._target, self._environ), **self._settings.env_vars}
+        self._submission = SparkSubmission(hook, self._target, grace_seconds=self._settings.grace_seconds)
+        code = self._submission.run(str(entry_file()), environment)
+        if not elsewhere:
+            self._result = output.result
+            return code
+        self._result = self._delivered(f"{request.results_folder}/{request.result_name}.json")
+        own = None if self._result is None else self._result.get("exit_code")
+        return own if code != 0 and isinstance(own, int) and own != 0 else code
+
+    def stop(self) -> None:
+        """Ends the job and keeps another from being started."""
+        self._stopped = True
+        if self._submission is not None:
+            self._submission.stop()
+
+    def _delivered(self, path: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads(self._storage.read(path))
+        except StorageNotFoundError:
+            log.info("The job left no result at %s; the timeline tells of its success", path)
+            return None
+        except ValueError as error:
+            raise CorruptFileError(
+                "the job's result is not JSON", path=path, remedy="see the driver's log for what it did"
+            ) from error
+        return found if isinstance(found, dict) else None
+
+    @cached_property
+    def _target(self) -> SparkTarget:
+        from airflow.sdk import BaseHook
+
+        # An unknown connection is an error here; SparkSubmitHook alone would go to YARN.
+        return spark_target(
+            BaseHook.get_connection(self._settings.conn_id), self._settings.submit_kwargs.get("deploy_mode")
+        )
+
+    def _make_hook(self, request: RunRequest) -> tuple[Any, JobLog]:
+        try:
+            from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+        except ImportError as error:
+            raise ConfigError(
+                "the Spark provider is not installed", remedy="pip install apache-airflow-providers-apache-spark"
+            ) from error
+        extra = dict(self._settings.submit_kwargs)
+        py_files = [str(publish_zip()), *filter(None, [extra.pop("py_files", None)])]
+        extra.setdefault("name", _name(request))
+        hook = SparkSubmitHook(
+            conn_id=self._settings.conn_id,
+            conf={**self._target.driver_environment(self._settings.env_vars), **self._settings.conf},
+            py_files=",".join(py_files),
+            application_args=["--request", request.to_json()],
+            **extra,
+        )
+        output = JobLog(hook.log)
+        # Where LoggingMixin keeps its logger. A provider version that looks elsewhere costs the words of progress and
+        # failure, no more.
+        hook._log = output
+        return hook, output
+
+
+def _name(request: RunRequest) -> str:
+    """The application's name: what is done, and at which instant when that is known."""
+    what = (
+        request.service
+        if request.verb == "run"
+        else f"{request.verb}-{request.service}"
+        if request.verb == "schedule"
+        else request.verb
+    )
+    return "-".join(filter(None, ("hudi", what, request.instant)))

@@ -1,0 +1,69 @@
+"""Reads what our job prints out of spark-submit's output, on its way into the task's log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_PROGRESS = "HUDI_PROGRESS "
+_RESULT = "HUDI_RESULT "
+
+
+class JobLog:
+    """Stands in for a logger: passes everything on, progress in words, and remembers the job's result."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self.result: dict[str, Any] | None = None
+        """What the job's result line holds; None without such a line."""
+
+    @property
+    def failure(self) -> str | None:
+        """What the result says of the job's failure; None when it says nothing."""
+        return None if self.result is None else failure_of(self.result)
+
+    def info(self, message: object, *arguments: Any, **details: Any) -> None:
+        """Logs a line of output, or a message of the hook's own."""
+        text = message if isinstance(message, str) else ""
+        progress = _document(text, _PROGRESS)
+        if progress is not None:
+            self._log.info(
+                "Instant %s: %s of %s units done", progress.get("instant"), progress.get("done"), progress.get("total")
+            )
+            return
+        result = _document(text, _RESULT)
+        if result is not None:
+            self.result = result
+        if arguments:
+            self._log.info(message, *arguments, **details)
+        else:
+            # A line of output is no format string, whatever percent signs it has.
+            self._log.info("%s", message, **details)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+def _document(line: str, label: str) -> dict[str, Any] | None:
+    if not line.startswith(label):
+        return None
+    try:
+        found = json.loads(line[len(label) :])
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def failure_of(result: dict[str, Any]) -> str | None:
+    """The failures that a result tells of, in one line; None when there are none."""
+    error = result.get("error")
+    if isinstance(error, dict):
+        parts = [
+            error.get("path"),
+            f"{error.get('type')}: {error.get('message')}",
+            error.get("remedy") and f"({error['remedy']})",
+        ]
+        return " ".join(str(part) for part in parts if part)
+    instants = result.get("instants")
+    errors = [entry.get("error") for entry in instants if isinstance(entry, dict)] if isinstance(instants, list) else []
+    return "; ".join(str(error) for error in errors if error) or None

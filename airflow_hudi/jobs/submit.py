@@ -1,0 +1,169 @@
+"""One run of spark-submit that can be stopped gently and that nothing outlives."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from airflow.sdk.exceptions import AirflowException
+
+from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.request.java import spark_environment
+
+# Waits for the process group $1 to be gone and kills what is left of it after $2 seconds. A process of its own:
+# Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
+_REAPER = (
+    'n=0; while kill -0 "-$1" 2>/dev/null; do [ "$n" -ge "$2" ] && { kill -KILL "-$1"; exit; }; sleep 1; '
+    "n=$((n+1)); done"
+)
+
+
+class SubmitHook(Protocol):
+    """What is used of the Spark provider's SparkSubmitHook."""
+
+    def submit(self, application: str = "", **kwargs: Any) -> Any:
+        """Runs spark-submit, logs its output line by line, waits for its end; keyword arguments go to Popen."""
+        ...
+
+    def on_kill(self) -> None:
+        """Stops the application where it runs: on YARN, on Kubernetes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTarget:
+    """Where a `spark` connection sends jobs, read as SparkSubmitHook reads it."""
+
+    master: str
+    deploy_mode: str | None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether driver and executors are one process on this machine."""
+        return self.master.startswith("local")
+
+    @property
+    def is_cluster_mode(self) -> bool:
+        """Whether the driver runs elsewhere and spark-submit only watches it."""
+        return self.deploy_mode == "cluster"
+
+    def driver_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Properties that give these variables to a driver that the cluster starts; none where it is a child of
+        spark-submit.
+
+        As SparkSubmitHook's env_vars, which are not used: they replace the rest of the environment that spark-submit is
+        given.
+        """
+        prefix = (
+            "spark.yarn.appMasterEnv"
+            if "yarn" in self.master
+            else "spark.kubernetes.driverEnv"
+            if "k8s" in self.master
+            else None
+        )
+        return {f"{prefix}.{name}": value for name, value in variables.items()} if prefix else {}
+
+
+class SparkSubmission:
+    """Runs the job in a process group of its own. `stop` ends the group: SIGTERM, `grace_seconds`, SIGKILL."""
+
+    def __init__(self, hook: SubmitHook, target: SparkTarget, *, grace_seconds: int = 20) -> None:
+        self._hook = hook
+        self._target = target
+        self._grace_seconds = grace_seconds
+        self._stopped = False
+        self._signalled = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether stop was called: the job's end is then no failure of its own."""
+        return self._stopped
+
+    def run(self, application: str, environment: Mapping[str, str]) -> int:
+        """The exit code of spark-submit, which in client mode is the job's own. Whatever interrupts the wait stops the
+        job.
+
+        Raises ConfigError when there is no spark-submit to run.
+        """
+        finished = False
+        try:
+            self._hook.submit(application, start_new_session=True, env=dict(environment))
+            finished = True
+        except FileNotFoundError as error:
+            remedy = "install pyspark beside Airflow, or put the cluster's spark-submit on the worker's PATH"
+            raise ConfigError(f"cannot start {error.filename}", remedy=remedy) from error
+        except (AirflowException, RuntimeError):
+            process = self._process()
+            if process is None or process.poll() is None:
+                raise
+            finished = True
+            return process.returncode or EXIT_FAILED
+        finally:
+            if not finished:
+                self.stop()
+        return 0
+
+    def stop(self) -> None:
+        """Asks the job to end and does not wait for it: called from a signal handler. Calling it again does nothing.
+
+        In cluster mode the driver is elsewhere, and SparkSubmitHook knows how to stop it; else it is a child of
+        spark-submit.
+        """
+        self._stopped = True
+        process = self._process()
+        if process is None or self._signalled:
+            return
+        self._signalled = True
+        if self._target.is_cluster_mode:
+            self._hook.on_kill()
+        if not _signal_group(process.pid, signal.SIGTERM):
+            return
+        reaper = ["/bin/sh", "-c", _REAPER, "reaper", str(process.pid), str(self._grace_seconds)]
+        subprocess.Popen(
+            reaper,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _process(self) -> subprocess.Popen[str] | None:
+        # The hook's only handle on its process; not public, the same in versions 5.6 to 6.3 of the Spark provider.
+        process: subprocess.Popen[str] | None = getattr(self._hook, "_submit_sp", None)
+        return process
+
+
+def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of spark-submit. Where it is the one that pip put beside this Python, it is told where Java,
+    Python and Spark are.
+
+    A spark-submit from elsewhere on PATH brings its own set-up, which is left alone. Raises ConfigError when pip's
+    finds no Java.
+    """
+    found = shutil.which("spark-submit", path=environ.get("PATH", os.defpath))
+    ours = Path(sys.executable).parent
+    if found is not None and Path(found).parent != ours:
+        return dict(environ)
+    if found is None and not (ours / "spark-submit").is_file():
+        return dict(environ)
+    result = spark_environment(environ)
+    if not target.is_local and "PYSPARK_PYTHON" not in environ:
+        # Spark hands it on to executors, and their machines need not have this path.
+        del result["PYSPARK_PYTHON"]
+    return result
+
+
+def _signal_group(group: int, number: signal.Signals) -> bool:
+    """False when the group is gone."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""What a task keeps from one try to the next, in Airflow's task state store, so that a retry goes on with the work that
+it began.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_INSTANT = "hudi_instant"
+_AFTER = "hudi_after"
+_UNLESS_COMPLETED = "hudi_unless_completed"
+
+
+class TaskStore:
+    """The instant that the task began or was to roll back, or the moment on the timeline after which it let one be
+    planned.
+
+    Keeps nothing without a store.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    @property
+    def instant(self) -> str | None:
+        """The instant that a try of this task began and did not see completed."""
+        return self._get(_INSTANT)
+
+    @property
+    def after(self) -> str | None:
+        """The newest time on the timeline before a try of this task let an instant be planned: what is later may be its
+        work.
+        """
+        return self._get(_AFTER)
+
+    @property
+    def unless_completed(self) -> str | None:
+        """The write that had not completed when a try of this task was first to roll it back."""
+        return self._get(_UNLESS_COMPLETED)
+
+    def begin(self, instant: str) -> None:
+        """Remembers the instant."""
+        self._set(_INSTANT, instant)
+
+    def plan_after(self, newest: str) -> None:
+        """Remembers the newest time on the timeline."""
+        self._set(_AFTER, newest)
+
+    def begin_unless_completed(self, instant: str) -> None:
+        """Remembers a write that had not completed."""
+        self._set(_UNLESS_COMPLETED, instant)
+
+    def forget(self) -> None:
+        """The work is done: clearing the task means "do it again", not "say again what you did"."""
+        if self._store is not None:
+            for key in (_INSTANT, _AFTER, _UNLESS_COMPLETED):
+                self._store.delete(key)
+
+    def _get(self, key: str) -> str | None:
+        found = None if self._store is None else self._store.get(key)
+        return None if found is None else str(found)
+
+    def _set(self, key: str, value: str) -> None:
+        if self._store is not None:
+            self._store.set(key, value)

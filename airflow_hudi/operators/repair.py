@@ -1,0 +1,62 @@
+"""Sets free what a stuck plan or a dead owner holds up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_hudi.operators.verb import BaseHudiVerbOperator
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class HudiUnscheduleOperator(BaseHudiVerbOperator):
+    """Drops a pending plan that nobody will run, with what attempts at it left.
+
+    XCom: `{"table", "instant", "action", "removed": {"files", "bytes", "instants"}, "unblocks"}`.
+
+    :param instant: the plan to drop (templated)
+    """
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Drops the plan; see the class."""
+        instant = self.required_instant()
+        document = self.perform(
+            reader, context, "unschedule", instant, is_done=lambda: not reader.load().contains(instant)
+        )
+        result = {
+            "table": reader.storage.uri,
+            "instant": instant,
+            **{key: value for key, value in document.items() if key != "dry_run"},
+        }
+        self.log.info("Dropped: %s", result)
+        return result
+
+
+class HudiTakeoverOperator(BaseHudiVerbOperator):
+    """Frees a pending instant whose owner is dead: what its attempt left goes, and the next run of it begins at once.
+
+    Refused as a conflict, which is waited out, while the owner may be alive. XCom: `{"table", "instant", "action",
+    "state", "previous_owner", "removed": {"files", "bytes", "instants"}, "unblocks", "after_the_run", "next",
+    "reason"}`: `unblocks` goes on from now, `after_the_run` once the instant is run or dropped; `reason` says why there
+    was nothing to free.
+
+    :param instant: the instant to free (templated)
+    """
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Frees the instant; see the class."""
+        instant = self.required_instant()
+        document = self.perform(reader, context, "takeover", instant, is_done=lambda: _is_completed(reader, instant))
+        result = {"table": reader.storage.uri, "instant": instant, **document}
+        self.log.info("Freed: %s", result)
+        return result
+
+
+def _is_completed(reader: TimelineReader, instant: str) -> bool:
+    return any(
+        item.is_completed and item.requested_time == instant and item.action != Action.SAVEPOINT
+        for item in reader.load()
+    )

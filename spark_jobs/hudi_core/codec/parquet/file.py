@@ -1,0 +1,212 @@
+"""Base files in Parquet: reading row batches and footers, writing with footer keys that are known only at the end
+(facts 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.codec.parquet.dictionaries import CODECS, LEVELS, dictionary_columns
+from hudi_core.errors import ConfigError, CorruptFileError, FormatError, HudiError, StorageError, UnsupportedError
+
+BATCH_ROWS = 64 << 10
+ROW_GROUP_BYTES = 128 << 20
+"""Of Arrow data per row group: what the writer holds in memory. Hudi's own bound is 120 MiB
+(hoodie.parquet.block.size).
+"""
+
+
+class ParquetBaseFile:
+    """An open base file. `file` is seekable and stays the caller's to close; `path` names it in errors. A `with` block
+    frees its buffers.
+
+    Errors: CorruptFileError when it is no Parquet file, is cut or does not decode; UnsupportedError for a codec or
+    encoding that Arrow does not read; StorageError when the storage fails.
+    """
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self.path = path
+        with _Naming(path, "read"):
+            # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds.
+            # Pre-buffering, the default of newer pyarrow, keeps the bytes of the whole file in memory until it is
+            # closed.
+            self._file = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False)
+            self._metadata = self._file.metadata
+            self.schema: pa.Schema = _bare(self._file.schema_arrow)
+            """Arrow schema of the columns, without metadata."""
+
+    def __enter__(self) -> ParquetBaseFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in the file."""
+        return int(self._metadata.num_rows)
+
+    @property
+    def footer(self) -> dict[str, str]:
+        """The footer's key-value metadata. Raises CorruptFileError when it is not UTF-8."""
+        pairs: Mapping[bytes, bytes] = self._metadata.metadata or {}
+        try:
+            return {key.decode(): value.decode() for key, value in pairs.items()}
+        except UnicodeDecodeError as error:
+            raise CorruptFileError(f"footer metadata is not UTF-8: {error}", path=self.path) from error
+
+    @property
+    def compression(self) -> str | None:
+        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …); None when the file has no
+        rows.
+        """
+        if self._metadata.num_row_groups == 0 or self._metadata.num_columns == 0:
+            return None
+        return str(self._metadata.row_group(0).column(0).compression)
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """What the footer says of the row groups and their columns."""
+        return self._metadata
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        row_groups: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows in file order, at most `batch_rows` each, with all columns or the top-level ones named, of all row
+        groups or those named.
+
+        Columns keep the file's order and types (`codec.avro.arrow_conform` casts them); names that the file lacks are
+        ignored. Runs on the calling thread alone: a task of an engine has one core.
+        """
+        wanted = None if columns is None else [name for name in self.schema.names if name in set(columns)]
+        with _Naming(self.path, "read"):
+            for batch in self._file.iter_batches(
+                batch_size=batch_rows, columns=wanted, row_groups=row_groups, use_threads=False
+            ):
+                yield batch.replace_schema_metadata(None)
+
+
+class BaseFileWriter:
+    """Writes one base file. The caller closes `file` after `close()`; without `close()` the file is not a Parquet file.
+
+    Row groups are cut at `row_group_bytes` of Arrow data, which is also what is held in memory. No pandas or Arrow
+    metadata is written.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        schema: pa.Schema,
+        *,
+        path: str,
+        codec: str = "GZIP",
+        level: int | None = None,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+    ) -> None:
+        """`codec` is a Parquet codec name in any case; raises ConfigError for an unknown one. `level` None is 6 for
+        gzip and 1 for zstd.
+        """
+        name = CODECS.get(codec.upper())
+        if name is None:
+            raise ConfigError(
+                f"Parquet codec {codec!r} is not supported", remedy=f"use one of {', '.join(sorted(CODECS))}"
+            )
+        self.path = path
+        self.schema = _bare(schema)
+        self.num_rows = 0
+        self._codec = name
+        self._level = LEVELS.get(name) if level is None else level
+        self._file = file
+        self._row_group_bytes = row_group_bytes
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Appends rows whose schema equals the writer's, metadata aside. Raises FormatError when it differs,
+        StorageError when writing fails.
+        """
+        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        if not table.schema.equals(self.schema):
+            raise FormatError(f"rows have the columns {_bare(table.schema)} and the file {self.schema}", path=self.path)
+        self.num_rows += table.num_rows
+        for part in _parts(table, self._row_group_bytes):
+            if self._pending_bytes and self._pending_bytes + part.nbytes > self._row_group_bytes:
+                self._flush()
+            self._pending.append(part)
+            self._pending_bytes += part.nbytes
+
+    def close(self, footer: Mapping[str, str]) -> None:
+        """Writes what is left and the footer, with `footer` as its key-value metadata. Raises StorageError when writing
+        fails.
+        """
+        if self._pending or self._writer is None:
+            self._flush()
+        with _Naming(self.path, "write"):
+            if self._writer is not None:
+                self._writer.add_key_value_metadata(dict(footer))
+                self._writer.close()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._pending) if self._pending else self.schema.empty_table()
+        self._pending, self._pending_bytes = [], 0
+        with _Naming(self.path, "write"):
+            if self._writer is None:
+                self._writer = self._open(table)
+            if table.num_rows:
+                self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        """Opens the file when its first row group is there to choose by."""
+        return pq.ParquetWriter(
+            self._file,
+            self.schema,
+            compression=self._codec,
+            compression_level=self._level,
+            use_dictionary=dictionary_columns(first) or False,
+            store_schema=False,
+        )
+
+
+def _parts(table: pa.Table, most: int) -> Iterator[pa.Table]:
+    """The table in slices of about `most` bytes at most."""
+    count = max(1, -(-table.nbytes // most))
+    rows = max(1, -(-table.num_rows // count))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
+def _bare(schema: pa.Schema) -> pa.Schema:
+    """The schema without metadata of its own or of its fields (pandas, Parquet field ids)."""
+    return pa.schema([field.remove_metadata() for field in schema])
+
+
+class _Naming:
+    """Turns what Arrow raises into this project's errors, naming the file."""
+
+    def __init__(self, path: str, verb: str) -> None:
+        self._path = path
+        self._verb = verb
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, HudiError):
+            return
+        if isinstance(error, pa.ArrowNotImplementedError):
+            raise UnsupportedError(f"cannot {self._verb} this Parquet file: {error}", path=self._path) from error
+        if isinstance(error, OSError) and (self._verb == "write" or error.errno is not None):
+            raise StorageError(f"cannot {self._verb} the file: {error}", path=self._path) from error
+        if isinstance(error, (pa.ArrowException, OSError, UnicodeDecodeError)):
+            remedy = "the file is cut or damaged; restore it, or roll back the commit that wrote it"
+            raise CorruptFileError(
+                f"cannot {self._verb} this Parquet file: {error}", path=self._path, remedy=remedy
+            ) from error

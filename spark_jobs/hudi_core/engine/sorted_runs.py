@@ -1,0 +1,197 @@
+"""Rows of an exchange in sorted temporary files: written a run at a time, merged shard by shard.
+
+A run is a file of rows sorted by shard and key, cut in pieces of some 256 KiB (Arrow IPC messages) so that a merge
+holds one piece of each run. Where the pieces are is known to the run alone: an IPC file's footer would be read again
+for each of thousands of shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.errors import ExecutionError
+
+PIECE_BYTES = 256 << 10
+FAN_IN = 64
+"""Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are put together."""
+_SPILL_REMEDY = "make room in the folder of temporary files, or name another one in TMPDIR"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """One sorted file, mapped into memory. Piece i is of shard `shards[i]`, ascending, and lies at the bytes from
+    `starts[i]` to `starts[i + 1]`.
+    """
+
+    path: Path
+    data: pa.Buffer
+    shards: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    def count(self, shard: int) -> int:
+        """How many pieces a shard has."""
+        first, end = np.searchsorted(self.shards, [shard, shard + 1]).tolist()
+        return int(end - first)
+
+    def pieces(self, shard: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a shard, in the order of keys."""
+        first, end = np.searchsorted(self.shards, [shard, shard + 1]).tolist()
+        for piece in range(first, end):
+            start = int(self.starts[piece])
+            yield pa.ipc.read_record_batch(self.data.slice(start, int(self.starts[piece + 1]) - start), SHARD_ROWS)
+
+
+class RunBuffer:
+    """Takes rows in any order and writes a run whenever `max_bytes` of them wait; sorting takes twice as much for a
+    moment.
+    """
+
+    def __init__(self, folder: Path, name: str, max_bytes: int) -> None:
+        self._folder = folder
+        self._name = name
+        self._max_bytes = max_bytes
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._runs: list[Run] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Takes a batch of ROWS. Raises ExecutionError when a run cannot be written."""
+        if batch.num_rows:
+            self._waiting.append(batch)
+            self._waiting_bytes += batch.nbytes
+            if self._waiting_bytes >= self._max_bytes:
+                self._spill()
+
+    def finish(self) -> list[Run]:
+        """The runs with all rows that were taken."""
+        self._spill()
+        return self._runs
+
+    def discard(self) -> None:
+        """Forgets the rows and removes the runs."""
+        self._waiting, self._waiting_bytes = [], 0
+        for run in self._runs:
+            run.path.unlink(missing_ok=True)
+        self._runs = []
+
+    def _spill(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting).combine_chunks()
+        self._waiting, self._waiting_bytes = [], 0
+        table = table.take(pc.sort_indices(table, sort_keys=[("shard", "ascending"), ("key", "ascending")]))
+        shards = table.column(0).to_numpy()
+        starts = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1]])
+        ends = np.r_[starts[1:], len(shards)]
+        rows = table.select(SHARD_ROWS.names)
+        parts = (
+            (int(shards[start]), iter([rows.slice(start, end - start)]))
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        )
+        self._runs.append(write_run(self._folder / f"{self._name}-{len(self._runs)}.arrow", parts))
+
+
+def write_run(path: Path, parts: Iterator[tuple[int, Iterator[pa.Table | pa.RecordBatch]]]) -> Run:
+    """Writes the rows of ascending shards, each with its rows sorted. Raises ExecutionError when the file cannot be
+    written.
+    """
+    shards: list[int] = []
+    starts = [0]
+    try:
+        with pa.OSFile(str(path), "wb") as sink:
+            for shard, tables in parts:
+                for message in (message for rows in tables for message in _messages(rows)):
+                    sink.write(message)
+                    shards.append(shard)
+                    starts.append(starts[-1] + message.size)
+        data = pa.memory_map(str(path)).read_buffer()
+    except OSError as error:
+        raise ExecutionError(
+            f"rows of an exchange could not be written to {path}: {error}", remedy=_SPILL_REMEDY
+        ) from error
+    return Run(path, data, np.array(shards, dtype=np.int64), np.array(starts, dtype=np.int64))
+
+
+def _messages(rows: pa.Table | pa.RecordBatch) -> Iterator[pa.Buffer]:
+    step = max(1, rows.num_rows * PIECE_BYTES // max(rows.nbytes, 1))
+    for start in range(0, rows.num_rows, step):
+        for batch in _batches(rows.slice(start, step)):
+            yield batch.serialize()
+
+
+def fewer_runs(folder: Path, runs: Sequence[Run], *, at_most: int = FAN_IN) -> list[Run]:
+    """The same rows in at most `at_most` runs: the oldest are merged first, and then removed."""
+    left = list(runs)
+    number = 0
+    while len(left) > at_most:
+        merged, left = left[:at_most], left[at_most:]
+        shards = np.unique(np.concatenate([run.shards for run in merged])).tolist()
+        parts = ((shard, merged_rows(merged, shard)) for shard in shards)
+        left.append(write_run(folder / f"merged-{number}.arrow", parts))
+        number += 1
+        for run in merged:
+            run.path.unlink()
+    return left
+
+
+def merged_rows(runs: Sequence[Run], shard: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard as SHARD_ROWS, sorted by key; holds one piece of each run."""
+    sources = [run.pieces(shard) for run in runs]
+    heads = [(first, source) for source in sources if (first := next(source, None)) is not None]
+    if all(run.count(shard) < 2 for run in runs):
+        # All pieces are here: of thousands of small shards each is sorted at once.
+        yield from _sorted([batch for batch, _ in heads])
+        return
+    while len(heads) > 1:
+        bound = min(_key(batch, batch.num_rows - 1) for batch, _ in heads)
+        parts, left = [], []
+        for batch, source in heads:
+            taken = _count_up_to(batch, bound)
+            parts.append(batch.slice(0, taken))
+            rest = batch.slice(taken) if taken < batch.num_rows else next(source, None)
+            if rest is not None:
+                left.append((rest, source))
+        heads = left
+        yield from _sorted([part for part in parts if part.num_rows])
+    for batch, source in heads:
+        yield batch
+        yield from source
+
+
+def _sorted(parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(parts) > 1:
+        table = pa.Table.from_batches(parts).combine_chunks()
+        parts = _batches(table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")])))
+    yield from parts
+
+
+def _batches(rows: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
+    if isinstance(rows, pa.RecordBatch):
+        return [rows]
+    found: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
+    return found
+
+
+def _key(batch: pa.RecordBatch, row: int) -> bytes:
+    key: bytes = batch.column(0)[row].as_py()
+    return key
+
+
+def _count_up_to(batch: pa.RecordBatch, bound: bytes) -> int:
+    """How many rows of a sorted batch have keys up to `bound`."""
+    low, high = 0, batch.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        if _key(batch, middle) <= bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low

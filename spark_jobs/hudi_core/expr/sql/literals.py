@@ -1,0 +1,86 @@
+"""Literals of SQL text, and casts of them, as values of the expression tree."""
+
+from __future__ import annotations
+
+import decimal
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hudi_core.errors import ConfigError
+from hudi_core.expr.temporal_text import parse_date, parse_timestamp
+from hudi_core.expr.tree import NULL, Literal
+
+_INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TEXTS: Final = frozenset({"VARCHAR", "TEXT", "CHAR", "NVARCHAR", "NCHAR"})
+_TIMESTAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"})
+_BINARIES: Final = frozenset({"BINARY", "VARBINARY"})
+_FLOATING: Final = frozenset({"FLOAT", "DOUBLE"})
+_MAX_DIGITS: Final = 1000
+
+
+def number(text: str) -> Literal:
+    """`5` is an integer, `5.0` a decimal, `5e0` a double. Raises ConfigError for another text."""
+    try:
+        if len(text) > _MAX_DIGITS:
+            raise ValueError(text)
+        if "e" in text.lower():
+            return Literal("double", float(text))
+        if "." in text:
+            return Literal("decimal", decimal.Decimal(text))
+        return Literal("integer", int(text))
+    except (ValueError, decimal.InvalidOperation) as error:
+        raise ConfigError(f"{text[:_MAX_DIGITS]!r} is no number") from error
+
+
+def cast_literal(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:
+    """The literal as the SQL type `target` (sqlglot's name) of `sizes` (precision, scale); None for a type that is not
+    supported.
+
+    Raises ConfigError for a value that the type does not take, of which Spark makes NULL.
+    """
+    if literal.value is None:
+        return NULL
+    try:
+        return _cast(literal, target, sizes)
+    except (ValueError, OverflowError, decimal.InvalidOperation) as error:
+        raise ConfigError(f"{literal.value!r} cannot be cast to {target}") from error
+
+
+def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:
+    value: Any = literal.value
+    text = str(value)
+    if target in _INTEGERS:
+        whole = int(value) if literal.kind in ("integer", "decimal", "double", "boolean") else int(text)
+        if not -(1 << _INTEGERS[target] - 1) <= whole < 1 << _INTEGERS[target] - 1:
+            raise ValueError(text)
+        return Literal("integer", whole)
+    if target in _FLOATING:
+        wide = float(value)
+        return Literal("double", struct.unpack("f", struct.pack("f", wide))[0] if target == "FLOAT" else wide)
+    if target == "DECIMAL":
+        exact = decimal.Decimal(text)
+        if len(sizes) == 2:
+            exact = exact.quantize(
+                decimal.Decimal(1).scaleb(-sizes[1]),
+                rounding=decimal.ROUND_HALF_UP,
+                context=decimal.Context(prec=max(sizes[0], 1)),
+            )
+        return Literal("decimal", exact)
+    if target == "BOOLEAN" and literal.kind in ("text", "boolean"):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return Literal("boolean", text.lower() == "true")
+    if target in _TEXTS and literal.kind in ("text", "integer"):
+        return Literal("text", text)
+    if target in _BINARIES and literal.kind in ("text", "bytes"):
+        return Literal("bytes", value.encode() if isinstance(value, str) else value)
+    if literal.kind != "text":
+        return (
+            literal
+            if literal.kind == {"DATE": "date"}.get(target, "timestamp" if target in _TIMESTAMPS else "")
+            else None
+        )
+    if target == "DATE":
+        return Literal("date", parse_date(text))
+    return Literal("timestamp", parse_timestamp(text)) if target in _TIMESTAMPS else None

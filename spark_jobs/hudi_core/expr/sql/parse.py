@@ -1,0 +1,321 @@
+"""A predicate from SQL text, as Spark, Hive, Presto and Trino spell it.
+
+sqlglot reads the text; this module takes over what it knows and refuses everything else by quoting it. Functions reach
+it as they were written, since sqlglot's own rewriting of them differs from release to release.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+from hudi_core.errors import ConfigError
+from hudi_core.expr import tree
+from hudi_core.expr.like import like_pattern, like_tokens
+from hudi_core.expr.sql._sqlglot import Dialect, errors, exp
+from hudi_core.expr.sql.functions import call_of
+from hudi_core.expr.sql.literals import cast_literal, number
+from hudi_core.expr.tree import (
+    And,
+    Call,
+    Column,
+    Compare,
+    Constant,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operand,
+    StartsWith,
+)
+
+DIALECTS: Final = ("spark", "hive", "presto", "trino")
+_BACKSLASH_ESCAPES: Final = frozenset({"spark", "hive"})
+"""Dialects in which LIKE has an escape character without being told one."""
+_MAX_TEXT: Final = 1 << 20
+_MAX_QUOTED: Final = 120
+
+_COMPARISONS: Final[dict[type[exp.Expression], str]] = {
+    exp.EQ: tree.EQ,
+    exp.NEQ: tree.NE,
+    exp.LT: tree.LT,
+    exp.LTE: tree.LE,
+    exp.GT: tree.GT,
+    exp.GTE: tree.GE,
+    exp.NullSafeEQ: tree.SAME,
+}
+_PLAIN_ARGUMENTS: Final = frozenset({"this", "expression"})
+_ARGUMENTS: Final[dict[type[exp.Expression], frozenset[str]]] = {
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.Column: frozenset({"this", "table", "db", "catalog"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.Concat: frozenset({"expressions"}),
+}
+"""What of a node this module reads. sqlglot hangs modifiers on nodes (`negate`, `symmetric`, `zone` …), which must not
+be passed over.
+"""
+
+
+def parse_predicate(text: str, dialect: str = "spark") -> Expr:
+    """The predicate of a WHERE clause, without the word WHERE; `dialect` is one of DIALECTS.
+
+    Raises ConfigError quoting the part of the text that is no SQL, or none that is supported.
+    """
+    if dialect not in DIALECTS:
+        raise ConfigError(f"unknown SQL dialect {dialect!r}", remedy=f"known are {', '.join(DIALECTS)}")
+    if len(text) > _MAX_TEXT:
+        raise ConfigError(f"the predicate has {len(text)} characters", remedy=f"at most {_MAX_TEXT} are read")
+    try:
+        known = Dialect.get_or_raise(dialect)
+        trees = _parser_class(dialect)(dialect=known).parse(known.tokenize(text), text)
+        if len(trees) != 1 or trees[0] is None:
+            raise ConfigError(
+                f"{_quoted(text)} is not one predicate",
+                remedy="write a condition as after WHERE, such as: price > 10 AND city = 'Rome'",
+            )
+        return _Reader(dialect).predicate(trees[0])
+    except (errors.ParseError, errors.TokenError) as error:
+        raise ConfigError(
+            f"{_quoted(text)} is no predicate in {dialect} SQL: {_reason(error)}", remedy="check quotes and brackets"
+        ) from error
+    except RecursionError as error:
+        raise tree.too_deep() from error
+
+
+@functools.cache
+def _parser_class(dialect: str) -> type[Any]:
+    """sqlglot's parser of the dialect, that leaves functions other than casts as they are written."""
+    base = Dialect.get_or_raise(dialect).parser_class
+    casts = {name: parse for name, parse in base.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")}
+    members = {"FUNCTIONS": {}, "FUNCTION_PARSERS": casts, "NO_PAREN_FUNCTIONS": {}, "NO_PAREN_FUNCTION_PARSERS": {}}
+    return type(f"{base.__name__}OfPredicates", (base,), members)
+
+
+def _reason(error: errors.SqlglotError) -> str:
+    details = getattr(error, "errors", None) or [{}]
+    return str(details[0].get("description") or str(error).split("\n", 1)[0])
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…")
+
+
+class _Reader:
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
+
+    def predicate(self, node: exp.Expression) -> Expr:
+        """The node as a condition."""
+        node = self._checked(node)
+        if isinstance(node, (exp.And, exp.Or)):
+            terms = tuple(self.predicate(term) for term in _chain(node))
+            return tree.conjunction(terms) if isinstance(node, exp.And) else tree.disjunction(terms)
+        if isinstance(node, exp.Not):
+            return Not(self.predicate(node.this))
+        if type(node) in _COMPARISONS:
+            return self._compare(node, _COMPARISONS[type(node)])
+        reader = self._PREDICATES.get(type(node))
+        if reader is not None:
+            return reader(self, node)
+        if isinstance(node, (exp.Column, exp.Dot)):
+            return Compare(tree.EQ, self.operand(node), Literal("boolean", True))
+        raise self._unsupported(node)
+
+    def operand(self, node: exp.Expression) -> Operand:
+        """The node as a column, literal or call."""
+        node = self._checked(node)
+        if isinstance(node, (exp.Column, exp.Dot)):
+            return Column(self._path(node))
+        if isinstance(node, exp.Literal):
+            return Literal("text", node.this) if node.is_string else number(node.this)
+        if isinstance(node, exp.Boolean):
+            return Literal("boolean", bool(node.this))
+        if isinstance(node, exp.Null):
+            return tree.NULL
+        if isinstance(node, exp.Neg):
+            return self._negative(node)
+        if isinstance(node, exp.HexString):
+            return self._hexadecimal(node)
+        if isinstance(node, exp.Cast):
+            return self._cast(node)
+        if isinstance(node, exp.Concat):
+            return self._adjacent(node)
+        if isinstance(node, exp.Anonymous):
+            return self._call(node)
+        raise self._unsupported(node)
+
+    def _checked(self, node: exp.Expression) -> exp.Expression:
+        node = _bare(node)
+        known = _ARGUMENTS.get(type(node), _PLAIN_ARGUMENTS)
+        if any(value and name not in known for name, value in node.args.items()):
+            raise self._unsupported(node)
+        return node
+
+    def _compare(self, node: exp.Expression, operator: str) -> Expr:
+        left, right = self.operand(node.this), self.operand(node.expression)
+        if isinstance(left, Literal) and not isinstance(right, Literal):
+            return Compare(tree.FLIPPED[operator], right, left)
+        return Compare(operator, left, right)
+
+    def _is(self, node: exp.Expression) -> Expr:
+        right = _bare(node.expression)
+        if isinstance(right, exp.Null):
+            return IsNull(self.operand(node.this))
+        if isinstance(right, exp.Boolean):
+            return Compare(tree.SAME, self.operand(node.this), Literal("boolean", bool(right.this)))
+        raise self._unsupported(node)
+
+    def _distinct(self, node: exp.Expression) -> Expr:
+        return Not(self._compare(node, tree.SAME))
+
+    def _in(self, node: exp.Expression) -> Expr:
+        if not node.expressions:
+            raise self._unsupported(node)
+        values = [self.operand(value) for value in node.expressions]
+        literals = tuple(value for value in values if isinstance(value, Literal))
+        if len(literals) != len(values):
+            raise self._unsupported(node)
+        return In(self.operand(node.this), literals)
+
+    def _between(self, node: exp.Expression) -> Expr:
+        operand, low, high = self.operand(node.this), self.operand(node.args["low"]), self.operand(node.args["high"])
+        return And((Compare(tree.GE, operand, low), Compare(tree.LE, operand, high)))
+
+    def _like(self, node: exp.Expression) -> Expr:
+        return self._match(node, "\\" if self._dialect in _BACKSLASH_ESCAPES else "")
+
+    def _escape(self, node: exp.Expression) -> Expr:
+        escape = _bare(node.expression)
+        if (
+            not isinstance(self._checked(node.this), exp.Like)
+            or not isinstance(escape, exp.Literal)
+            or not escape.is_string
+            or len(escape.this) != 1
+        ):
+            raise self._unsupported(node)
+        return self._match(node.this, escape.this)
+
+    def _match(self, node: exp.Expression, escape: str) -> Expr:
+        pattern = _bare(node.expression)
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise self._unsupported(node)
+        match = self._pattern(self.operand(node.this), like_tokens(pattern.this, escape))
+        return Not(match) if node.args.get("negate") else match
+
+    def _pattern(self, operand: Operand, tokens: list[tuple[str, bool]]) -> Expr:
+        fixed = "".join(token for token, literal in tokens if literal)
+        if all(literal for _, literal in tokens):
+            return Compare(tree.EQ, operand, Literal("text", fixed))
+        if tokens[-1] == ("%", False) and all(literal for _, literal in tokens[:-1]):
+            return StartsWith(operand, fixed)
+        return Like(operand, like_pattern(tokens))
+
+    def _constant(self, node: exp.Expression) -> Expr:
+        return Constant(bool(node.this) if isinstance(node, exp.Boolean) else None)
+
+    def _condition_call(self, node: exp.Expression) -> Expr:
+        name = str(node.this).lower()
+        if name in ("startswith", "starts_with") and len(node.expressions) == 2:
+            prefix = self.operand(node.expressions[1])
+            if isinstance(prefix, Literal) and isinstance(prefix.value, str):
+                return StartsWith(self.operand(node.expressions[0]), prefix.value)
+        raise self._unsupported(node)
+
+    def _call(self, node: exp.Anonymous) -> Call:
+        made = call_of(
+            self._dialect, str(node.this).lower(), tuple(self.operand(argument) for argument in node.expressions)
+        )
+        if made is None:
+            raise self._unsupported(node)
+        return made
+
+    def _cast(self, node: exp.Cast) -> Operand:
+        operand = self.operand(node.this)
+        target = node.to.this.name if isinstance(node.to, exp.DataType) and not isinstance(node.to.this, str) else ""
+        if not isinstance(operand, Literal):
+            if target == "DATE":
+                return Call("to_date", (operand,))
+            raise self._unsupported(node)
+        sizes = [int(size.name) for size in node.to.expressions if size.name.isdigit()]
+        made = cast_literal(operand, target, sizes)
+        if made is None:
+            raise self._unsupported(node)
+        return made
+
+    def _negative(self, node: exp.Neg) -> Operand:
+        inner = self.operand(node.this)
+        if not isinstance(inner, Literal) or inner.kind not in ("integer", "decimal", "double"):
+            raise self._unsupported(node)
+        return Literal(inner.kind, -inner.value)  # type: ignore[operator]
+
+    def _hexadecimal(self, node: exp.HexString) -> Operand:
+        try:
+            return Literal("bytes", bytes.fromhex(str(node.this)))
+        except ValueError as error:
+            raise self._unsupported(node) from error
+
+    def _adjacent(self, node: exp.Concat) -> Operand:
+        """Texts that stand side by side are one text."""
+        parts = [self.operand(part) for part in node.expressions]
+        if not all(isinstance(part, Literal) and part.kind == "text" for part in parts):
+            raise self._unsupported(node)
+        return Literal("text", "".join(str(part.value) for part in parts if isinstance(part, Literal)))
+
+    def _path(self, node: exp.Expression) -> tuple[str, ...]:
+        if isinstance(node, exp.Dot):
+            return (*self._path(node.this), *self._path(node.expression))
+        if isinstance(self._checked(node), exp.Identifier):
+            return (str(node.this),)
+        parts = node.parts if isinstance(node, exp.Column) else []
+        if not parts or not all(isinstance(part, exp.Identifier) and part.this for part in parts):
+            raise self._unsupported(node)
+        return tuple(str(part.this) for part in parts)
+
+    def _unsupported(self, node: exp.Expression) -> ConfigError:
+        return ConfigError(
+            f"{_quoted(node.sql(dialect=self._dialect, unsupported_level=errors.ErrorLevel.IGNORE))} is "
+            "not supported "
+            "in a predicate",
+            remedy=(
+                "supported are AND, OR, NOT, = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL of columns, literals "
+                "and some functions of a column"
+            ),
+        )
+
+    _PREDICATES: Final[dict[type[exp.Expression], Callable[[Any, Any], Expr]]] = {
+        exp.Is: _is,
+        exp.In: _in,
+        exp.Between: _between,
+        exp.Like: _like,
+        exp.Escape: _escape,
+        exp.Boolean: _constant,
+        exp.Null: _constant,
+        exp.Anonymous: _condition_call,
+        exp.NullSafeNEQ: _distinct,
+    }
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _chain(node: exp.Expression) -> list[exp.Expression]:
+    """The terms of `a OR b OR c`, which sqlglot nests to the left as deep as there are terms."""
+    terms: list[exp.Expression] = []
+    kind, rest = type(node), node
+    while type(rest) is kind:
+        terms.append(rest.expression)
+        rest = rest.this
+    terms.append(rest)
+    return terms[::-1]

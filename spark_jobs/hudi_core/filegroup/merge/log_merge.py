@@ -1,0 +1,171 @@
+"""Log records and deletes of a file group folded to one version per key, by the table's merge policy (facts 6).
+
+In memory stay, for every log record and delete entry, the key, the ordering value and 13 bytes, and the rows of records
+as far as the budget reaches; beyond it rows lie in memory-mapped files (PayloadStore). Rows that several versions were
+merged to go there, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.filegroup.merge.fold import Events, Folded, event_time_winners, fold_in_rounds, last_events, winners
+from hudi_core.filegroup.merge.ordering import Ordering, nulls, ranks
+from hudi_core.filegroup.merge.payload_store import PayloadStore
+from hudi_core.filegroup.merge.payloads import Fill, Payload
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
+from hudi_core.filegroup.merge.row_merge import RowMerger
+from hudi_core.filegroup.merge.rules import Kind, log_step
+
+_LARGE = 1 << 30
+"""Bytes of keys from which 64-bit offsets are used."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecords:
+    """One version per key, keys in the order in which they first occur in the logs.
+
+    `keys`: string array; `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries; `ordering`: its
+    ordering value as `Ordering.type`, null for natural deletes. `merger` makes one row of it and a base row; None where
+    no two rows are ever merged. `record_count` and `delete_count` are what was merged.
+    """
+
+    keys: pa.Array
+    kinds: NDArray[np.uint8]
+    rows: NDArray[np.int64]
+    ordering: pa.Array
+    store: PayloadStore
+    merger: RowMerger | None
+    record_count: int
+    delete_count: int
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, indices: NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows of these keys, in this order; none of them may be a delete."""
+        return self.store.take(self.rows[indices])
+
+
+class LogMerger:
+    """Collects records and deletes in merge order, then folds them."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        policy: MergePolicy,
+        ordering: Ordering,
+        *,
+        budget: int,
+        spill_folder: str | None = None,
+    ) -> None:
+        """`schema` is that of the records; it holds merge_columns(policy, ordering). `budget` is bytes of rows in
+        memory.
+        """
+        self._policy = policy
+        self._ordering = ordering
+        self._store = PayloadStore(schema, budget=budget, folder=spill_folder)
+        self._merger = RowMerger(schema, policy, ordering, self._store)
+        self._partial = False
+        self._keys: list[pa.Array] = []
+        self._kinds: list[NDArray[np.uint8]] = []
+        self._rows: list[NDArray[np.int64]] = []
+        self._values: list[pa.Array] = []
+        self._records = 0
+        self._deletes = 0
+
+    @property
+    def store(self) -> PayloadStore:
+        """Where the rows are; close it when the merge is over."""
+        return self._store
+
+    def add_records(self, batch: pa.RecordBatch, *, path: str, partial: frozenset[str] | None = None) -> None:
+        """Adds log records; `path` is their file, for errors. `partial` names the columns that a partial-update block
+        has (header IS_PARTIAL; facts 6.3): the batch holds nulls in the others.
+
+        Raises CorruptFileError for a row without a key, UnsupportedError for a partial block where it would be merged
+        by other rules as well.
+        """
+        if partial is not None and (self._policy.fill is not Fill.NOTHING or self._policy.whole_rows):
+            raise UnsupportedError(
+                "a partial-update block in a table whose rows are merged field by field already",
+                path=path,
+                remedy="compact the table with Hudi",
+            )
+        self._partial |= partial is not None
+        keys = record_keys(batch, self._policy.key_fields, path=path)
+        flagged = delete_flags(batch, self._policy)
+        kinds = np.where(flagged, np.uint8(Kind.FLAGGED), np.uint8(Kind.RECORD))
+        if self._ordering.hudi_1 and flagged.any():
+            kinds[flagged & self._ordering.defaulted(batch)] = Kind.NATURAL_DELETE
+        values = self._ordering.values(batch, path=path)
+        first = self._store.append(batch)
+        self._merger.note(batch.num_rows, partial)
+        self._records += batch.num_rows
+        self._add(keys, kinds, first + np.arange(batch.num_rows), values)
+
+    def add_deletes(self, keys: pa.Array, natural: NDArray[np.bool_], values: pa.Array, *, path: str) -> None:
+        """Adds delete entries: `natural` where the entry always wins, else `values` (as Ordering.type) compares with
+        records.
+        """
+        kinds = np.where(natural, np.uint8(Kind.NATURAL_DELETE), np.uint8(Kind.TYPED_DELETE))
+        self._deletes += len(keys)
+        self._add(key_texts(keys, path=path), kinds, np.full(len(keys), -1, dtype=np.int64), values)
+
+    def _add(self, keys: pa.Array, kinds: NDArray[np.uint8], rows: NDArray[np.int64], values: pa.Array) -> None:
+        self._keys.append(keys)
+        self._kinds.append(kinds)
+        self._rows.append(rows)
+        self._values.append(values)
+
+    def finish(self) -> LogRecords:
+        """Folds all events; the merger is spent afterwards."""
+        merger = self._merger if self._partial or self._merger.always else None
+        if not self._keys:
+            empty = np.empty(0, dtype=np.int64)
+            none = pa.array([], self._ordering.type)
+            return LogRecords(pa.array([], pa.string()), empty.astype(np.uint8), empty, none, self._store, merger, 0, 0)
+        large = sum(keys.nbytes for keys in self._keys) > _LARGE
+        encoded = pa.concat_arrays(
+            [keys.cast(pa.large_string()) for keys in self._keys] if large else self._keys
+        ).dictionary_encode()
+        self._keys.clear()
+        kinds, rows = np.concatenate(self._kinds), np.concatenate(self._rows)
+        values = pa.concat_arrays(self._values)
+        codes = encoded.indices.to_numpy()
+        key_count = len(encoded.dictionary)
+        unordered = nulls(values) & (kinds <= Kind.FLAGGED)
+        folded = self._fold(
+            Events(codes, kinds, ranks(values) if key_count < len(codes) else rows, rows, unordered, key_count), merger
+        )
+        ordering = values.take(pa.array(folded.ordered_by))
+        return LogRecords(
+            encoded.dictionary, folded.kinds, folded.rows, ordering, self._store, merger, self._records, self._deletes
+        )
+
+    def _fold(self, events: Events, merger: RowMerger | None) -> Folded:
+        """In rounds where two versions may become one row or the rules know no shorter way."""
+        policy = self._policy
+        deletes_win = policy.string_deletes_win and self._ordering.has_text
+        if len(events.codes) == events.key_count or (policy.rules is Rules.COMMIT_TIME and merger is None):
+            chosen = last_events(events)
+        elif policy.rules is Rules.PAYLOAD_0_15 and policy.payload is not Payload.PARTIAL_UPDATE:
+            chosen = winners(events)
+        elif policy.rules is Rules.EVENT_TIME and merger is None and not events.unordered.any():
+            chosen = event_time_winners(events, deletes_win=deletes_win)
+        else:
+            step = partial(log_step, policy, compared=self._ordering.same_class, deletes_win=deletes_win)
+            return fold_in_rounds(events, step, self._merger.merge_stored)
+        return Folded(events.kinds[chosen], events.rows[chosen], chosen)
+
+
+def merge_columns(policy: MergePolicy, ordering: Ordering) -> frozenset[str]:
+    """The columns that a merge looks at, so that a projection keeps them. With `policy.whole_rows` it looks at all."""
+    return frozenset(policy.key_fields) | ordering.names | {mark.column for mark in policy.delete_marks}

@@ -1,0 +1,140 @@
+"""Record merge modes of Hudi 1.x: which one a table has, and what marks a row as deleted (facts 6.2, 6.5;
+HoodieTableConfig, DeleteContext).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.filegroup.merge.payloads import Payload
+from hudi_core.model.meta_fields import IS_DELETED, OPERATION
+
+if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
+
+MERGE_MODE_KEY = "hoodie.record.merge.mode"
+STRATEGY_KEY = "hoodie.record.merge.strategy.id"
+STRATEGY_KEY_0_15 = "hoodie.compaction.record.merger.strategy"
+"""Written to every version 6 table by Hudi 0.15, where it changes nothing without a custom merger."""
+ORDERING_FIELDS_KEY = "hoodie.table.ordering.fields"
+"""Hudi 1.1 and later name the ordering column so; 1.0 and 0.15 know another key only."""
+PARTIAL_UPDATE_KEY = "hoodie.table.partial.update.mode"
+HUDI_1_KEYS = (STRATEGY_KEY, MERGE_MODE_KEY, ORDERING_FIELDS_KEY, "hoodie.table.keygenerator.type")
+"""Properties that only Hudi 1.x writes: a version 6 table that has one is kept by 1.x."""
+PROPERTY_PREFIX = "hoodie.record.merge.property."
+DELETE_FIELD_KEY = "hoodie.payload.delete.field"
+DELETE_MARKER_KEY = "hoodie.payload.delete.marker"
+UNAVAILABLE_KEY = "hoodie.write.partial.update.unavailable.value"
+"""What FILL_UNAVAILABLE takes for unavailable; kept behind PROPERTY_PREFIX."""
+
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+
+
+class Mode(str, Enum):
+    """RecordMergeMode."""
+
+    COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
+    EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
+    CUSTOM = "CUSTOM"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMark:
+    """A row is a delete when `column`, as text, is one of `values`; `any_case` when their case does not matter.
+    Booleans are true, false.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    any_case: bool = False
+
+
+def resolve_mode(config: TableConfig) -> Mode:
+    """The merge mode: the table's property, else inferred from payload class and strategy, else from whether there is
+    an ordering field.
+
+    HoodieTableConfig.inferMergingConfigsForPreV9Table: up to version 7 the payload class goes before the strategy,
+    later behind it. Raises UnsupportedError for a custom merger class, ConfigError for a mode that does not exist.
+    """
+    name = config.raw.get(MERGE_MODE_KEY)
+    strategy = config.raw.get(STRATEGY_KEY) or (
+        config.raw.get(STRATEGY_KEY_0_15) if config.features.merge_modes else None
+    )
+    if name:
+        try:
+            mode = Mode(name)
+        except ValueError:
+            raise ConfigError(
+                f"{MERGE_MODE_KEY} is {name!r}",
+                path=config.path,
+                remedy=f"{', '.join(mode.value for mode in Mode)} are known",
+            ) from None
+    else:
+        by_payload, by_strategy = _mode_of_payload(config.payload_class), _mode_of_strategy(strategy)
+        first, second = (by_strategy, by_payload) if config.features.merge_modes else (by_payload, by_strategy)
+        mode = first or second or (Mode.EVENT_TIME_ORDERING if config.ordering_fields else Mode.COMMIT_TIME_ORDERING)
+    if mode is Mode.CUSTOM and strategy and strategy != PAYLOAD_STRATEGY:
+        raise UnsupportedError(
+            f"{STRATEGY_KEY} is {strategy}, a merger class that this engine does not have",
+            path=config.path,
+            remedy=(
+                "write it as a Python function, register it with register_merger and name it in "
+                "airflow_hudi.merge.function"
+            ),
+        )
+    return mode
+
+
+def _mode_of_payload(payload: str | None) -> Mode | None:
+    if not payload:
+        return None
+    if payload in (Payload.DEFAULT.value, Payload.EVENT_TIME.value):
+        return Mode.EVENT_TIME_ORDERING
+    return Mode.COMMIT_TIME_ORDERING if payload == Payload.LATEST.value else Mode.CUSTOM
+
+
+def _mode_of_strategy(strategy: str | None) -> Mode | None:
+    if not strategy:
+        return None
+    return {EVENT_TIME_STRATEGY: Mode.EVENT_TIME_ORDERING, COMMIT_TIME_STRATEGY: Mode.COMMIT_TIME_ORDERING}.get(
+        strategy, Mode.CUSTOM
+    )
+
+
+def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a merge: those that the table keeps behind `hoodie.record.merge.property.` go before all
+    others.
+    """
+    kept = {
+        name.removeprefix(PROPERTY_PREFIX): value for name, value in given.items() if name.startswith(PROPERTY_PREFIX)
+    }
+    return {**given, **kept}
+
+
+def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: bool, path: str) -> tuple[DeleteMark, ...]:
+    """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's own marker, and what the payload
+    class looks for.
+
+    In Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload looks for it;
+    1.x looks for both. Raises ConfigError for a field without a marker, or the other way round.
+    """
+    marks = [DeleteMark(IS_DELETED, ("true",)), DeleteMark(OPERATION, ("D", "-U") if hudi_1 else ("D",))]
+    field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)
+    if hudi_1 or payload is Payload.DEFAULT:
+        if field and not marker:
+            raise ConfigError(f"{DELETE_FIELD_KEY} is set without {DELETE_MARKER_KEY}", path=path)
+        if marker and not field and hudi_1:
+            raise ConfigError(f"{DELETE_MARKER_KEY} is set without {DELETE_FIELD_KEY}", path=path)
+        if field and marker:
+            marks = [*(marks if hudi_1 else marks[1:]), DeleteMark(field, (marker,))]
+    if payload is Payload.AWS_DMS:
+        marks.append(DeleteMark("Op", ("D",), any_case=True))
+    elif payload is Payload.POSTGRES:
+        marks.append(DeleteMark("_change_operation_type", ("d",), any_case=True))
+    return tuple(marks)

@@ -1,0 +1,273 @@
+"""Ordering values: which may be compared, and as what.
+
+HoodieMergedLogRecordScanner and HoodieAvroUtils.unwrapAvroValueWrapper of Hudi 0.15; OrderingValues, ArrayComparable,
+RecordContext and OrderingValueEngineTypeConverter of Hudi 1.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.avro.resolve import AvroType, resolve
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.filegroup.merge.defaults import Default, field_defaults
+
+if TYPE_CHECKING:
+    from hudi_core.codec.avro.schema import AvroSchema
+    from hudi_core.filegroup.merge.policy import MergePolicy
+
+_WHOLE = frozenset({"int", "long"})
+_PLAIN = frozenset({"boolean", "int", "long", "float", "double"})
+"""Kinds whose Java class is the same in a record and in a delete entry, in every version. In 0.15 a string is a Utf8 in
+one and a String in the other, a date is an Integer and a LocalDate, so Hudi never compares those and the delete wins.
+1.x turns text, and from 1.1 on decimals, into the engine's class before it compares.
+"""
+_DIGITS = 38
+_DELETE_SCALE = 15
+"""Decimals of delete entries are decimal(30, 15) (DecimalWrapper)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingColumn:
+    """One ordering column. `kind` is its Avro type, and so the one kind of delete ordering value that compares with it;
+    `delete_factor` turns a delete's raw value into the unit of the column (milliseconds into microseconds). `name` may
+    lead into structs: `a.b`.
+    """
+
+    name: str
+    kind: str
+    type: pa.DataType
+    delete_factor: int = 1
+    same_class: bool = True
+    """Whether a value is of one Java class as Avro has it and as Spark has it."""
+
+    def of_rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """The rows' values as `type`, nulls as they are."""
+        first, *inner = self.name.split(".")
+        column = batch.column(batch.schema.get_field_index(first))
+        return self.normal(pc.struct_field(column, inner) if inner else column)
+
+    def normal(self, column: pa.Array) -> pa.Array:
+        """A column's values as `type`; nulls stay."""
+        if column.type.equals(self.type):
+            return column
+        if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
+            column = column.cast(pa.int32())
+        return column.cast(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """How a table's rows of one key are ordered, and what else of the table's Avro schema a merge goes by.
+
+    `columns` is empty when the table has no ordering column, or its rows lack it: then every row's value is the int 0.
+    `hudi_1`: null stands for the int 0, which compares with ints only, and a deleted row with the value int 0 is a
+    natural delete; else null is refused, as Hudi 0.15 does. `compared` are the kinds of delete ordering values that
+    compare with records'. `defaults` holds the fields' Avro defaults other than null.
+    """
+
+    columns: tuple[OrderingColumn, ...]
+    hudi_1: bool = False
+    compared: frozenset[str] = _PLAIN
+    defaults: Mapping[str, Default] = field(default_factory=dict)
+
+    @staticmethod
+    def of(policy: MergePolicy, schema: AvroSchema, *, path: str) -> Ordering:
+        """The ordering of records with this Avro schema; raises UnsupportedError for a type that has no order here."""
+        root = resolve(schema, path=path)
+        found = [(name, _type_at(root, name)) for name in policy.ordering_fields if policy.is_ordered]
+        columns = tuple(_column(name, kind, policy.is_hudi_1, path) for name, kind in found if kind is not None)
+        compared = _PLAIN | {"string"} if policy.is_hudi_1 else _PLAIN
+        if policy.is_hudi_1 and not policy.string_deletes_win:
+            compared = compared | {"decimal"}
+        # A table of several ordering columns that lacks one of them has an ordering value of the others and of a
+        # constant.
+        return Ordering(columns, policy.is_hudi_1, compared, field_defaults(schema))
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of ordering values: the column's, a struct of several columns', int64 without any."""
+        if len(self.columns) == 1:
+            return self.columns[0].type
+        return pa.struct([(column.name, column.type) for column in self.columns]) if self.columns else pa.int64()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The top-level columns that hold ordering values."""
+        return frozenset(column.name.split(".")[0] for column in self.columns)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether values are text, which Hudi 1.0 has as another class in delete entries than in rows."""
+        return any(column.kind == "string" for column in self.columns)
+
+    @property
+    def same_class(self) -> bool:
+        """Whether a value is of one Java class as Avro has it and as Spark has it (ReflectionUtils.isSameClass in
+        CUSTOM mode of 1.x).
+        """
+        return all(column.same_class for column in self.columns)
+
+    def values(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
+        """The ordering values of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table:
+        nothing says which is newer.
+        """
+        arrays = [self._of_rows(column, batch) for column in self.columns]
+        for column, values in zip(self.columns, arrays, strict=True):
+            if values.null_count and not self.hudi_1:
+                raise ConfigError(
+                    f"{values.null_count} log records have no value in the ordering column {column.name!r}", path=path
+                )
+        return self._joined(arrays, batch.num_rows)
+
+    def base_values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The ordering values of base rows; null in a row that is older than the column."""
+        return self._joined([self._of_rows(column, batch) for column in self.columns], batch.num_rows)
+
+    def _of_rows(self, column: OrderingColumn, batch: pa.RecordBatch) -> pa.Array:
+        values = column.of_rows(batch)
+        return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
+
+    def defaulted(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which rows have the default ordering value, int 0, for their own (OrderingValues.isDefault): all rows of a
+        table without an ordering column, none of one with several.
+        """
+        if len(self.columns) != 1:
+            return np.full(batch.num_rows, not self.columns)
+        values = self.columns[0].of_rows(batch)
+        mask = pc.fill_null(pc.equal(values, 0), True) if self.columns[0].kind == "int" else pc.is_null(values)
+        result: NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
+        return result
+
+    def of_deletes(self, entries: pa.Table) -> tuple[NDArray[np.bool_], pa.Array]:
+        """Of a delete block's entries (codec.log.delete_columns): which always win, and the ordering values of the
+        others as `type`.
+
+        Natural are entries without a value, with the int 0 that stands for none, and with a value that Hudi does not
+        compare.
+        """
+        if len(self.columns) <= 1:
+            column = self.columns[0] if self.columns else OrderingColumn("", "int", pa.int64())
+            natural, values = self._of_deletes(entries, column, column.kind)
+            if column.kind == "int":
+                natural = natural | _numpy_mask(pc.fill_null(pc.equal(values, 0), True))
+            return natural, values
+        parts = [
+            self._of_deletes(entries, column, f"{position}.{column.kind}")
+            for position, column in enumerate(self.columns)
+        ]
+        natural = np.logical_or.reduce([part[0] for part in parts])
+        return natural, self._joined([part[1] for part in parts], entries.num_rows)
+
+    def _of_deletes(self, entries: pa.Table, column: OrderingColumn, name: str) -> tuple[NDArray[np.bool_], pa.Array]:
+        if column.kind not in self.compared or name not in entries.column_names:
+            return np.ones(entries.num_rows, dtype=np.bool_), pa.nulls(entries.num_rows, column.type)
+        raw = entries.column(name).combine_chunks()
+        values = column.normal(raw)
+        return _numpy_mask(pc.is_null(raw)), pc.multiply(
+            values, column.delete_factor
+        ) if column.delete_factor != 1 else values
+
+    def _joined(self, arrays: list[pa.Array], rows: int) -> pa.Array:
+        if not self.columns:
+            return pa.array(np.zeros(rows, dtype=np.int64))
+        return arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(self.type))
+
+
+def _type_at(root: AvroType, name: str) -> AvroType | None:
+    """The type of a field, found through nested records; None where the schema has no such field."""
+    at: AvroType | None = root
+    for part in name.split("."):
+        at = next((child.type for child in at.fields if child.name == part), None) if at is not None else None
+    return at
+
+
+def _column(name: str, avro: AvroType, hudi_1: bool, path: str) -> OrderingColumn:
+    kind, logical = avro.kind, avro.logical
+    if kind in _WHOLE:
+        factor = 1000 if logical in ("timestamp-millis", "local-timestamp-millis") else 1
+        return OrderingColumn(name, kind, pa.int64(), factor, logical != "date")
+    if logical == "decimal":
+        if not hudi_1:
+            return OrderingColumn(name, "decimal", pa.decimal128(avro.precision, avro.scale), same_class=False)
+        scale = max(avro.scale, _DELETE_SCALE)
+        digits = avro.precision - avro.scale + scale
+        return OrderingColumn(
+            name,
+            "decimal",
+            pa.decimal128(_DIGITS, scale) if digits <= _DIGITS else pa.decimal256(2 * _DIGITS, scale),
+            same_class=False,
+        )
+    known: dict[str, pa.DataType] = {
+        "boolean": pa.int8(),
+        "float": pa.float64(),
+        "double": pa.float64(),
+        "string": pa.string(),
+        "enum": pa.string(),
+    }
+    if kind not in known:
+        raise UnsupportedError(f"ordering column {name!r} is of type {kind}, which has no order", path=path)
+    return OrderingColumn(name, kind, known[kind], same_class=kind in _PLAIN)
+
+
+def ranks(values: pa.Array) -> NDArray[np.int64]:
+    """Integers in the order of `values`, equal where they are equal. NaN is the greatest, as in Java; nulls get any
+    rank.
+    """
+    if pa.types.is_struct(values.type):
+        keys = [ranks(part) for part in values.flatten()]
+        order = np.lexsort(keys[::-1])
+        steps = np.logical_or.reduce([part[order][1:] != part[order][:-1] for part in keys])
+        result = np.empty(len(order), dtype=np.int64)
+        result[order] = np.cumsum(np.r_[0, steps])
+        return result
+    if pa.types.is_int64(values.type):
+        filled: NDArray[np.int64] = values.fill_null(0).to_numpy(zero_copy_only=False)
+        return filled
+    if pa.types.is_decimal(values.type):
+        # Arrow sorts decimals and does not rank them: rank their place among the sorted distinct values.
+        distinct = values.unique().drop_null()
+        sorted_values = distinct.take(pc.sort_indices(distinct))
+        return _numpy(pc.index_in(values, value_set=sorted_values))
+    return _numpy(pc.rank(values, sort_keys="ascending", tiebreaker="dense"))
+
+
+def greater(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
+    """Where `left` > `right` as Java's compareTo has it; False where one is null."""
+    if pa.types.is_struct(left.type):
+        above = np.zeros(len(left), dtype=np.bool_)
+        tied = ~nulls(left) & ~nulls(right)
+        for one, other in zip(left.flatten(), right.flatten(), strict=True):
+            over = greater(one, other)
+            above |= tied & over
+            tied &= ~over & ~greater(other, one)
+        return above
+    compared = pc.greater(left, right)
+    if pa.types.is_floating(left.type):
+        compared = pc.or_(compared, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))
+    return _numpy_mask(compared.fill_null(False))
+
+
+def nulls(values: pa.Array) -> NDArray[np.bool_]:
+    """Where an ordering value, or one of several, is null."""
+    if pa.types.is_struct(values.type):
+        found: NDArray[np.bool_] = np.logical_or.reduce([nulls(part) for part in values.flatten()])
+        return found
+    return _numpy_mask(pc.is_null(values))
+
+
+def _numpy(values: pa.Array) -> NDArray[np.int64]:
+    result: NDArray[np.int64] = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return result
+
+
+def _numpy_mask(mask: pa.Array) -> NDArray[np.bool_]:
+    result: NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
+    return result

@@ -1,0 +1,138 @@
+"""The rows of log records, in memory up to a budget, beyond it in memory-mapped Arrow IPC files; addressed by row
+number.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hudi_core.errors import ExecutionError
+
+_PIECES = 4
+"""A spill file is written when a quarter of the budget is waiting, so that combining it into one batch stays within
+half of it.
+"""
+
+
+class PayloadStore:
+    """Appends batches of one schema and hands rows back in any order.
+
+    Memory: at most `budget` bytes of rows, plus the batch being appended. What was spilled is read through memory maps:
+    pages of files, which the operating system drops when it needs the room. Spill files live in a temporary folder of
+    their own until close().
+    """
+
+    def __init__(self, schema: pa.Schema, *, budget: int, folder: str | None = None) -> None:
+        """`budget` in bytes; `folder` is where the temporary folder is made, by default the system's."""
+        self.schema = schema
+        self.rows = 0
+        self.spilled_bytes = 0
+        self._budget = budget
+        self._parent = folder
+        self._folder: Path | None = None
+        self._chunks: list[pa.RecordBatch] = []
+        self._starts: list[int] = []
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._kept_bytes = 0
+        self._spilling = False
+
+    def append(self, batch: pa.RecordBatch) -> int:
+        """Adds rows; returns the number of the first. Raises ExecutionError when the spill file cannot be written."""
+        first = self.rows
+        if batch.num_rows:
+            self.rows += batch.num_rows
+            self._waiting.append(batch)
+            self._waiting_bytes += batch.nbytes
+            if self._waiting_bytes * _PIECES >= self._budget:
+                self._settle()
+        return first
+
+    def take(self, rows: NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows with these numbers, in this order."""
+        self._settle()
+        if len(rows) == 0 or not self._chunks:
+            return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], schema=self.schema)
+        if len(self._chunks) == 1:
+            return self._chunks[0].take(pa.array(rows))
+        order = np.argsort(rows, kind="stable")
+        wanted = rows[order]
+        edges = np.searchsorted(wanted, np.array([*self._starts, self.rows]))
+        parts = [
+            chunk.take(pa.array(wanted[low:high] - start))
+            for chunk, start, low, high in zip(self._chunks, self._starts, edges[:-1], edges[1:], strict=True)
+            if low < high
+        ]
+        back = np.empty(len(rows), dtype=np.int64)
+        back[order] = np.arange(len(rows))
+        return combine(parts, self.schema).take(pa.array(back))
+
+    def close(self) -> None:
+        """Forgets all rows and removes the spill files."""
+        self._chunks, self._waiting = [], []
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __enter__(self) -> PayloadStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _settle(self) -> None:
+        """Makes one chunk of the waiting batches: in memory while the budget lasts, then in files."""
+        if not self._waiting:
+            return
+        chunk = combine(self._waiting, self.schema)
+        start = self.rows - chunk.num_rows
+        self._waiting, self._waiting_bytes = [], 0
+        if self._spilling or self._kept_bytes + chunk.nbytes * 2 > self._budget:
+            self._spill_kept()
+            chunk = self._spill(chunk)
+        else:
+            self._kept_bytes += chunk.nbytes
+        self._chunks.append(chunk)
+        self._starts.append(start)
+
+    def _spill_kept(self) -> None:
+        if not self._spilling:
+            self._spilling = True
+            for index, chunk in enumerate(self._chunks):
+                self._chunks[index] = self._spill(chunk)
+            self._kept_bytes = 0
+
+    def _spill(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
+        try:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="hudi-log-records-", dir=self._parent))
+            path = self._folder / f"{self.spilled_bytes}.arrow"
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, self.schema) as writer:
+                writer.write_batch(chunk)
+            mapped = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+        except OSError as error:
+            folder = str(self._folder or self._parent or tempfile.gettempdir())
+            raise ExecutionError(
+                f"log records could not be spilled: {error}",
+                path=folder,
+                remedy="free disk space, or raise the memory budget",
+            ) from error
+        self.spilled_bytes += chunk.nbytes
+        return mapped
+
+
+def combine(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """One batch of all rows, in order."""
+    if len(batches) == 1:
+        return batches[0]
+    columns = [pa.concat_arrays([batch.column(index) for batch in batches]) for index in range(len(schema))]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

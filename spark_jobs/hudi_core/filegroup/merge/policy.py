@@ -1,0 +1,204 @@
+"""How two versions of a row become one: payload classes, merge modes and what marks a delete, from a table's properties
+(facts 6).
+
+Which rules are in force depends on who keeps the table. Hudi 0.15 merges table version 6 by payload classes
+(Rules.PAYLOAD_0_15). Hudi 1.x merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0 and 1.1 on
+differ. A version 6 table that has properties of 1.x is kept by 1.x and merged by its rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from hudi_core.config.service_config import MERGE_FUNCTION
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.filegroup.merge.merge_mode import (
+    HUDI_1_KEYS,
+    ORDERING_FIELDS_KEY,
+    PARTIAL_UPDATE_KEY,
+    UNAVAILABLE_KEY,
+    DeleteMark,
+    Mode,
+    delete_marks,
+    merge_properties,
+    resolve_mode,
+)
+from hudi_core.filegroup.merge.payloads import FILL_OF, MARKER_OF, Fill, Payload, check_ordering, payload_of
+from hudi_core.model.meta_fields import RECORD_KEY
+
+if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
+    from hudi_core.engine.protocol import Json
+
+
+class Rules(str, Enum):
+    """Whose way of folding is in force."""
+
+    PAYLOAD_0_15 = "payload_0_15"
+    """HoodieMergedLogRecordScanner and the payload class (Hudi 0.15)."""
+    COMMIT_TIME = "commit_time"
+    EVENT_TIME = "event_time"
+    CUSTOM_1_0 = "custom_1_0"
+    """FileGroupRecordBuffer of Hudi 1.0 with a payload class."""
+    CUSTOM_1_1 = "custom_1_1"
+    """HoodieAvroRecordMerger of Hudi 1.1 and later with a payload class."""
+    FUNCTION = "function"
+    """A function registered in this process (filegroup.merge.user_mergers)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergePolicy:
+    """What a merge needs to know of a table.
+
+    `key_fields` are the columns that hold the record key: `_hoodie_record_key`, or those of a table without meta
+    columns. `ordering_fields` is empty when rows of a key are ordered by arrival alone. `payload` matters to the rules
+    that go by payload class. `fill` says which fields of a row give way to those of the row that it wins over, and
+    `fill_marker` the text that Fill.MARKER looks for. A log record is a delete when one of `delete_marks` fits.
+    `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value for newer than any record before it.
+    `function` names the registered merge function of Rules.FUNCTION.
+    """
+
+    key_fields: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    rules: Rules = Rules.PAYLOAD_0_15
+    payload: Payload = Payload.LATEST
+    fill: Fill = Fill.NOTHING
+    fill_marker: str | None = None
+    delete_marks: tuple[DeleteMark, ...] = ()
+    string_deletes_win: bool = False
+    function: str | None = None
+
+    @property
+    def is_hudi_1(self) -> bool:
+        """Whether Hudi 1.x's meaning of null and default ordering values is in force."""
+        return self.rules is not Rules.PAYLOAD_0_15
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether ordering values decide anything."""
+        return self.rules not in (Rules.COMMIT_TIME, Rules.FUNCTION)
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether a merge must see every column, whatever a query asks for."""
+        return self.rules is Rules.FUNCTION
+
+    @staticmethod
+    def for_table(config: TableConfig, options: Mapping[str, str] | None = None) -> MergePolicy:
+        """The policy of a table. `options` may carry `hoodie.payload.delete.*`, which Hudi keeps in no properties
+        before table version 9, and `airflow_hudi.merge.function`.
+
+        Raises UnsupportedError naming the payload class or merge strategy that this engine does not merge by,
+        ConfigError for properties that contradict each other.
+        """
+        given = {**config.raw, **(options or {})}
+        function = MERGE_FUNCTION.read(options or {})
+        if function is not None:
+            marks = delete_marks(merge_properties(given), Payload.LATEST, hudi_1=True, path=config.path)
+            return MergePolicy(
+                _key_fields(config), config.ordering_fields, Rules.FUNCTION, delete_marks=marks, function=function
+            )
+        if not config.features.merge_modes and not any(key in config.raw for key in HUDI_1_KEYS):
+            return _by_payload_class(config, given)
+        return _by_mode(config, given)
+
+    def to_json(self) -> Json:
+        """The policy as a JSON object."""
+        raw = asdict(self)
+        return {**raw, "rules": self.rules.value, "payload": self.payload.value, "fill": self.fill.value}
+
+    @staticmethod
+    def from_json(raw: Json) -> MergePolicy:
+        """The inverse of to_json; raises ConfigError for anything else."""
+        try:
+            values: dict[str, Any] = dict(raw)
+            marks = tuple(
+                DeleteMark(mark["column"], tuple(mark["values"]), mark["any_case"])
+                for mark in values.pop("delete_marks")
+            )
+            return MergePolicy(
+                tuple(values.pop("key_fields")),
+                tuple(values.pop("ordering_fields")),
+                Rules(values.pop("rules")),
+                Payload(values.pop("payload")),
+                Fill(values.pop("fill")),
+                delete_marks=marks,
+                **values,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigError(f"merge policy is not what this version writes: {error!r}") from error
+
+
+def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
+    """Hudi 0.15: the payload class alone decides; its merge strategy is inert (facts 6.1)."""
+    payload = payload_of(config.payload_class or "", default=Payload.LATEST, path=config.path)
+    check_ordering(payload, config.ordering_fields, path=config.path)
+    return MergePolicy(
+        _key_fields(config),
+        config.ordering_fields,
+        Rules.PAYLOAD_0_15,
+        payload,
+        FILL_OF.get(payload, Fill.NOTHING),
+        fill_marker=MARKER_OF.get(payload),
+        delete_marks=delete_marks(given, payload, hudi_1=False, path=config.path),
+    )
+
+
+def _by_mode(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
+    """Hudi 1.x: the merge mode decides, and in CUSTOM mode the payload class."""
+    properties = merge_properties(given)
+    mode = resolve_mode(config)
+    since_1_1 = config.features.partial_update_modes or ORDERING_FIELDS_KEY in config.raw
+    payload, fill, marker = Payload.LATEST, Fill.NOTHING, None
+    if mode is Mode.CUSTOM:
+        payload = payload_of(config.payload_class or "", default=Payload.DEFAULT, path=config.path)
+        check_ordering(payload, config.ordering_fields, path=config.path)
+        rules = Rules.CUSTOM_1_1 if since_1_1 else Rules.CUSTOM_1_0
+        # HoodieAvroRecordMerger of 1.1 and later drops what PostgresDebeziumAvroPayload filled in: the class changes
+        # the Avro copy of the newer row and returns that very object, which is taken for the row as it was.
+        if not (since_1_1 and payload is Payload.POSTGRES):
+            fill, marker = FILL_OF.get(payload, Fill.NOTHING), MARKER_OF.get(payload)
+    else:
+        rules = Rules.COMMIT_TIME if mode is Mode.COMMIT_TIME_ORDERING else Rules.EVENT_TIME
+        if config.features.partial_update_modes and config.raw.get(PARTIAL_UPDATE_KEY):
+            fill = _fill_of_mode(config.raw[PARTIAL_UPDATE_KEY], config.path)
+            marker = properties.get(UNAVAILABLE_KEY) if fill is Fill.MARKER else None
+    return MergePolicy(
+        _key_fields(config),
+        config.ordering_fields,
+        rules,
+        payload,
+        fill,
+        marker,
+        delete_marks(properties, payload, hudi_1=True, path=config.path),
+        string_deletes_win=not since_1_1,
+    )
+
+
+def _fill_of_mode(mode: str, path: str) -> Fill:
+    """PartialUpdateHandler.partialMerge: the modes KEEP_VALUES and FILL_DEFAULTS change nothing there."""
+    modes = {
+        "IGNORE_DEFAULTS": Fill.REFERENCE_DEFAULT,
+        "FILL_UNAVAILABLE": Fill.MARKER,
+        "KEEP_VALUES": Fill.NOTHING,
+        "FILL_DEFAULTS": Fill.NOTHING,
+    }
+    if mode not in modes:
+        raise UnsupportedError(f"{PARTIAL_UPDATE_KEY} is {mode!r}", path=path, remedy=f"{', '.join(modes)} are known")
+    return modes[mode]
+
+
+def _key_fields(config: TableConfig) -> tuple[str, ...]:
+    """The record key columns; a table without meta columns keeps the key in the key fields
+    (HoodieTableConfig.getRecordKeyFields).
+    """
+    if config.populate_meta_fields:
+        return (RECORD_KEY,)
+    if not config.record_key_fields:
+        raise UnsupportedError(
+            "a table without _hoodie_ columns and without record key fields has no keys to merge by", path=config.path
+        )
+    return config.record_key_fields

@@ -1,0 +1,89 @@
+"""Record keys and delete marks of rows, from their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.model.meta_fields import IS_DELETED
+
+if TYPE_CHECKING:
+    from hudi_core.filegroup.merge.merge_mode import DeleteMark
+    from hudi_core.filegroup.merge.policy import MergePolicy
+
+NULL_KEY = "__null__"
+EMPTY_KEY = "__empty__"
+
+
+def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> pa.Array:
+    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several
+    (KeyGenerator.constructRecordKey).
+
+    Raises CorruptFileError for a row without a key and UnsupportedError for a type that makes none.
+    """
+    columns = [batch.column(batch.schema.get_field_index(name)) for name in fields]
+    if len(columns) == 1:
+        return key_texts(columns[0], path=path)
+    texts = [_text(column, path) for column in columns]
+    empty = reduce(pc.and_, [pc.fill_null(pc.equal(text, ""), True) for text in texts])
+    if pc.any(empty).as_py():
+        raise CorruptFileError(
+            f"{pc.sum(empty).as_py()} records have no value in any of the key fields {', '.join(fields)}", path=path
+        )
+    parts = []
+    for name, text in zip(fields, texts, strict=True):
+        filled = pc.if_else(pc.equal(text, ""), EMPTY_KEY, text).fill_null(NULL_KEY)
+        parts.append(pc.binary_join_element_wise(f"{name}:", filled, ""))
+    return pc.binary_join_element_wise(*parts, ",")
+
+
+def key_texts(column: pa.Array, *, path: str) -> pa.Array:
+    """Record keys as a string array; raises CorruptFileError for a null key and UnsupportedError for a type that makes
+    no key.
+    """
+    if column.null_count:
+        raise CorruptFileError(f"{column.null_count} records have no record key", path=path)
+    return _text(column, path)
+
+
+def _text(column: pa.Array, path: str) -> pa.Array:
+    if pa.types.is_string(column.type):
+        return column
+    if pa.types.is_integer(column.type) or pa.types.is_large_string(column.type):
+        return column.cast(pa.string())
+    raise UnsupportedError(
+        f"record keys of type {column.type}",
+        path=path,
+        remedy="keys without _hoodie_ columns are text or whole numbers",
+    )
+
+
+def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_]:
+    """Which rows say of themselves that they are deleted; a mark in a column that the rows lack marks none."""
+    flags = np.zeros(batch.num_rows, dtype=np.bool_)
+    for mark in policy.delete_marks:
+        index = batch.schema.get_field_index(mark.column)
+        if index >= 0 and not (mark.column == IS_DELETED and not pa.types.is_boolean(batch.schema.field(index).type)):
+            flags |= _marked(batch.column(index), mark)
+    return flags
+
+
+def _marked(column: pa.Array, mark: DeleteMark) -> NDArray[np.bool_]:
+    if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        raise UnsupportedError(
+            f"delete field {mark.column!r} of type {column.type}",
+            remedy="text, whole numbers and booleans are supported",
+        )
+    texts = column.cast(pa.string())
+    wanted = [value.lower() for value in mark.values] if mark.any_case else list(mark.values)
+    if mark.any_case:
+        texts = pc.utf8_lower(texts)
+    result: NDArray[np.bool_] = pc.is_in(texts, value_set=pa.array(wanted, pa.string())).to_numpy(zero_copy_only=False)
+    return result

@@ -1,0 +1,189 @@
+"""Which of two versions of a row is left: the rules of every merge as NumPy over many pairs at once (facts 6).
+
+A pair is an older version, the newer one, and whether the older one's ordering value is the greater (`above`). The
+answer is a Step. Hudi's code for the same question stands beside each rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hudi_core.filegroup.merge.payloads import Payload
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+
+Kinds = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+
+_BY_ORDER = frozenset({Payload.DEFAULT, Payload.EVENT_TIME, Payload.PARTIAL_UPDATE, Payload.POSTGRES})
+"""Payload classes that compare ordering values when a log record meets what is stored."""
+
+
+class Kind(IntEnum):
+    """What a version of a row is. FLAGGED is a log record that says of itself that it is deleted; the others without a
+    row are delete entries: TYPED_DELETE has an ordering value that compares with records', NATURAL_DELETE has none and
+    wins over all before it.
+
+    Hudi 1.x takes a flagged record with the default ordering value for a natural delete
+    (BufferedRecord.isCommitTimeOrderingDelete).
+    """
+
+    RECORD = 0
+    FLAGGED = 1
+    TYPED_DELETE = 2
+    NATURAL_DELETE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`replace`: the newer version wins, else the older; `merge`: the winner's fields are completed from the
+    other's.
+    """
+
+    replace: Mask
+    merge: Mask
+
+
+def log_step(
+    policy: MergePolicy, old: Kinds, new: Kinds, above: Mask, *, compared: bool = True, deletes_win: bool = False
+) -> Step:
+    """Of two versions in log files.
+
+    `compared` is Ordering.same_class: whether values of payloads and of rows have one Java class. `deletes_win`: a
+    delete entry's value has another class than a record's, so it wins over all before it, and later versions compare
+    with it (text in Hudi 1.0).
+    """
+    if policy.rules is Rules.PAYLOAD_0_15:
+        return _payload_0_15_logs(policy.payload, old, new, above)
+    if policy.rules in (Rules.COMMIT_TIME, Rules.FUNCTION):
+        return _modes(np.ones(len(old), dtype=np.bool_), old, new)
+    if policy.rules is Rules.EVENT_TIME:
+        return _modes(_event_time_logs(old, new, above, deletes_win), old, new)
+    if policy.rules is Rules.CUSTOM_1_0:
+        step = _custom_1_0(policy.payload, old, new, above, compared)
+        return Step(
+            np.where(new >= Kind.TYPED_DELETE, _event_time_logs(old, new, above, deletes_win), step.replace), step.merge
+        )
+    return _custom_1_1(policy.payload, old, new, above, compared)
+
+
+def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = True) -> Step:
+    """Of a base row and what the logs have left of its key."""
+    old = np.zeros(len(new), dtype=np.uint8)
+    if policy.rules is Rules.PAYLOAD_0_15:
+        return _payload_0_15_base(policy.payload, new, above)
+    if policy.rules in (Rules.COMMIT_TIME, Rules.FUNCTION):
+        return _modes(np.ones(len(new), dtype=np.bool_), old, new)
+    if policy.rules is Rules.EVENT_TIME:
+        return _modes(_event_time(old, new, above), old, new)
+    custom = _custom_1_0 if policy.rules is Rules.CUSTOM_1_0 else _custom_1_1
+    return custom(policy.payload, old, new, above, compared)
+
+
+def compares_with_base(policy: MergePolicy) -> bool:
+    """Whether a base row's ordering value matters."""
+    if policy.rules is Rules.PAYLOAD_0_15:
+        return policy.payload in _BY_ORDER
+    return policy.is_ordered
+
+
+def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) -> Step:
+    """HoodieMergedLogRecordScanner.processNextRecord and processNextDeletedRecord with
+    OverwriteWithLatestAvroPayload.preCombine.
+
+    A record after a delete brings the key back, whatever the delete's ordering value.
+    PartialUpdateAvroPayload.preCombine merges two records both ways, but a newer deleted one stays as it is.
+    """
+    replace = ~((old <= Kind.FLAGGED) & above) | (new == Kind.NATURAL_DELETE)
+    if payload is not Payload.PARTIAL_UPDATE:
+        return Step(replace, np.zeros(len(old), dtype=np.bool_))
+    rows = (old <= Kind.FLAGGED) & (new <= Kind.FLAGGED)
+    return Step(replace, rows & ~(replace & (new == Kind.FLAGGED)))
+
+
+def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask) -> Step:
+    """HoodieRecordPayload.combineAndGetUpdateValue: a delete entry is never compared with the base, and whether a
+    flagged record is compared is up to the class (EventTimeAvroPayload and PartialUpdateAvroPayload look at the flag
+    first).
+    """
+    if payload in (Payload.DEFAULT, Payload.POSTGRES):
+        replace = ~(above & (new <= Kind.FLAGGED))
+    elif payload in (Payload.EVENT_TIME, Payload.PARTIAL_UPDATE):
+        replace = ~(above & (new == Kind.RECORD))
+    else:
+        replace = np.ones(len(new), dtype=np.bool_)
+    return Step(replace, _completed(payload, replace) & (new == Kind.RECORD))
+
+
+def _completed(payload: Payload, replace: Mask) -> Mask:
+    """Where a payload class makes one row of two: always, never, or only where the newer one wins
+    (PostgresDebeziumAvroPayload).
+    """
+    if payload in (Payload.NON_DEFAULTS, Payload.PARTIAL_UPDATE):
+        return np.ones(len(replace), dtype=np.bool_)
+    return replace if payload is Payload.POSTGRES else np.zeros(len(replace), dtype=np.bool_)
+
+
+def _event_time(old: Kinds, new: Kinds, above: Mask) -> Mask:
+    """Where the newer version wins under EVENT_TIME_ORDERING (BufferedRecordMergerFactory.shouldKeepNewerRecord): a
+    natural delete wins over all before it and loses to any row after it.
+    """
+    wins: Mask = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)
+    return wins
+
+
+def _event_time_logs(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
+    """The same for log records and entries (deltaMergeDeleteRecord): an entry after a natural delete changes
+    nothing.
+    """
+    entry = new == Kind.TYPED_DELETE
+    wins = _event_time(old, new, above)
+    changed: Mask = (wins | entry if deletes_win else wins) & ~(entry & (old == Kind.NATURAL_DELETE))
+    return changed
+
+
+def _modes(replace: Mask, old: Kinds, new: Kinds) -> Step:
+    """Two rows are merged by their fields, whatever the mode; a delete takes no part in that
+    (PartialUpdateHandler.partialMerge).
+    """
+    return Step(replace, (old == Kind.RECORD) & (new == Kind.RECORD))
+
+
+def _custom_1_0(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
+    """FileGroupRecordBuffer.doProcessNextDataRecord and merge of Hudi 1.0 in CUSTOM mode: deletes are ordered as in
+    event-time ordering, two rows go through combineAndGetUpdateValue, in the logs as against the base.
+    """
+    deleted = (old != Kind.RECORD) | (new != Kind.RECORD)
+    natural = (old == Kind.NATURAL_DELETE) | (new == Kind.NATURAL_DELETE)
+    replace = np.where(deleted, natural | ~above, _payload_wins(payload, above, compared))
+    return Step(replace, ~deleted & _completed(payload, replace))
+
+
+def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
+    """HoodieAvroRecordMerger.merge of Hudi 1.1 and later: without an older row the newer version wins, else
+    combineAndGetUpdateValue decides, and only DefaultHoodieRecordPayload and its kin let that depend on a delete's
+    ordering value.
+    """
+    free = (new == Kind.NATURAL_DELETE) | (old >= Kind.TYPED_DELETE)
+    by_order = _payload_wins(payload, above, compared)
+    if payload in (Payload.DEFAULT, Payload.EVENT_TIME):
+        deletes = ~above
+    elif payload is Payload.POSTGRES:
+        deletes = ~above | (new >= Kind.TYPED_DELETE)
+    else:
+        deletes = np.ones(len(old), dtype=np.bool_)
+    replace = free | np.where(new == Kind.RECORD, by_order, deletes)
+    merge = ~free & (new == Kind.RECORD) & _completed(payload, replace)
+    return Step(replace, merge & ~((old == Kind.FLAGGED) & ~replace))
+
+
+def _payload_wins(payload: Payload, above: Mask, compared: bool) -> Mask:
+    """Where combineAndGetUpdateValue lets the newer of two rows win. PartialUpdateAvroPayload.isRecordNewer compares
+    values of one class only.
+    """
+    if payload not in _BY_ORDER or (payload is Payload.PARTIAL_UPDATE and not compared):
+        return np.ones(len(above), dtype=np.bool_)
+    return ~above

@@ -1,0 +1,77 @@
+"""Merge functions of the user, in Python over Arrow batches, by the name that they were registered under.
+
+The option `airflow_hudi.merge.function` chooses one; nothing that a table says ever does. A function is registered in
+the process that merges: on Spark that is every executor's Python worker, so register it when your module is imported
+and ship the module with the job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hudi_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+MergeFunction: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch], "tuple[pa.RecordBatch, NDArray[np.bool_] | None]"]
+"""Given older and newer versions of the same keys, row by row, returns the merged rows and which of them are deleted
+(None: none of them).
+
+Both batches and the result have one schema and one length; row i of each belongs to one key. It is called with many
+keys at once, and again for keys of three versions and more, with what it returned as the older version.
+"""
+
+_OPTION = "airflow_hudi.merge.function"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,99}")
+_functions: dict[str, MergeFunction] = {}
+
+
+def register_merger(name: str, function: MergeFunction) -> None:
+    """Makes `function` known in this process as `name`. Raises ConfigError for a name that is taken by another
+    function, or is none.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is no name for a merge function", remedy="letters, digits, _, . and - make a name")
+    if _functions.setdefault(name, function) is not function:
+        raise ConfigError(
+            f"a merge function {name!r} is registered already", remedy="give each function a name of its own"
+        )
+
+
+def merger_named(name: str) -> MergeFunction:
+    """The function of this name; raises ConfigError when this process has none."""
+    if name not in _functions:
+        known = ", ".join(sorted(_functions)) or "none"
+        raise ConfigError(
+            f"{_OPTION} is {name!r}; this process has {known}",
+            remedy="call register_merger in the module that the job imports",
+        )
+    return _functions[name]
+
+
+def apply_merger(name: str, older: pa.RecordBatch, newer: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
+    """Calls the function and checks what it returns; raises ConfigError naming the function where that has another
+    schema or length.
+    """
+    result = merger_named(name)(older, newer)
+    merged, deleted = result if isinstance(result, tuple) and len(result) == 2 else (None, None)
+    if (
+        not isinstance(merged, pa.RecordBatch)
+        or not merged.schema.equals(older.schema)
+        or merged.num_rows != older.num_rows
+    ):
+        raise ConfigError(
+            f"merge function {name!r} did not return a record batch of {older.num_rows} rows with the schema that it "
+            "was given"
+        )
+    mask = np.zeros(older.num_rows, dtype=np.bool_) if deleted is None else np.asarray(deleted)
+    if mask.dtype != np.bool_ or mask.shape != (older.num_rows,):
+        raise ConfigError(f"merge function {name!r} returned a delete mask that is not {older.num_rows} booleans")
+    return merged, mask

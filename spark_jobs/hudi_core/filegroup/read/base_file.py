@@ -1,0 +1,140 @@
+"""Base files: opened, checked, and read as batches of the table's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.codec.avro.arrow import decode_records
+from hudi_core.codec.avro.arrow_conform import conform_batch
+from hudi_core.codec.avro.schema import parse_schema
+from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.codec.log.content import encode_avro_records
+from hudi_core.codec.orc.file import OrcBaseFile
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.filegroup.read.evolution import apply_sources, rename_fields, stored_names
+from hudi_core.model.names import parse_base_file
+from hudi_core.storage.base import ByteRange
+from hudi_core.timeline.schema_history import sources_at
+
+if TYPE_CHECKING:
+    from hudi_core.storage.base import Storage
+    from hudi_core.timeline.internal_schema import ColumnSource
+    from hudi_core.view.file_group import DataFile
+
+RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
+"""Which row groups of a Parquet file to read; None is all."""
+BOOTSTRAP_INSTANT = "00000000000001"
+"""The instant of files that a metadata-only bootstrap writes (HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS)."""
+History = Sequence[Sequence[Any]]
+"""The schemas that a table had, as timeline.schema_history.SchemaHistory.to_json gives them."""
+
+
+@contextmanager
+def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
+    """The Parquet base file at `path`, closed at the end of the block.
+
+    Raises StorageNotFoundError when it is gone, CorruptFileError when it is no whole Parquet file, UnsupportedError for
+    ORC and HFile.
+    """
+    extension = parse_base_file(path.rsplit("/", 1)[-1]).extension
+    if extension != "parquet":
+        raise UnsupportedError(f"base files of format {extension} are read, but no service writes them", path=path)
+    with storage.open_input(path) as file:
+        yield ParquetBaseFile(file, path)
+
+
+def read_base_file(
+    storage: Storage,
+    file: DataFile,
+    schema: pa.Schema,
+    *,
+    batch_rows: int,
+    row_groups: RowGroups | None = None,
+    history: History | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a base file of any format with the columns and types of `schema`, in the file's order.
+
+    Columns that the file lacks are null, narrower types are widened; with a schema `history`, columns are found by
+    their ids. `row_groups` is asked for Parquet files only. An ORC file is read a stripe at a time, of 64 MiB unless
+    its writer was told otherwise. Raises StorageNotFoundError when the file is gone, CorruptFileError when it is not
+    whole, UnsupportedError for a format that is not read and for a bootstrap's file.
+    """
+    name = parse_base_file(file.name)
+    if name.instant == BOOTSTRAP_INSTANT:
+        raise UnsupportedError(
+            "the file holds the _hoodie_ columns alone, of rows that a bootstrap left in another table's files",
+            path=file.path,
+            remedy="rewrite the table with Hudi's clustering, or read it with Hudi",
+        )
+    sources = () if history is None else sources_at(history, name.instant)
+    if name.extension == "parquet":
+        with open_base_file(storage, file.path) as parquet:
+            chosen = None if row_groups is None else row_groups(parquet.metadata)
+            yield from base_batches(parquet, schema, batch_rows=batch_rows, row_groups=chosen, sources=sources)
+    elif name.extension == "orc":
+        with storage.open_input(file.path) as stream:
+            orc = OrcBaseFile(stream, file.path)
+            for batch in orc.batches(columns=stored_names(schema.names, sources)):
+                yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
+    else:
+        yield from _hfile_batches(storage, file, schema, batch_rows, sources)
+
+
+def base_batches(
+    file: ParquetBaseFile,
+    schema: pa.Schema,
+    *,
+    batch_rows: int,
+    row_groups: Sequence[int] | None = None,
+    sources: Sequence[ColumnSource] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet base file with the columns and types of `schema`: columns the file lacks are null, narrower
+    types are widened.
+
+    `sources` are the file's names of columns that were renamed since (filegroup.read.evolution).
+    """
+    # At least one column is read, since a batch without columns has no rows.
+    names = [name for name in stored_names(schema.names, sources) if name in file.schema.names] or file.schema.names[:1]
+    for batch in file.batches(columns=names, batch_rows=batch_rows, row_groups=row_groups):
+        yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
+
+
+def _hfile_batches(
+    storage: Storage, file: DataFile, schema: pa.Schema, batch_rows: int, sources: Sequence[ColumnSource]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of an HFile: each value is an Avro datum by the schema in the file info (HoodieAvroHFileReaderImplBase)."""
+
+    def read_range(offset: int, length: int) -> bytes:
+        return storage.read_range(file.path, ByteRange(offset, length))
+
+    reader = HFileReader(read_range, file.size, file.path)
+    text = reader.schema()
+    if text is None:
+        raise CorruptFileError("the HFile does not say by which Avro schema its rows are stored", path=file.path)
+    writer = rename_fields(parse_schema(text, path=file.path), sources)
+    items = reader.items()
+    while values := [value for _, value in islice(items, batch_rows)]:
+        table = decode_records(encode_avro_records(values), len(values), writer, schema, path=file.path)
+        yield from table.combine_chunks().to_batches()
+
+
+def grouped(batches: Iterator[pa.RecordBatch], *, rows: int, max_bytes: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches in groups of about `rows` rows, but of no more than `max_bytes` and one batch."""
+    group: list[pa.RecordBatch] = []
+    held_rows = held_bytes = 0
+    for batch in batches:
+        group.append(batch)
+        held_rows += batch.num_rows
+        held_bytes += batch.nbytes
+        if held_rows >= rows or held_bytes >= max_bytes:
+            yield group
+            group, held_rows, held_bytes = [], 0, 0
+    if group:
+        yield group

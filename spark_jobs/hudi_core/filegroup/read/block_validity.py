@@ -1,0 +1,85 @@
+"""Which instants' log blocks count: the few facts of a timeline that a task on an executor needs, in a form that
+travels as JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Json
+    from hudi_core.timeline.timeline import Timeline
+
+_PENDING_WRITES = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedInstants:
+    """Answers "is this instant committed?" (AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of
+    1.0).
+
+    Committed is an instant that is a completed commit, deltacommit or replacecommit, or that is older than the first of
+    them (its file was archived), unless it is inflight. Hudi 1.1 and later ask it of whole log files and not of blocks;
+    the answer is the same. `inflight` also holds instants that are only requested, and log compactions: what the
+    timeline shows as pending is never committed, however old.
+    """
+
+    completed: frozenset[str]
+    inflight: frozenset[str]
+    start: str | None
+
+    def __call__(self, instant: str) -> bool:
+        if instant in self.inflight:
+            return False
+        return instant in self.completed or (self.start is not None and instant < self.start)
+
+    def up_to(self, instant: str, *, inclusive: bool = True) -> CommittedInstants:
+        """The same answers for instants requested up to `instant`, or before it; later ones are not committed, archived
+        or not.
+        """
+        completed = frozenset(time for time in self.completed if time < instant)
+        start = None if self.start is None else min(self.start, instant)
+        return CommittedInstants(
+            completed | {instant} if inclusive and self(instant) else completed, self.inflight, start
+        )
+
+    @staticmethod
+    def of(timeline: Timeline) -> CommittedInstants:
+        """The facts of a loaded timeline."""
+        commits = timeline.commits()
+        inflight = timeline.pending().of_actions(*_PENDING_WRITES)
+        return CommittedInstants(commits.requested_times, inflight.requested_times, commits.start)
+
+    def to_json(self) -> Json:
+        """The facts as a JSON object."""
+        return {"completed": sorted(self.completed), "inflight": sorted(self.inflight), "start": self.start}
+
+    @staticmethod
+    def from_json(raw: Json) -> CommittedInstants:
+        """The inverse of to_json; raises ConfigError for anything else."""
+        try:
+            return CommittedInstants(frozenset(raw["completed"]), frozenset(raw["inflight"]), raw["start"])
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"committed instants are not what this version writes: {error!r}") from error
+
+
+def latest_read_instant(timeline: Timeline) -> str | None:
+    """The instant up to which a snapshot query reads log blocks: the last completed commit; None for a table without
+    any.
+    """
+    last = timeline.commits().last()
+    return None if last is None else last.requested_time
+
+
+def latest_compaction_instant(timeline: Timeline) -> str | None:
+    """The instant up to which a compaction reads log blocks (HoodieCompactor.getMaxInstantTime of Hudi 0.15).
+
+    The last completed commit, deltacommit or rollback of the whole timeline: a rollback counts, so that its command
+    blocks are obeyed.
+    """
+    last = timeline.completed().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.ROLLBACK).last()
+    return None if last is None else last.requested_time

@@ -1,0 +1,198 @@
+"""The first pass over a slice's log files: which blocks count, and in which order they merge (facts 5.6;
+AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x).
+
+Frames and headers are read, contents are not. Blocks are queued in file order; a rollback command removes the queued
+blocks of the instant it names, and every queued corrupt block. At a block that is newer than the query's instant Hudi
+0.15 ends the scan; 1.x passes over it, and obeys rollback commands however new they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.codec.log.frames import walk
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.storage.base import ByteRange
+
+if TYPE_CHECKING:
+    from hudi_core.storage.base import Storage
+    from hudi_core.view.file_group import DataFile
+
+IsCommitted = Callable[[str], bool]
+"""Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own
+(facts 8.8).
+"""
+
+DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+
+
+@dataclass(frozen=True, slots=True)
+class ScanCounts:
+    """What a scan met. `blocks`, `corrupt`, `rolled_back` and `files` are counted as HoodieWriteStat reports them.
+
+    `blocks` counts every block read, of any kind; `rolled_back` counts blocks removed, not commands; `files` counts
+    files with a block.
+    """
+
+    files: int = 0
+    blocks: int = 0
+    corrupt: int = 0
+    rolled_back: int = 0
+    uncommitted: int = 0
+    newer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """The data and delete blocks to merge, oldest first, the corrupt blocks no rollback removed, and the counts."""
+
+    blocks: tuple[LogBlock, ...]
+    corrupt: tuple[CorruptBlock, ...]
+    counts: ScanCounts
+
+    def refuse_corrupt(self) -> None:
+        """Raises CorruptFileError naming the first corrupt block that no rollback took back."""
+        if self.corrupt:
+            first = self.corrupt[0]
+            raise CorruptFileError(
+                f"corrupt log block of {first.length} bytes at byte {first.offset}: {first.reason}",
+                path=first.path,
+                remedy="rows may be missing; restore the file, or allow corrupt log blocks to go on without them",
+            )
+
+
+def scan_log_files(
+    storage: Storage,
+    log_files: Sequence[DataFile],
+    is_committed: IsCommitted,
+    *,
+    latest_instant: str | None,
+    check_corruption: bool = True,
+    stop_at_newer: bool = True,
+) -> ScanResult:
+    """Scans `log_files`, given in scan order. `latest_instant` None reads none: a table without a completed instant has
+    no rows.
+
+    `stop_at_newer`: whether the scan ends at the first block that is newer, as in Hudi 0.15, or passes over it.
+
+    Raises StorageNotFoundError for a missing file, CorruptFileError for one that is no log file or a block without
+    instant, UnsupportedError for blocks that a base table's log never holds.
+    """
+    blocks = log_blocks(storage, log_files, check_corruption)
+    return scan_blocks(blocks, is_committed, latest_instant=latest_instant, stop_at_newer=stop_at_newer)
+
+
+def scan_blocks(
+    met: Iterable[LogBlock | CorruptBlock],
+    is_committed: IsCommitted,
+    *,
+    latest_instant: str | None,
+    stop_at_newer: bool,
+    types: Set[BlockType] = DATA_TYPES,
+    remedy: str | None = None,
+) -> ScanResult:
+    """The scan of blocks that are met in file order, of which those of `types` are merged; see scan_log_files.
+
+    Raises CorruptFileError for a block without instant and UnsupportedError for one of another type, both with
+    `remedy`.
+    """
+    queue: list[LogBlock | CorruptBlock] = []
+    seen: set[str] = set()
+    blocks = corrupt = rolled_back = uncommitted = newer = 0
+    for block in met:
+        blocks += 1
+        seen.add(block.path)
+        if isinstance(block, CorruptBlock):
+            corrupt += 1
+            queue.append(block)
+            continue
+        instant = _instant_of(block, remedy)
+        if latest_instant is None or (stop_at_newer and instant > latest_instant):
+            break
+        if block.type is BlockType.COMMAND:
+            kept = _roll_back(queue, block, remedy)
+            rolled_back += len(queue) - len(kept)
+            queue = kept
+        elif block.type not in types:
+            raise UnsupportedError(
+                f"log block of type {block.type.name} at byte {block.offset}", path=block.path, remedy=remedy
+            )
+        elif instant > latest_instant:
+            newer += 1
+        elif not is_committed(instant):
+            uncommitted += 1
+        else:
+            queue.append(block)
+    valid = [block for block in queue if isinstance(block, LogBlock)]
+    return ScanResult(
+        blocks=tuple(_place_compacted(valid)),
+        corrupt=tuple(block for block in queue if isinstance(block, CorruptBlock)),
+        counts=ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted, newer),
+    )
+
+
+def log_blocks(
+    storage: Storage, log_files: Iterable[DataFile], check_corruption: bool = True
+) -> Iterator[LogBlock | CorruptBlock]:
+    """Every block of the log files, file by file; contents are not read. Errors as scan_log_files."""
+    for file in log_files:
+        path = file.path
+
+        def read_at(offset: int, length: int, path: str = path) -> bytes:
+            return storage.read_range(path, ByteRange(offset, length))
+
+        yield from walk(read_at, file.size, path, check_corruption)
+
+
+def _instant_of(block: LogBlock, remedy: str | None = None) -> str:
+    instant = block.instant_time
+    if not instant:
+        raise CorruptFileError(f"log block at byte {block.offset} names no instant", path=block.path, remedy=remedy)
+    return instant
+
+
+def _roll_back(
+    queue: list[LogBlock | CorruptBlock], command: LogBlock, remedy: str | None
+) -> list[LogBlock | CorruptBlock]:
+    """The queue without the target's blocks and without corrupt blocks; a command whose target is not queued removes
+    only those.
+    """
+    target = command.target_instant_time
+    if not command.is_rollback or not target:
+        raise UnsupportedError(
+            f"log command block at byte {command.offset} is not a rollback of an instant",
+            path=command.path,
+            remedy=remedy,
+        )
+    return [block for block in queue if isinstance(block, LogBlock) and block.instant_time != target]
+
+
+def _place_compacted(blocks: list[LogBlock]) -> list[LogBlock]:
+    """Puts the output of log compactions where the newest of its inputs stood, and drops the inputs.
+
+    Rule of the optimised scan of Hudi 0.15 (scanInternalV2), which a table with log compaction needs: its output is
+    written after blocks that are newer than what it merged. Without such blocks the order is untouched.
+    """
+    if not any(HeaderKey.COMPACTED_BLOCK_TIMES in block.headers for block in blocks):
+        return blocks
+    by_instant: dict[str, list[LogBlock]] = {}
+    for block in blocks:
+        by_instant.setdefault(_instant_of(block), []).append(block)
+    final: dict[str, str] = {}
+    placed: set[str] = set()
+    newest_first: list[list[LogBlock]] = []
+    for instant in reversed(by_instant):
+        group = by_instant[instant]
+        merged = group[0].headers.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        if merged is not None:
+            target = final.get(instant, instant)
+            final.update(dict.fromkeys(merged.split(","), target))
+        elif instant not in final:
+            newest_first.append(group)
+        elif final[instant] not in placed:
+            placed.add(final[instant])
+            newest_first.append(by_instant[final[instant]])
+    return [block for group in reversed(newest_first) for block in group]

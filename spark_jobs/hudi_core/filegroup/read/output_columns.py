@@ -1,0 +1,96 @@
+"""The columns of a query's rows: which there are, where their values come from, and how stored rows become them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
+from hudi_core.codec.avro.arrow_conform import conform_batch
+from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, field, without_meta_fields
+from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.partition_values import as_text, path_values
+from hudi_core.filegroup.read.reading_rules import PartitionColumns
+from hudi_core.model.meta_fields import OPERATION
+
+if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
+
+
+@dataclass(frozen=True)
+class OutputColumns:
+    """The columns of one query. `schema` is the table's Avro schema without meta fields, `rule` says where partition
+    columns come from.
+    """
+
+    config: TableConfig
+    schema: AvroSchema
+    rule: PartitionColumns
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """The columns that rows are stored with, in the types that Spark reports: `_hoodie_*` first, unless the table
+        has none.
+        """
+        if self.config.populate_meta_fields:
+            avro = add_meta_fields(self.schema, operation=field(self.schema, OPERATION) is not None)
+        else:
+            avro = without_meta_fields(self.schema)
+        return spark_schema(arrow_schema(avro, path=self.config.path))
+
+    @cached_property
+    def path_columns(self) -> list[pa.Field]:
+        """The columns whose values come from the partition path."""
+        return [self.rule.field(name, self.stored) for name in self.rule.from_path]
+
+    @cached_property
+    def all(self) -> pa.Schema:
+        """Every column of the query."""
+        fields = {item.name: item for item in self.stored}
+        for name in self.rule.as_text & fields.keys():
+            fields[name] = pa.field(name, pa.string())
+        for item in self.path_columns:
+            if self.rule.last:
+                fields.pop(item.name, None)
+            fields[item.name] = item
+        return pa.schema(list(fields.values()))
+
+    def select(self, columns: Sequence[str] | None) -> pa.Schema:
+        """The columns asked for, in that order, or all; raises ConfigError for a column the table lacks."""
+        fields = {item.name: item for item in self.all}
+        missing = [name for name in columns or () if name not in fields]
+        if missing:
+            raise ConfigError(
+                f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}"
+            )
+        return pa.schema([fields[name] for name in (fields if columns is None else columns)])
+
+    def stored_of(self, names: Collection[str]) -> pa.Schema:
+        """The stored columns among `names`, in their order."""
+        return pa.schema([item for item in self.stored if item.name in names])
+
+    def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
+        """Stored rows of a partition as the columns of `schema`, which `select` gave. `path` names the file group in
+        errors.
+        """
+        values = path_values(partition, self.config.partition_fields, self.path_columns)
+        text = self.rule.as_text
+        if not values and not text:
+            return conform_batch(batch, schema, path=path)
+        arrays = []
+        for item in schema:
+            index = batch.schema.get_field_index(item.name)
+            if item.name in values:
+                arrays.append(pa.repeat(values[item.name], batch.num_rows))
+            elif index < 0:
+                # A partition whose path does not have the table's depth gives no value for a column that rows lack.
+                arrays.append(pa.nulls(batch.num_rows, item.type))
+            elif item.name in text:
+                arrays.append(as_text(batch.column(index), path=path))
+            else:
+                arrays.append(batch.column(index))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,161 @@
+"""What a query's tasks need to read its slices: one value per query, in a form that travels as JSON to wherever a task
+runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_read_instant
+from hudi_core.filegroup.read.output_columns import OutputColumns
+from hudi_core.filegroup.read.reading_rules import partition_columns
+from hudi_core.filegroup.read.row_filter import RowFilter, of_commit_times, of_predicate
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Json
+    from hudi_core.timeline.schema_history import SchemaHistory
+    from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class ReaderSpec:
+    """One query, as its tasks see it.
+
+    `schema` is the table's Avro schema without meta fields. `latest_instant` is the newest requested time whose log
+    blocks are read; None reads none. `merge_logs` is off for a read-optimized query, which reads base files alone.
+    `columns` None is all columns. `commit_times`, of an incremental query, are the requested times of the instants
+    whose rows are kept. `predicate` is an expression (expr.json_form) that every row must satisfy; it may name columns
+    that are not among `columns`; its wall times are of `zone`, None is UTC. `history` is SchemaHistory.to_json of a
+    table that schema-on-read changed: old files are then read by column id.
+    """
+
+    config: TableConfig
+    schema: AvroSchema
+    committed: CommittedInstants
+    latest_instant: str | None
+    merge_logs: bool
+    columns: tuple[str, ...] | None = None
+    commit_times: frozenset[str] | None = None
+    predicate: Json | None = None
+    zone: str | None = None
+    history: list[list[Any]] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def for_query(
+        config: TableConfig,
+        schema: AvroSchema,
+        timeline: Timeline,
+        *,
+        merge_logs: bool,
+        columns: Sequence[str] | None = None,
+        commit_times: frozenset[str] | None = None,
+        predicate: Json | None = None,
+        zone: str | None = None,
+        history: SchemaHistory | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> ReaderSpec:
+        """The spec of a query over a loaded timeline, as of its last completed commit; `up_to` moves it back in
+        time.
+        """
+        return ReaderSpec(
+            config,
+            schema,
+            CommittedInstants.of(timeline),
+            latest_read_instant(timeline),
+            merge_logs,
+            None if columns is None else tuple(columns),
+            commit_times,
+            predicate,
+            zone,
+            None if history is None else history.to_json(),
+            dict(options or {}),
+        )
+
+    def up_to(self, instant: str | None) -> ReaderSpec:
+        """The same query reading no log block that was requested after `instant`."""
+        return replace(self, latest_instant=instant)
+
+    @cached_property
+    def output(self) -> OutputColumns:
+        """The columns of the query's rows. Worked out once: for a wide table it takes longer than reading a small
+        slice.
+        """
+        merged = self.merge_logs and self.config.is_merge_on_read
+        return OutputColumns(
+            self.config,
+            self.schema,
+            partition_columns(self.config, merged=merged, incremental=self.commit_times is not None),
+        )
+
+    @cached_property
+    def filters(self) -> tuple[RowFilter, ...]:
+        """What every row must pass. Raises UnsupportedError for commit times of a table whose rows do not tell
+        theirs.
+        """
+        found = []
+        if self.commit_times is not None:
+            if not self.config.populate_meta_fields:
+                raise UnsupportedError(
+                    "the table has no _hoodie_ columns, so no row says which commit wrote it",
+                    path=self.config.path,
+                    remedy="an incremental query needs hoodie.populate.meta.fields=true",
+                )
+            found.append(of_commit_times(self.commit_times))
+        if self.predicate is not None:
+            found.append(of_predicate(self.predicate, self.output.all, self.zone))
+        return tuple(found)
+
+    def to_text(self) -> str:
+        """The spec as JSON text, by which a process knows one that it has met before."""
+        return json.dumps(self.to_json())
+
+    @staticmethod
+    def from_text(text: str) -> ReaderSpec:
+        """The inverse of to_text; raises ConfigError for anything else."""
+        try:
+            return ReaderSpec.from_json(json.loads(text))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"a reader's spec is not what this version writes: {error!r}") from error
+
+    def to_json(self) -> Json:
+        """The spec as a JSON object. The table goes as its properties."""
+        return {
+            "path": self.config.path,
+            "properties": dict(self.config.raw),
+            "schema": self.schema,
+            "committed": self.committed.to_json(),
+            "latest_instant": self.latest_instant,
+            "merge_logs": self.merge_logs,
+            "columns": None if self.columns is None else list(self.columns),
+            "commit_times": None if self.commit_times is None else sorted(self.commit_times),
+            "predicate": self.predicate,
+            "zone": self.zone,
+            "history": self.history,
+            "options": dict(self.options),
+        }
+
+    @staticmethod
+    def from_json(raw: Json) -> ReaderSpec:
+        """The inverse of to_json; raises ConfigError for anything else."""
+        try:
+            values: dict[str, Any] = dict(raw)
+            path, properties = values.pop("path"), values.pop("properties")
+            config = TableConfig.of(dict(properties), path=path)
+            columns, times = values.pop("columns"), values.pop("commit_times")
+            return ReaderSpec(
+                config=config,
+                committed=CommittedInstants.from_json(values.pop("committed")),
+                columns=None if columns is None else tuple(columns),
+                commit_times=None if times is None else frozenset(times),
+                **values,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"a reader's spec is not what this version writes: {error!r}") from error

@@ -1,0 +1,113 @@
+"""Where Hudi 0.15 and 1.x read the same files differently: which of the two a table is read like, and which columns
+come from the path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.filegroup.merge.merge_mode import HUDI_1_KEYS
+
+if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
+
+KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
+KEYGENERATOR_TYPE = "hoodie.table.keygenerator.type"
+PARTITION_FIELDS = "hoodie.table.partition.fields"
+_HUDIS_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.")
+_TIMESTAMP_KEYGENERATORS = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator")
+_TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMP_AVRO")
+_CUSTOM_KEYGENERATORS = ("CustomKeyGenerator", "CustomAvroKeyGenerator")
+_CUSTOM_TYPES = ("CUSTOM", "CUSTOM_AVRO")
+
+
+def reads_as_hudi_1(config: TableConfig) -> bool:
+    """Whether Hudi 1.x reads the table's rows: the version is its own, or 1.x keeps a table of an older version."""
+    return config.features.unified_reader or any(key in config.raw for key in HUDI_1_KEYS)
+
+
+def has_timestamp_keys(config: TableConfig) -> bool:
+    """Whether partition paths are times formatted from a column (TimestampBasedKeyGenerator)."""
+    return (
+        _short_class(config) in _TIMESTAMP_KEYGENERATORS
+        or config.raw.get(KEYGENERATOR_TYPE, "").upper() in _TIMESTAMP_TYPES
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumns:
+    """How a query gets the values of partition columns.
+
+    `from_path` are read from the partition path and replace what rows hold; `as_text` are read from rows and turned to
+    text. `last` puts the columns of `from_path` behind all others, as Spark does with partition columns of a file
+    source.
+    """
+
+    from_path: tuple[str, ...]
+    as_text: frozenset[str]
+    text_path: bool
+    last: bool
+
+    def field(self, name: str, schema: pa.Schema) -> pa.Field:
+        """The field of a column from the path, which is text unless rows store it with a type of its own."""
+        return pa.field(name, pa.string()) if self.text_path or name not in schema.names else schema.field(name)
+
+
+def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -> PartitionColumns:
+    """The rule for one query; `merged` when log files are merged, `incremental` for a query of a range of commits.
+
+    Hudi 0.15 reads base files through Spark's own Parquet source, which takes partition values from the path; what it
+    merges, and an incremental query, takes them from rows. Hudi 1.x takes them from the path for every query, but for
+    columns that the path does not tell (of a timestamp key generator) or that merging needs (an ordering column)
+    (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
+    """
+    fields = config.partition_fields
+    timestamp = has_timestamp_keys(config)
+    if not reads_as_hudi_1(config):
+        stored = (merged or incremental) and not config.drop_partition_columns
+        return PartitionColumns(() if stored else fields, frozenset(), timestamp, True)
+    if config.drop_partition_columns:
+        return PartitionColumns(fields, frozenset(), timestamp, False)
+    from_rows = {name for name in fields if name in config.ordering_fields} | _variable(config, timestamp)
+    from_path = tuple(name for name in fields if name not in from_rows)
+    return PartitionColumns(from_path, frozenset(fields) if timestamp else frozenset(), timestamp, False)
+
+
+def has_own_keys(config: TableConfig) -> bool:
+    """Whether a class that is not Hudi's makes the table's record keys and partition paths: nobody else knows of which
+    values, and how.
+    """
+    name = config.raw.get(KEYGENERATOR_CLASS, "")
+    return bool(name) and not name.startswith(_HUDIS_PACKAGES)
+
+
+def untold_by_path(config: TableConfig) -> frozenset[str]:
+    """The partition columns whose values in rows a partition path does not tell: times that a key generator formats,
+    and a user's own.
+    """
+    if has_own_keys(config):
+        return frozenset(config.partition_fields)
+    return frozenset(_variable(config, has_timestamp_keys(config)))
+
+
+def _variable(config: TableConfig, timestamp: bool) -> set[str]:
+    """The partition columns whose values the path does not tell."""
+    if timestamp:
+        return set(config.partition_fields)
+    if (
+        _short_class(config) not in _CUSTOM_KEYGENERATORS
+        and config.raw.get(KEYGENERATOR_TYPE, "").upper() not in _CUSTOM_TYPES
+    ):
+        return set()
+    typed = [entry.partition(":") for entry in config.raw.get(PARTITION_FIELDS, "").split(",")]
+    # Tables of older writers do not record the types; any of the columns may then be a time.
+    if not all(kind for _, _, kind in typed):
+        return set(config.partition_fields)
+    return {name.strip() for name, _, kind in typed if kind.strip().upper() == "TIMESTAMP"}
+
+
+def _short_class(config: TableConfig) -> str:
+    return config.raw.get(KEYGENERATOR_CLASS, "").rsplit(".", 1)[-1]

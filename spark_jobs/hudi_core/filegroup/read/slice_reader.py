@@ -1,0 +1,190 @@
+"""A file slice as rows: base file alone, or base file merged with its log files (HoodieMergeOnReadSnapshotRelation,
+HoodieFileGroupReader; facts 5, 6).
+
+Memory of one slice: `memory_budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for
+every log record its key, its ordering value and 9 bytes; an eighth of the budget of base rows and their merged copy; a
+sixteenth of it of a decoded log block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.service_config import MEMORY_BYTES
+from hudi_core.filegroup.merge.base_merge import BaseMerger
+from hudi_core.filegroup.merge.log_merge import merge_columns
+from hudi_core.filegroup.merge.ordering import Ordering
+from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.read.base_file import RowGroups, grouped, read_base_file
+from hudi_core.filegroup.read.block_validity import CommittedInstants
+from hudi_core.filegroup.read.log_records import has_operations, merge_logs
+from hudi_core.filegroup.read.log_scan import ScanResult, scan_log_files
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
+from hudi_core.filegroup.read.row_filter import RowFilter, of_commit_times
+from hudi_core.model.meta_fields import OPERATION
+
+if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
+    from hudi_core.storage.base import Storage
+    from hudi_core.timeline.timeline import Timeline
+    from hudi_core.view.file_group import DataFile, FileSlice
+
+READ_BUDGET = 256 << 20
+READ_ROWS = 64 << 10
+GROUP_SHARE = 8
+"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
+
+
+@dataclass(frozen=True)
+class SliceReader:
+    """Reads the slices of one query. `memory_budget` bounds the rows of log records in memory, in bytes; None is what
+    the query's option `airflow_hudi.memory.bytes` says, else READ_BUDGET.
+    """
+
+    storage: Storage
+    spec: ReaderSpec
+    memory_budget: int | None = None
+    allow_corrupt_log_blocks: bool = True
+    spill_folder: str | None = None
+    committed: CommittedInstants | None = None
+    """Whose log blocks count, where that is not what the spec says."""
+
+    @staticmethod
+    def for_query(
+        storage: Storage,
+        config: TableConfig,
+        schema: AvroSchema,
+        timeline: Timeline,
+        *,
+        snapshot: bool,
+        options: Mapping[str, str] | None = None,
+    ) -> SliceReader:
+        """The reader of a snapshot or read-optimized query over a loaded timeline."""
+        return SliceReader(
+            storage, ReaderSpec.for_query(config, schema, timeline, merge_logs=snapshot, options=options)
+        )
+
+    def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """The columns of the rows, in the types of a query: `_hoodie_*` first (unless the table has none), then the
+        table's.
+
+        `columns` chooses, else those of the spec. Raises ConfigError for a column the table lacks.
+        """
+        return self.spec.output.select(self.spec.columns if columns is None else columns)
+
+    def read(
+        self,
+        file_slice: FileSlice,
+        columns: Sequence[str] | None = None,
+        *,
+        row_filter: RowFilter | None = None,
+        row_groups: RowGroups | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The slice's rows in output_schema(columns): base rows in the file's order, then rows that only logs have.
+
+        Kept are rows that the spec and `row_filter` keep. `row_groups` tells, for a slice without log files, which row
+        groups of a Parquet base file may hold any; in a slice with log files a row that is ruled out may hide an older
+        one, so all are read. Corrupt log blocks are left out, as Hudi does, unless `allow_corrupt_log_blocks` is off.
+        Raises StorageNotFoundError for a missing file, FormatError for one that is broken or not supported,
+        UnsupportedError for a payload class with log files.
+        """
+        output = self.output_schema(columns)
+        filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
+        needed = set(output.names).union(*(item.columns for item in filters))
+        rows = (
+            self.spec.output.select([name for name in self.spec.output.all.names if name in needed])
+            if filters
+            else output
+        )
+        merged = self.spec.merge_logs and file_slice.log_files
+        batches = (
+            self._merged(file_slice, rows.names) if merged else self._base_only(file_slice, rows.names, row_groups)
+        )
+        for stored in batches:
+            batch = self.spec.output.finish(
+                stored, file_slice.file_group.partition, rows, path=file_slice.file_group.file_id
+            )
+            for item in filters:
+                batch = item.apply(batch)
+            if batch.num_rows:
+                yield batch if rows is output else batch.select(output.names)
+
+    @cached_property
+    def _budget(self) -> int:
+        if self.memory_budget is not None:
+            return self.memory_budget
+        return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else READ_BUDGET
+
+    def _base_only(
+        self, file_slice: FileSlice, names: Collection[str], row_groups: RowGroups | None
+    ) -> Iterator[pa.RecordBatch]:
+        if file_slice.base_file is None:
+            return
+        schema = self.spec.output.stored_of(names)
+        base, history = file_slice.base_file, self.spec.history
+        # Names in the footer of a file that is read by column id are not the query's.
+        chosen = None if history is not None else row_groups
+        yield from read_base_file(self.storage, base, schema, batch_rows=READ_ROWS, row_groups=chosen, history=history)
+
+    def _merged(self, file_slice: FileSlice, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+        config = self.spec.config
+        policy = MergePolicy.for_table(config, self.spec.options)
+        ordering = Ordering.of(policy, self.spec.schema, path=config.path)
+        scan = self.scan(file_slice)
+        stored = (
+            self.spec.output.stored
+            if policy.whole_rows
+            else self.spec.output.stored_of({*names, *merge_columns(policy, ordering)})
+        )
+        if has_operations(scan.blocks) and OPERATION not in stored.names:
+            stored = stored.append(pa.field(OPERATION, pa.string()))
+        records = merge_logs(
+            self.storage,
+            scan,
+            stored,
+            policy,
+            ordering,
+            budget=self._budget,
+            spill_folder=self.spill_folder,
+            history=self.spec.history,
+        )
+        with records.store:
+            base = file_slice.base_file
+            merger = BaseMerger(
+                records, policy, ordering, path=base.path if base else file_slice.log_files[0].path, first_only=True
+            )
+            if base is not None:
+                batches = self._base_rows(base, stored, scan)
+                for group in grouped(batches, rows=len(records), max_bytes=self._budget // GROUP_SHARE):
+                    yield from merger.apply(group)
+            yield from merger.inserts(READ_ROWS)
+
+    def _base_rows(self, base: DataFile, stored: pa.Schema, scan: ScanResult) -> Iterator[pa.RecordBatch]:
+        """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base),
+        which parts of rows are nothing without.
+        """
+        batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, history=self.spec.history)
+        times, features = self.spec.commit_times, self.spec.config.features
+        if times is None or not features.incremental_filters_base or any(block.is_partial for block in scan.blocks):
+            return batches
+        return map(of_commit_times(times).apply, batches)
+
+    def scan(self, file_slice: FileSlice) -> ScanResult:
+        """The log blocks that count for this reader."""
+        scan = scan_log_files(
+            self.storage,
+            file_slice.log_files,
+            self.committed or self.spec.committed,
+            latest_instant=self.spec.latest_instant,
+            stop_at_newer=not reads_as_hudi_1(self.spec.config),
+        )
+        if not self.allow_corrupt_log_blocks:
+            scan.refuse_corrupt()
+        return scan

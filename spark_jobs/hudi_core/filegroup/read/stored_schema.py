@@ -1,0 +1,74 @@
+"""The table's schema as its files have it, for tables whose commits record none
+(TableSchemaResolver.getTableAvroSchemaFromDataFile).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from hudi_core.codec.avro.from_arrow import avro_schema
+from hudi_core.codec.avro.schema import AvroSchema, parse_schema, without_meta_fields
+from hudi_core.codec.log.blocks import BlockType, LogBlock
+from hudi_core.codec.log.frames import walk
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.storage.base import ByteRange, Storage
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.table_schema import commit_label
+
+_FOOTER_KEYS: Final = ("parquet.avro.schema", "avro.schema")
+"""Where parquet-avro keeps the schema that it wrote with, now and before Parquet 1.9."""
+_DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA})
+
+
+def stored_schema(
+    storage: Storage,
+    commits: Iterable[tuple[Instant, CommitMetadata]],
+    path_of: Callable[[Instant], str] = commit_label,
+) -> AvroSchema | None:
+    """The Avro record schema, without meta fields, of the first file that tells one; None when no file does.
+
+    `commits` are the table's, latest first; each is looked at only when those before it wrote no file that still
+    exists. Parquet base files tell their schema in the footer, log files in their last data block. `path_of` names a
+    commit's file for messages. Raises FormatError for a path that leaves the table or a file that is broken,
+    StorageError.
+    """
+    for instant, metadata in commits:
+        metadata.check_paths(source=path_of(instant))
+        for stat in metadata.write_stats():
+            if not stat.path:
+                continue
+            try:
+                found = _schema_of(storage, stat.path)
+            except StorageNotFoundError:
+                continue  # cleaned since
+            if found is not None:
+                return without_meta_fields(found)
+    return None
+
+
+def _schema_of(storage: Storage, path: str) -> AvroSchema | None:
+    name = path.rsplit("/", 1)[-1]
+    if name.endswith(".parquet"):
+        return _of_parquet(storage, path)
+    return _of_log(storage, path) if ".log." in name and not name.endswith(".cdc") else None
+
+
+def _of_parquet(storage: Storage, path: str) -> AvroSchema:
+    with storage.open_input(path) as stream, ParquetBaseFile(stream, path) as file:
+        footer = file.footer
+        text = next((footer[key] for key in _FOOTER_KEYS if key in footer), None)
+        return avro_schema(file.schema, path=path) if text is None else parse_schema(text, path=path)
+
+
+def _of_log(storage: Storage, path: str) -> AvroSchema | None:
+    blocks = walk(
+        lambda offset, length: storage.read_range(path, ByteRange(offset, length)), storage.stat(path).size, path
+    )
+    text: str | None = None
+    for block in blocks:
+        if isinstance(block, LogBlock) and block.type in _DATA:
+            text = block.schema or text
+    return None if text is None else parse_schema(text, path=path)

@@ -1,0 +1,218 @@
+"""Undoes the data files of one instant: files that only it wrote are deleted, its blocks in shared log files are
+cancelled by command blocks.
+
+Table version 6 shares log files among instants, so a command block goes into a log file of its own behind them
+(BaseRollbackHelper of 0.15, RollbackHelperV1 of 1.x); later versions name every file after its instant and delete it
+(RollbackHelper of 1.x). A plan is a file in the table, so nothing in it is followed as a path: a file counts when its
+plain name parses and carries the failed instant.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.encode import encode_block
+from hudi_core.errors import FormatError
+from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
+from hudi_core.model.ids import ROLLBACK_TOKEN
+from hudi_core.model.names import LogFileName, parse_data_file, parse_log_file
+from hudi_core.model.partition import check_partition, join
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.rollback import RollbackRequest
+from hudi_core.view.file_group import DataFile
+
+log = logging.getLogger(__name__)
+
+_THREADS: Final = 16
+"""Files of one rollback that are deleted at the same time: a delete is one request and no work."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileUndo:
+    """One step of a rollback: plain names in `partition` to delete, or a command block for the slice `base_instant` of
+    `file_id`.
+
+    `log_blocks` are the log files that hold the blocks to cancel, as the plan names them, with their sizes in bytes.
+    """
+
+    partition: str
+    file_id: str = ""
+    base_instant: str = ""
+    delete: tuple[str, ...] = ()
+    log_blocks: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What was undone in one partition, plain names: files deleted (also those that were gone already), log files of
+    command blocks with their sizes, the failed instant's log files with their sizes as the plan has them and
+    (`kept_logs`) as they are in storage.
+    """
+
+    partition: str
+    deleted: tuple[str, ...] = ()
+    commands: Mapping[str, int] = field(default_factory=dict, hash=False)
+    failed_logs: Mapping[str, int] = field(default_factory=dict, hash=False)
+    kept_logs: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+def undo_of(request: RollbackRequest, failed: str, *, source: str) -> FileUndo:
+    """What a plan's request may do. Names that are not those of files of `failed` are left out, with a warning naming
+    `source`.
+
+    Raises FormatError for a log request whose file group or base instant make no file name.
+    """
+    partition = check_partition(request.partition, source=source)
+    names = [address.rpartition("/")[2] for address in request.files_to_delete]
+    kept = tuple(name for name in names if _is_of(name, failed))
+    if len(kept) < len(names):
+        log.warning(
+            "%s names %d files that instant %s did not write; they are left alone",
+            source,
+            len(names) - len(kept),
+            failed,
+        )
+    if request.log_blocks:
+        _check_log_slice(request.file_id, request.base_instant, source)
+    return FileUndo(partition, request.file_id, request.base_instant, kept, request.log_blocks)
+
+
+def _is_of(name: str, instant: str) -> bool:
+    parsed = parse_data_file(name)
+    return parsed is not None and parsed.instant == instant
+
+
+def _check_log_slice(file_id: str, base_instant: str, source: str) -> None:
+    try:
+        parsed = parse_log_file(str(LogFileName(file_id, base_instant, 1, ROLLBACK_TOKEN)))
+    except FormatError as error:
+        raise FormatError(f"{file_id!r} at {base_instant!r} is no file slice", path=source) from error
+    if (parsed.file_id, parsed.instant) != (file_id, base_instant) or not base_instant:
+        raise FormatError(f"{file_id!r} at {base_instant!r} is no file slice", path=source)
+
+
+class FileRollback:
+    """Undoes the files of `failed` for the rollback instant `rollback`. Every step may be repeated after a crash."""
+
+    def __init__(self, storage: Storage, failed: str, rollback: str) -> None:
+        self._storage = storage
+        self._failed = failed
+        self._rollback = rollback
+
+    def run(self, steps: Sequence[FileUndo]) -> list[Undone]:
+        """Does all steps and returns what was done by partition, sorted; partitions of steps that name nothing are
+        among them.
+        """
+        paths = sorted({join(step.partition, name) for step in steps for name in step.delete})
+        _in_parallel(self._storage.delete, paths)
+        appended = self._append_commands([step for step in steps if step.log_blocks])
+        done: list[Undone] = []
+        for partition in sorted({step.partition for step in steps}):
+            extra = appended.get(partition, Undone(partition))
+            names = {name for step in steps if step.partition == partition for name in step.delete} | set(extra.deleted)
+            done.append(Undone(partition, tuple(sorted(names)), extra.commands, extra.failed_logs, extra.kept_logs))
+        return done
+
+    def _append_commands(self, steps: Sequence[FileUndo]) -> dict[str, Undone]:
+        if not steps:
+            return {}
+        earlier = self._earlier_commands()
+        done: dict[str, Undone] = {}
+        for partition in sorted({step.partition for step in steps}):
+            files = {info.name: info for info in self._storage.list_files(partition)}
+            here = [step for step in steps if step.partition == partition]
+            commands: dict[str, int] = {}
+            for file_id, base_instant in sorted({(step.file_id, step.base_instant) for step in here}):
+                name, size = self._append(
+                    partition, file_id, base_instant, files, earlier.get((partition, file_id, base_instant), [])
+                )
+                commands[name] = size
+            blocks = {key: size for step in here for key, size in step.log_blocks.items() if _names_a_file(key)}
+            kept = {name: files[name].size for name in (key.rpartition("/")[2] for key in blocks) if name in files}
+            done[partition] = Undone(
+                partition,
+                self._delete_empty(partition, kept),
+                commands,
+                blocks,
+                {name: size for name, size in kept.items() if size},
+            )
+        return done
+
+    def _delete_empty(self, partition: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
+        """Deletes the failed instant's log files without a byte, which a writer leaves that dies as it begins one: they
+        hold nobody's blocks, and the metadata table lists no file of 0 bytes (real Hudi lists it with a size of 1).
+        """
+        empty = tuple(sorted(name for name, size in sizes.items() if size == 0))
+        for name in empty:
+            self._storage.delete(join(partition, name))
+        return empty
+
+    def _earlier_commands(self) -> dict[tuple[str, str, str], list[str]]:
+        """The log files that earlier attempts at this rollback announced, by file slice: their markers stand under the
+        rollback's instant.
+        """
+        found: dict[tuple[str, str, str], list[str]] = {}
+        for marker in list_markers(self._storage, self._rollback):
+            parsed = parse_data_file(marker.file_name)
+            if isinstance(parsed, LogFileName):
+                found.setdefault((marker.partition, parsed.file_id, parsed.instant), []).append(marker.file_name)
+        return found
+
+    def _append(
+        self, partition: str, file_id: str, base_instant: str, files: Mapping[str, FileInfo], announced: list[str]
+    ) -> tuple[str, int]:
+        """The log file whose command block cancels the slice's blocks of the failed instant, and its size; an earlier
+        attempt's, if whole.
+
+        The marker comes first, as in Hudi: a rollback that is resumed, by whichever engine, finds the log file by it
+        and tells the metadata table of it.
+        """
+        for name in announced:
+            if name in files and self._is_command(DataFile(partition, name, files[name].size)):
+                return name, files[name].size
+        versions = [
+            parsed.version
+            for parsed in map(parse_data_file, [*files, *announced])
+            if isinstance(parsed, LogFileName) and (parsed.file_id, parsed.instant) == (file_id, base_instant)
+        ]
+        free = next((name for name in announced if name not in files), None)
+        name = free or str(LogFileName(file_id, base_instant, max(versions, default=0) + 1, ROLLBACK_TOKEN))
+        headers = {
+            HeaderKey.INSTANT_TIME: self._rollback,
+            HeaderKey.TARGET_INSTANT_TIME: self._failed,
+            HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+        }
+        block = encode_block(BlockType.COMMAND, headers)
+        if free is None:
+            create_marker(self._storage, self._rollback, partition, name, MarkerType.APPEND)
+        self._storage.create_exclusive(join(partition, name), block)
+        return name, len(block)
+
+    def _is_command(self, file: DataFile) -> bool:
+        blocks = log_blocks(self._storage, [file])
+        return any(
+            isinstance(block, LogBlock) and block.is_rollback and block.target_instant_time == self._failed
+            for block in blocks
+        )
+
+
+def _names_a_file(key: str) -> bool:
+    """Hudi 0.15 writes a folder where it does not know the log file."""
+    return parse_data_file(key.rpartition("/")[2]) is not None
+
+
+def _in_parallel(act: Callable[[str], object], paths: Iterable[str]) -> None:
+    wanted = list(paths)
+    if len(wanted) < _THREADS:
+        for path in wanted:
+            act(path)
+        return
+    with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="delete") as pool:
+        for _ in pool.map(act, wanted):
+            pass

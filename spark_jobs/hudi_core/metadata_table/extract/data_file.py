@@ -1,0 +1,272 @@
+"""What one data file says to all kinds, learnt by one reading: the footer of a base file, the blocks of a log file.
+Runs on executors.
+
+A footer that does not tell a column's range has the column read; of a log file every record counts, whatever became of
+its instant, so that ranges hold at any time. Memory: one batch of rows, or one piece of a log block.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema, field_names, parse_schema
+from hudi_core.codec.bloom import SIMPLE
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
+from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
+from hudi_core.errors import UnsupportedError
+from hudi_core.filegroup.read.base_file import History, base_batches, open_base_file
+from hudi_core.filegroup.read.evolution import rename_fields
+from hudi_core.filegroup.read.log_records import block_batches
+from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.metadata_table.extract.expression_values import ExpressionValues
+from hudi_core.metadata_table.extract.footer_ranges import FooterRanges
+from hudi_core.metadata_table.extract.row_ranges import RowRanges, column_of
+from hudi_core.metadata_table.indexed_table import column_type, is_indexable
+from hudi_core.metadata_table.records.file_statistics import (
+    ColumnRange,
+    DataFileRef,
+    Expression,
+    FileFacts,
+    FilterText,
+    Json,
+)
+from hudi_core.metadata_table.records.range_records import file_record
+from hudi_core.metadata_table.records.value_types import empty_range
+from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import join
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.internal_schema import ColumnSource
+from hudi_core.timeline.schema_history import renamed_columns, sources_at
+from hudi_core.view.file_group import DataFile
+
+BLOOM: Final = "org.apache.hudi.bloomfilter"
+OLD_BLOOM: Final = "com.uber.hoodie.bloomfilter"
+BLOOM_TYPE: Final = "hoodie_bloom_filter_type_code"
+_DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the kinds of a table must know of each file.
+
+    `schema` are the columns as files store them, meta fields included; `columns` those whose ranges are asked for, by
+    dotted name, in the encoding of index version `version`; `all_columns` says that readers take every column for one
+    of them (TableVersion.indexes_all_columns), so that each range must be told; `bloom` asks for the filter over record
+    keys; `expressions` are those of expression indexes; `history` is as in IndexedTable.
+    """
+
+    schema: AvroSchema
+    columns: tuple[str, ...] = ()
+    version: int = 1
+    bloom: bool = False
+    expressions: tuple[Expression, ...] = ()
+    history: History | None = None
+    all_columns: bool = False
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {
+            "schema": json.dumps(self.schema),
+            "columns": list(self.columns),
+            "version": self.version,
+            "bloom": self.bloom,
+            "expressions": [item.to_json() for item in self.expressions],
+            "history": self.history,
+            "all_columns": self.all_columns,
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> Wanted:
+        """Back from to_json."""
+        expressions = tuple(map(Expression.from_json, document["expressions"]))
+        columns, history = tuple(document["columns"]), document["history"]
+        return cls(
+            json.loads(document["schema"]),
+            columns,
+            int(document["version"]),
+            bool(document["bloom"]),
+            expressions,
+            history,
+            bool(document["all_columns"]),
+        )
+
+
+def read_file_facts(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
+    """What `file` says. Columns that it lacks are null in all its rows.
+
+    Raises StorageNotFoundError when the file is gone, CorruptFileError for a base file that is broken, UnsupportedError
+    for one that is no Parquet file, and for a range that the index cannot store where all must be told.
+    """
+    if not (wanted.columns or wanted.bloom or wanted.expressions):
+        return FileFacts(file)
+    facts = _of_base(storage, file, wanted) if file.is_base else _of_log(storage, file, wanted)
+    if wanted.all_columns:
+        _check_told(facts)
+    return facts
+
+
+def _check_told(facts: FileFacts) -> None:
+    """To a reader that finds no range of a file's column all its values are null: it would lose the rows."""
+    for found in facts.ranges:
+        if file_record(facts.file, found) is None:
+            raise UnsupportedError(
+                f"column_stats cannot store the range of the column {found.column!r}: as decimal(30, 15) in "
+                "this table version",
+                path=join(facts.file.partition, facts.file.name),
+                remedy=f"drop column_stats, or list the columns without {found.column!r} in "
+                "hoodie.metadata.index.column.stats.column.list, "
+                "for readers, too",
+            )
+
+
+class _Reading:
+    """What is gathered from rows: ranges of some columns, and what the expression indexes hold of theirs."""
+
+    def __init__(self, columns: Iterable[str], stored: pa.Schema, wanted: Wanted, file: DataFileRef) -> None:
+        self._ranges = {name: RowRanges(name, _kind_of(stored, name), wanted.version) for name in columns}
+        values = (ExpressionValues(item, _kind_of(stored, item.column)) for item in wanted.expressions)
+        self._expressions = {
+            item.expression.partition: item for item in values if file.is_base or not item.expression.base_files_only
+        }
+        self.file = file
+        self._names = [*self._ranges, *(item.expression.column for item in self._expressions.values())]
+
+    def schema(self, stored: pa.Schema) -> pa.Schema:
+        """The top-level columns that are to be read."""
+        wanted = {_top(name, stored) for name in self._names}
+        return pa.schema([column for column in stored if column.name in wanted])
+
+    def add(self, batch: pa.RecordBatch, known: frozenset[str] | None = None) -> None:
+        """More rows; `known` are the columns that they have at all, None all."""
+        for name, ranges in self._ranges.items():
+            array = column_of(batch, name)
+            if array is not None and (known is None or name.split(".")[0] in known or name in known):
+                ranges.add(array)
+        for values in self._expressions.values():
+            array = column_of(batch, values.expression.column)
+            if array is not None and (known is None or values.expression.column in known):
+                values.add(array)
+
+    def ranges(self, footer: FooterRanges | None = None) -> dict[str, ColumnRange]:
+        """Of the columns that any row had; with sizes where they are a Parquet file's."""
+        met = {name: ranges for name, ranges in self._ranges.items() if ranges.values}
+        return {
+            name: ranges.result(*((0, 0) if footer is None else footer.sizes(name))) for name, ranges in met.items()
+        }
+
+    def expressions(self) -> dict[str, ColumnRange | FilterText]:
+        """What the expression indexes hold of the file."""
+        return {name: values.result(self.file.size) for name, values in self._expressions.items()}
+
+
+def _kind_of(stored: pa.Schema, name: str) -> pa.DataType:
+    kind = column_type(stored, name)
+    if kind is None:
+        raise UnsupportedError(
+            f"the index holds the column {name!r}, which the table's schema does not have",
+            remedy="drop and create that index",
+        )
+    return kind
+
+
+def _indexed(stored: pa.Schema, wanted: Wanted) -> list[str]:
+    """Those of the asked columns that the table has and whose values have an order: of others the indexes hold
+    nothing.
+    """
+    return [
+        name
+        for name in wanted.columns
+        if is_indexable(column_type(stored, name), wanted.version, by_value=wanted.all_columns)
+    ]
+
+
+def _of_base(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
+    stored = arrow_schema(wanted.schema)
+    path = join(file.partition, file.name)
+    with open_base_file(storage, path) as parquet, parquet:
+        footer, told, untold = FooterRanges(parquet.metadata), {}, []
+        renamed = renamed_columns(wanted.history)
+        for name in _indexed(stored, wanted):
+            found = (
+                None if _top(name, stored) in renamed else _told(footer, parquet.schema, name, stored, wanted.version)
+            )
+            if found is None and parquet.num_rows:
+                untold.append(name)
+            elif found is not None:
+                told[name] = found
+        reading = _Reading(untold, stored, wanted, file)
+        columns = reading.schema(stored)
+        if columns.names:
+            for batch in base_batches(
+                parquet, columns, batch_rows=BATCH_ROWS, sources=_sources(wanted, _instant(file.name))
+            ):
+                reading.add(batch)
+        told.update(reading.ranges(footer))
+        ranges = tuple(told[name] for name in wanted.columns if name in told)
+        return FileFacts(file, ranges, _bloom(parquet, wanted), parquet.num_rows, reading.expressions())
+
+
+def _told(footer: FooterRanges, own: pa.Schema, name: str, stored: pa.Schema, version: int) -> ColumnRange | None:
+    """By the type that the file has, unless the column was widened since: then its rows are read as what they are
+    now.
+    """
+    kind = column_type(own, name)
+    return None if kind is None or kind != _kind_of(stored, name) else footer.range(name, kind, version)
+
+
+def _bloom(parquet: ParquetBaseFile, wanted: Wanted) -> FilterText | None:
+    if not wanted.bloom:
+        return None
+    footer = parquet.footer
+    text = footer.get(BLOOM, footer.get(OLD_BLOOM))
+    return None if text is None else FilterText(footer.get(BLOOM_TYPE, SIMPLE), text)
+
+
+def _of_log(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
+    if file.is_cdc:
+        return FileFacts(file)
+    stored = arrow_schema(wanted.schema)
+    reading = _Reading(_indexed(stored, wanted), stored, wanted, file)
+    columns = reading.schema(stored)
+    rows, partial = 0, False
+    if columns.names:
+        for block in _data_blocks(storage, file):
+            partial = partial or block.is_partial
+            sources = _sources(wanted, block.instant_time or "")
+            writer = (
+                rename_fields(parse_schema(block.schema or "", path=block.path), sources) if block.is_partial else None
+            )
+            known = None if writer is None else frozenset(field_names(writer))
+            for batch in block_batches(storage, block, columns, sources=sources):
+                rows += batch.num_rows
+                reading.add(batch, known)
+    found = {name: empty_range(name, wanted.version) for name in _indexed(stored, wanted)} | reading.ranges()
+    ranges = tuple(found[name] for name in wanted.columns if name in found)
+    return FileFacts(file, ranges, None, rows, reading.expressions(), partial)
+
+
+def _sources(wanted: Wanted, instant: str) -> tuple[ColumnSource, ...]:
+    return () if wanted.history is None else sources_at(wanted.history, instant)
+
+
+def _instant(name: str) -> str:
+    parsed = parse_data_file(name)
+    return "" if parsed is None else parsed.instant
+
+
+def _top(name: str, stored: pa.Schema) -> str:
+    """The top-level column that a dotted name is in."""
+    return name if stored.get_field_index(name) >= 0 else name.split(".")[0]
+
+
+def _data_blocks(storage: Storage, file: DataFileRef) -> Iterator[LogBlock]:
+    """Corrupt blocks are passed over, as every reader does that goes on at all: no row of them is ever returned."""
+    for block in log_blocks(storage, [DataFile(file.partition, file.name, file.size)]):
+        if not isinstance(block, CorruptBlock) and block.type in _DATA:
+            yield block

@@ -1,0 +1,284 @@
+"""What the functions of expression indexes make of a column, as Spark computes them (ExpressionIndexSparkFunctions),
+over Arrow arrays.
+
+Only what is computed exactly is here: anything else is refused, since an index of other values would hide rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.extract.date_patterns import DatePattern
+
+_BOTH: Final = (
+    r"\x{0528}-\x{052F}\x{2C2F}\x{2C5F}\x{A698}-\x{A69B}\x{A796}-\x{A79F}\x{A7AB}-\x{A7F7}\x{104B0}-\x{104FF}\x{10570}-\x{105BF}"
+    r"\x{10C80}-\x{10CFF}\x{10D50}-\x{10D8F}\x{118A0}-\x{118DF}\x{16E40}-\x{16E7F}\x{1C89}\x{1C8A}\x{1E900}-\x{1E943}"
+)
+"""Blocks and ranges in which both cases are new."""
+NEW_CAPITALS: Final = rf"[\x{{037F}}\x{{13A0}}-\x{{13F5}}\x{{1C90}}-\x{{1CBF}}{_BOTH}]"
+"""Those that a lower case came to or that came themselves: Yot, Cherokee, Mtavruli."""
+NEW_SMALL: Final = (
+    r"[\x{019B}\x{025C}\x{0261}\x{0264}\x{026A}\x{026C}\x{0282}\x{0287}\x{029D}\x{029E}\x{03F3}\x{10D0}-\x{10FF}\x{13F8}-\x{13FD}"
+    rf"\x{{1C80}}-\x{{1C88}}\x{{1D8E}}\x{{A794}}\x{{AB53}}\x{{AB70}}-\x{{ABBF}}{_BOTH}]"
+)
+"""Those that an upper case came to or that came themselves: Georgian, Cherokee, letters of phonetic alphabets."""
+
+
+SESSION_ZONE: Final = "spark.sql.session.timeZone"
+"""The option that names the zone in which Spark's sessions, which ask the index, tell the time."""
+_UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
+_DAY_SECONDS: Final = 86400
+_DEFAULT_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
+
+Function = Callable[[pa.Array], pa.Array]
+_REMEDY: Final = (
+    "drop that index with `hudictl metadata drop TABLE --partition expr_index_…`, or let Hudi's writer keep it"
+)
+
+
+def function_of(
+    name: str, options: Mapping[str, str], kind: pa.DataType, zone: str | None
+) -> tuple[Function, pa.DataType]:
+    """The function `name` with the options of its index over a column of the type `kind`, and the type of its values.
+
+    `zone` is Spark's session zone, which functions of timestamps go by; None: not known. Raises UnsupportedError for a
+    function, an option or a type for which the values would not be Spark's for certain.
+    """
+    make = _FUNCTIONS.get(name.lower() or "identity")
+    if make is None:
+        raise _refused(name, "this release does not compute it")
+    found = make(_Call(name, options, kind, zone))
+    return found, found(pa.array([], kind)).type
+
+
+class _Call:
+    """An index's function, its options and the column's type."""
+
+    def __init__(self, name: str, options: Mapping[str, str], kind: pa.DataType, zone: str | None) -> None:
+        self.name = name
+        self.kind = kind
+        self._options = options
+        self._zone = zone
+
+    @property
+    def is_text(self) -> bool:
+        return bool(pa.types.is_string(self.kind))
+
+    def require(self, fits: bool) -> None:
+        """Raises UnsupportedError for a column that Spark would cast first."""
+        if not fits:
+            raise _refused(self.name, f"the column is {self.kind}, which Spark would cast first")
+
+    def option(self, key: str) -> str | None:
+        return self._options.get(key)
+
+    def number(self, key: str) -> int:
+        text = self._options.get(key, "")
+        try:
+            return int(text)
+        except ValueError as error:
+            raise _refused(self.name, f"its option {key} is {text!r}") from error
+
+    def pattern(self) -> DatePattern:
+        """Of `format`; from_unixtime has a default."""
+        try:
+            return DatePattern(self._options.get("format", _DEFAULT_PATTERN))
+        except UnsupportedError as error:
+            raise _refused(self.name, error.message) from error
+
+    def zone(self) -> str:
+        if not self._zone:
+            raise _refused(self.name, f"its values depend on Spark's session zone, and {SESSION_ZONE} does not name it")
+        return self._zone
+
+    def wall_seconds(self, seconds: pa.Array) -> pa.Array:
+        """Seconds since 1970 as a wall clock in the zone shows them, also as int64."""
+        zone = self.zone()
+        if zone in _UTC_NAMES:
+            return seconds
+        try:
+            return pc.local_timestamp(seconds.cast(pa.timestamp("s", tz=zone))).cast(pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise _refused(self.name, f"the zone {zone} does not give the time of a value: {error}") from error
+
+
+def _refused(name: str, reason: str) -> UnsupportedError:
+    return UnsupportedError(f"an expression index on `{name}` cannot be kept true: {reason}", remedy=_REMEDY)
+
+
+def _identity(call: _Call) -> Function:
+    call.require(not pa.types.is_nested(call.kind))
+    return lambda values: values
+
+
+def _lower(call: _Call) -> Function:
+    call.require(call.is_text)
+    return lambda values: _cased(call, values, pc.ascii_lower, str.lower, NEW_CAPITALS)
+
+
+def _upper(call: _Call) -> Function:
+    call.require(call.is_text)
+    return lambda values: _cased(call, values, pc.ascii_upper, str.upper, NEW_SMALL)
+
+
+def _cased(call: _Call, values: pa.Array, plain: Function, full: Callable[[str], str], new: str) -> pa.Array:
+    """Java maps by the full rules (`ß` to `SS`, final sigma), Arrow by the simple ones, so text beyond ASCII goes one
+    by one (0.5 µs each).
+
+    Raises UnsupportedError for letters of `new`, a class of a regular expression, whose other case is not known to
+    every JVM that Spark runs on.
+    """
+    ascii_only = pc.string_is_ascii(values)
+    if len(values) == values.null_count or pc.all(ascii_only).as_py():
+        return plain(values)
+    if pc.any(pc.match_substring_regex(values, new)).as_py():
+        raise _refused(call.name, "a value has letters whose other case depends on the JVM's release of Unicode")
+    others = pc.invert(ascii_only)
+    changed = pa.array([full(text) for text in values.filter(pc.fill_null(others, False)).to_pylist()], pa.string())
+    return pc.replace_with_mask(plain(values), pc.fill_null(others, False), changed)
+
+
+def _trimmed(trim: Callable[..., pa.Array]) -> Callable[[_Call], Function]:
+    def make(call: _Call) -> Function:
+        call.require(call.is_text)
+        characters = call.option("trimString")
+        return lambda values: trim(values, characters=" " if characters is None else characters)
+
+    return make
+
+
+def _length(call: _Call) -> Function:
+    call.require(call.is_text or pa.types.is_binary(call.kind))
+    return (lambda values: pc.utf8_length(values)) if call.is_text else (lambda values: pc.binary_length(values))
+
+
+def _substring(call: _Call) -> Function:
+    """UTF8String.substringSQL: positions count from 1, negative ones from the end, and 0 is as 1."""
+    call.require(call.is_text)
+    start, length = call.number("pos"), call.number("len")
+    if length <= 0:
+        return lambda values: pc.if_else(pc.is_valid(values), "", pa.scalar(None, pa.string()))
+    first = start - 1 if start > 0 else start
+    stop = first + length
+    if first < 0 and stop >= 0:
+        return lambda values: pc.utf8_slice_codeunits(values, first)
+    return lambda values: pc.utf8_slice_codeunits(values, first, stop)
+
+
+def _date_shift(sign: int) -> Callable[[_Call], Function]:
+    def make(call: _Call) -> Function:
+        call.require(pa.types.is_date32(call.kind))
+        days = sign * call.number("days")
+        return lambda values: pc.add_checked(values.cast(pa.int32()), pa.scalar(days, pa.int32())).cast(pa.date32())
+
+    return make
+
+
+def _to_date(call: _Call) -> Function:
+    call.require(pa.types.is_date32(call.kind))
+    return lambda values: values
+
+
+def _to_timestamp(call: _Call) -> Function:
+    call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None)
+    return lambda values: values
+
+
+def _unix_timestamp(call: _Call) -> Function:
+    """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, where its other functions
+    round down.
+    """
+    call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None)
+    return lambda values: pc.divide(
+        values.cast(pa.timestamp("us", tz=call.kind.tz), safe=False).cast(pa.int64()), 1_000_000
+    )
+
+
+def _from_unixtime(call: _Call) -> Function:
+    call.require(pa.types.is_integer(call.kind))
+    pattern = call.pattern()
+    call.zone()
+    return lambda values: pattern.format(call.wall_seconds(values.cast(pa.int64())))
+
+
+def _date_format(call: _Call) -> Function:
+    call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None and call.option("format") is not None)
+    pattern = call.pattern()
+    call.zone()
+    return lambda values: pattern.format(call.wall_seconds(_seconds(values)))
+
+
+def _part(unit: Callable[[pa.Array], pa.Array], *, of_dates: bool) -> Callable[[_Call], Function]:
+    def make(call: _Call) -> Function:
+        if of_dates and pa.types.is_date32(call.kind):
+            return lambda values: unit(values.cast(pa.int32()).cast(pa.int64())).cast(pa.int32())
+        call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None)
+        call.zone()
+        if of_dates:
+            return lambda values: unit(_floored(call.wall_seconds(_seconds(values)), _DAY_SECONDS)).cast(pa.int32())
+        return lambda values: unit(call.wall_seconds(_seconds(values))).cast(pa.int32())
+
+    return make
+
+
+def _seconds(values: pa.Array) -> pa.Array:
+    """Whole seconds of timestamps, rounded down."""
+    per = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[values.type.unit]
+    return _floored(values.cast(pa.int64()), per)
+
+
+def _floored(numbers: pa.Array, divisor: int) -> pa.Array:
+    """Floor division, which Arrow has not for integers."""
+    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False) // divisor
+    return pa.array(values, pa.int64(), mask=np.asarray(pc.is_null(numbers).to_numpy(zero_copy_only=False)))
+
+
+def _calendar(unit: str) -> Callable[[pa.Array], pa.Array]:
+    """A part of the date that days since 1970 are, by the proleptic Gregorian calendar."""
+
+    def part(days: pa.Array) -> pa.Array:
+        moments = pc.fill_null(days, 0).to_numpy(zero_copy_only=False).astype("datetime64[D]")
+        if unit == "year":
+            values = moments.astype("datetime64[Y]").astype(np.int64) + 1970
+        elif unit == "month":
+            values = moments.astype("datetime64[M]").astype(np.int64) % 12 + 1
+        else:
+            values = (moments - moments.astype("datetime64[M]")).astype(np.int64) + 1
+        return pa.array(values, pa.int64(), mask=np.asarray(pc.is_null(days).to_numpy(zero_copy_only=False)))
+
+    return part
+
+
+def _hour(seconds: pa.Array) -> pa.Array:
+    days = _floored(seconds, _DAY_SECONDS)
+    return _floored(pc.subtract(seconds, pc.multiply(days, _DAY_SECONDS)), 3600)
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
+    "identity": _identity,
+    "lower": _lower,
+    "upper": _upper,
+    "trim": _trimmed(pc.utf8_trim),
+    "ltrim": _trimmed(pc.utf8_ltrim),
+    "rtrim": _trimmed(pc.utf8_rtrim),
+    "length": _length,
+    "substring": _substring,
+    "date_add": _date_shift(1),
+    "date_sub": _date_shift(-1),
+    "to_date": _to_date,
+    "to_timestamp": _to_timestamp,
+    "unix_timestamp": _unix_timestamp,
+    "from_unixtime": _from_unixtime,
+    "date_format": _date_format,
+    "year": _part(_calendar("year"), of_dates=True),
+    "month": _part(_calendar("month"), of_dates=True),
+    "day": _part(_calendar("day"), of_dates=True),
+    "hour": _part(_hour, of_dates=False),
+}
+"""Of Hudi's list, `split` gives arrays, which have no order, and the regular expressions are Java's."""

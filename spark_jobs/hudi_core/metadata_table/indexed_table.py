@@ -1,0 +1,175 @@
+"""What the kinds know of the table that they index: schema, index definitions, options; and which columns statistics
+are about.
+
+Rules of HoodieTableMetadataUtil.getColumnsToIndex and isColumnTypeSupported of 0.15 and 1.x, and HoodieIndexVersion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.base_file import History
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.model.meta_fields import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
+
+
+def positive_setting(settings: Mapping[str, str], key: str, default: int) -> int:
+    """A setting that counts something. Raises ConfigError when it is no positive number."""
+    text = settings.get(key, "").strip()
+    if not text:
+        return default
+    if not text.isdecimal() or not text.isascii() or not 0 < int(text) < 1 << 31:
+        raise ConfigError(f"{key} is {text!r}, which is no positive number", remedy="correct the option")
+    return int(text)
+
+
+COLUMN_LIST: Final = "hoodie.metadata.index.column.stats.column.list"
+COLUMN_COUNT: Final = "hoodie.metadata.index.column.stats.max.columns.to.index"
+_DEFAULT_COUNT: Final = 32
+_ALWAYS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
+_STATISTICS: Final = ("column_stats", "partition_stats")
+_V1_DIGITS: Final = 15
+"""Of a decimal, on either side of the point: version 1 stores decimal(30, 15)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTable:
+    """`schema` is the table's Avro schema without meta fields; `definitions` are by metadata partition; `settings` are
+    Hudi's options by name.
+
+    `history` are the schemas that a schema-on-read table had (SchemaHistory.to_json): older files hold its renamed
+    columns by other names.
+    """
+
+    config: TableConfig
+    schema: AvroSchema
+    definitions: Mapping[str, IndexDefinition] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    history: History | None = None
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the table has partitions."""
+        return bool(self.config.partition_fields)
+
+    def stored_schema(self) -> AvroSchema:
+        """The columns that data files have, the `_hoodie_*` columns first where the rows carry them; not those that
+        files leave out.
+        """
+        own = without_meta_fields(self.schema)
+        left_out = frozenset(self.config.partition_fields) if self.config.drop_partition_columns else frozenset()
+        own = {**own, "fields": [entry for entry in own["fields"] if entry["name"] not in left_out]}
+        return add_meta_fields(own) if self.config.populate_meta_fields else own
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow columns of stored_schema."""
+        return arrow_schema(self.stored_schema())
+
+    def version_of(self, partition: str) -> int:
+        """The version of an index: as its definition says, else as the table's version has it; both kinds of statistics
+        share one.
+        """
+        for name in (partition, *_STATISTICS) if partition in _STATISTICS else (partition,):
+            if name in self.definitions:
+                return self.definitions[name].version
+        typed = partition not in ("bloom_filters", "record_index")
+        return 2 if typed and self.config.features.typed_statistics else 1
+
+    def statistics_columns(self) -> tuple[str, ...]:
+        """The columns whose statistics are kept, by dotted name; those that the index is defined to have, where it is
+        defined.
+
+        Without a definition: in table version 6 the configured ones or all; later `_hoodie_commit_time`,
+        `_hoodie_partition_path` and `_hoodie_record_key` besides the configured ones, or the first 32 (COLUMN_COUNT) of
+        a type that has an order. Raises ConfigError for an option that is no number, or when no column is left.
+        """
+        definition = next((self.definitions[name] for name in _STATISTICS if name in self.definitions), None)
+        if definition is not None and definition.source_fields:
+            return definition.source_fields
+        found = self.chosen_columns()
+        if not found:
+            raise ConfigError(
+                f"no column is left for the index column_stats: {COLUMN_LIST} names none that could be indexed"
+            )
+        return found
+
+    def indexed_types(self) -> dict[str, pa.DataType]:
+        """Those of statistics_columns that data files have and whose values have an order, with their types: of others
+        nothing is held.
+        """
+        stored, version = self.arrow_schema(), self.version_of(_STATISTICS[0])
+        types = {name: column_type(stored, name) for name in self.statistics_columns()}
+        by_value = self.config.features.indexes_all_columns
+        return {
+            name: kind
+            for name, kind in types.items()
+            if kind is not None and is_indexable(kind, version, by_value=by_value)
+        }
+
+    def chosen_columns(self) -> tuple[str, ...]:
+        """The columns that a new index gets by the options and the schema; see statistics_columns."""
+        stored = self.arrow_schema()
+        version = self.version_of(_STATISTICS[0])
+        listed = [name.strip() for name in self.settings.get(COLUMN_LIST, "").split(",") if name.strip()]
+        if self.config.features.indexes_all_columns:
+            return tuple(listed or [column.name for column in stored])
+        always = [name for name in _ALWAYS if self.config.populate_meta_fields]
+        if listed:
+            chosen = [
+                name for name in listed if name not in _ALWAYS and is_indexable(column_type(stored, name), version)
+            ]
+        else:
+            own = [
+                column.name
+                for column in stored
+                if column.name not in (*META_FIELDS, OPERATION) and is_indexable(column.type, version)
+            ]
+            chosen = own[: positive_setting(self.settings, COLUMN_COUNT, _DEFAULT_COUNT)]
+        return tuple(dict.fromkeys([*always, *chosen]))
+
+
+def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """The type of a column by dotted name; None when it is not there."""
+    found = field_path(schema, name)
+    return None if found is None else found[-1].type
+
+
+def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
+    """The fields from the top-level column to the one of that dotted name; a column with dots in its own name comes
+    first.
+    """
+    # Not `schema.names`, which lists them all: a table may have 10,000 columns.
+    at = schema.get_field_index(name)
+    if at >= 0:
+        return (schema.field(at),)
+    head, *rest = name.split(".")
+    at = schema.get_field_index(head)
+    if at < 0:
+        return None
+    path = [schema.field(at)]
+    for step in rest:
+        kind = path[-1].type
+        if not pa.types.is_struct(kind) or kind.get_field_index(step) < 0:
+            return None
+        path.append(kind.field(step))
+    return path
+
+
+def is_indexable(kind: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
+    """Whether a type's values have bounds that an index of that version stores: no lists, maps or structs; in version 1
+    no wide decimals, unless each value is looked at (`by_value`, as 0.15 does:
+    HoodieTableMetadataUtil.tryUpcastDecimal).
+    """
+    if kind is None or pa.types.is_nested(kind) or pa.types.is_null(kind):
+        return False
+    if version == 1 and pa.types.is_decimal(kind):
+        return by_value or bool(kind.scale <= _V1_DIGITS and kind.precision - kind.scale <= _V1_DIGITS)
+    return not (version == 1 and pa.types.is_fixed_size_binary(kind))

@@ -1,0 +1,217 @@
+"""Partitions that say something of each data file begin by an exchange: executors read the files and make the records
+that their kind makes of them, and write a base file for each file group. A kind that says something of whole data
+partitions gets all files of one in one task.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.exchange_rows import exchange_rows
+from hudi_core.errors import ConfigError, ExecutionError, HudiError
+from hudi_core.metadata_table.extract.data_file import read_file_facts
+from hudi_core.metadata_table.index_definitions import (
+    IndexDefinition,
+    parse_index_definitions,
+    render_index_definitions,
+)
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.listed_files import Sizes
+from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
+from hudi_core.metadata_table.partitions.protocol import Kind
+from hudi_core.metadata_table.partitions.registry import kind_of, wanted_by
+from hudi_core.metadata_table.record import RecordEncoder
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.view.fs_view import FileSystemView
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Engine, Json, TaskAttempt
+
+COLUMN_STATS: Final = "column_stats"
+_UNIT_FILES: Final = 50
+"""Files that one task reads, or more where a data partition has more and the kind wants them together."""
+_BATCH_RECORDS: Final = 1000
+_BATCH_FILTERS: Final = 8
+"""Filters have 430 KB each with Hudi's defaults."""
+_SOURCE: Final = "index unit"
+
+
+def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
+    """All committed files (listed.committed_files): for kinds with `needs.older_slices`."""
+    return [_reference(partition, name, size) for partition, sizes in files.items() for name, size in sizes.items()]
+
+
+def files_of_latest_slices(view: FileSystemView) -> list[DataFileRef]:
+    """The files of the slices that a snapshot query reads: for all other kinds."""
+    slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+    return [_reference(file.partition, file.name, file.size) for item in slices for file in item.files]
+
+
+def beginning_of_kind(
+    kind: Kind,
+    table: IndexedTable,
+    files: Sequence[DataFileRef],
+    instant: str,
+    engine: Engine,
+    *,
+    uri: str,
+    storage_options: Mapping[str, str] | None = None,
+    run_epoch: int = 0,
+) -> Beginning:
+    """The beginning of `column_stats`, `bloom_filters`, `partition_stats` or an expression index.
+
+    `files` are those that the kind's needs ask for, data partition by data partition; `instant` is the latest completed
+    one of the data table (validity.SOLO_COMMIT: none), which filters name. Tasks open the table by `uri` and
+    `storage_options`. Errors as Kind.group_count, and of the fill those of read_file_facts and Engine.exchange. Memory
+    here: the names of the files. Of a task: some megabytes of records; for a kind of whole data partitions the ranges
+    of one partition's files, some 400 bytes for each column of each file.
+    """
+    options = dict(storage_options or {})
+
+    def fill(target: NewPartition) -> list[NewBaseFile]:
+        common = {
+            "uri": uri,
+            "storage_options": options,
+            "table": _table_to_json(table),
+            "kind": kind.partition,
+            "instant": instant,
+            "schema": target.schema,
+            "groups": len(target.file_ids),
+        }
+        units = [{**common, "files": [item.to_json() for item in part]} for part in _parts(kind, files)]
+        shard = {"uri": uri, "storage_options": options, "target": target.to_json()}
+        return written_files(
+            engine.exchange(
+                produce_file_records,
+                units,
+                partial(write_file_records, shard),
+                shards=len(target.file_ids),
+                run_epoch=run_epoch,
+            )
+        )
+
+    return Beginning(kind.partition, kind.file_ids(kind.group_count(table.settings)), fill, _definition(kind, table))
+
+
+def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit's files: their facts are read, and the kind's records of them encoded.
+
+    Raises ConfigError for JSON that this version did not write, and what read_file_facts and the kind raise.
+    """
+    try:
+        storage, table = (
+            open_data_storage(unit["uri"], unit["storage_options"]),
+            _table_from_json(json.dumps(unit["table"])),
+        )
+        files = [DataFileRef.from_json(item) for item in unit["files"]]
+        name, instant, schema, groups = (
+            str(unit["kind"]),
+            str(unit["instant"]),
+            str(unit["schema"]),
+            int(unit["groups"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
+    kind = kind_of(name, table)
+    wanted = wanted_by(table, [kind])
+    records = kind.initial(instant, (read_file_facts(storage, item, wanted) for item in files))
+    encoder = RecordEncoder(schema)
+    size = _BATCH_FILTERS if _holds_filters(kind) else _BATCH_RECORDS
+    for chunk in _chunks(records, size):
+        cells = encoder.cells((key, datum) for key, datum in chunk if datum is not None)
+        shards = file_group_indexes([key.decode("utf-8") for key, _ in cells], groups)
+        keys, values = (pa.array([cell[part] for cell in cells], pa.binary()) for part in (0, 1))
+        yield exchange_rows(pa.array(shards, pa.int32()), keys, values)
+
+
+def write_file_records(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+    """Writes the base file of one file group; with `unit` given, engine.protocol.Consume. See
+    shard_file.write_shard.
+    """
+    try:
+        storage, target = (
+            open_data_storage(unit["uri"], unit["storage_options"]),
+            NewPartition.from_json(unit["target"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
+
+    def conflict(key: bytes) -> HudiError:
+        return ExecutionError(
+            f"two records of {target.name} have the key {key.decode('utf-8', 'replace')!r}", path=target.folder
+        )
+
+    return write_shard(storage, target, shard, distinct_rows(batches, conflict=conflict), attempt)
+
+
+def _parts(kind: Kind, files: Sequence[DataFileRef]) -> Iterator[list[DataFileRef]]:
+    """The files of each unit."""
+    if not kind.needs.standing:
+        yield from (list(files[at : at + _UNIT_FILES]) for at in range(0, len(files), _UNIT_FILES))
+        return
+    held: list[DataFileRef] = []
+    for _, items in itertools.groupby(files, lambda item: item.partition):
+        held += items
+        if len(held) >= _UNIT_FILES:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _holds_filters(kind: Kind) -> bool:
+    return kind.needs.bloom or (kind.needs.expression is not None and kind.needs.expression.base_files_only)
+
+
+def _chunks(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
+    source = iter(records)
+    while chunk := list(itertools.islice(source, size)):
+        yield chunk
+
+
+def _table_to_json(table: IndexedTable) -> Json:
+    return {
+        "properties": dict(table.config.raw),
+        "schema": table.schema,
+        "definitions": json.loads(render_index_definitions(table.definitions)),
+        "settings": dict(table.settings),
+        "history": table.history,
+    }
+
+
+@lru_cache(maxsize=8)
+def _table_from_json(text: str) -> IndexedTable:
+    raw = json.loads(text)
+    definitions = parse_index_definitions(json.dumps(raw["definitions"]).encode(), path=_SOURCE)
+    return IndexedTable(
+        TableConfig.of(raw["properties"], path=_SOURCE), raw["schema"], definitions, raw["settings"], raw["history"]
+    )
+
+
+def _definition(kind: Kind, table: IndexedTable) -> IndexDefinition | None:
+    """Of column statistics, in which columns are indexed; expression indexes are defined before they begin.
+
+    Readers of 1.x skip nothing without it, of version 6 neither (SparkBaseIndexSupport.getCandidateFiles); 0.15 has no
+    definitions.
+    """
+    if kind.partition != COLUMN_STATS or not table.config.is_of_hudi_1:
+        return None
+    wanted = wanted_by(table, [kind])
+    return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, wanted.columns, {}, wanted.version)
+
+
+def _reference(partition: str, name: str, size: int) -> DataFileRef:
+    return DataFileRef(partition, name, size, isinstance(parse_data_file(name), BaseFileName))

@@ -1,0 +1,200 @@
+"""Begins a metadata table, and partitions of it (HoodieBackedTableMetadataWriter.initializeFromFilesystem).
+
+Of each partition: an instant of its own, requested and inflight; the folder emptied and its file groups created; base
+files for the groups that have records; the definition of the index; the deltacommit completed; last its name in
+`hoodie.table.metadata.partitions`. Until then nobody reads it, and no writer tells it anything, so whoever dies before
+leaves nothing that counts: the next attempt begins it anew, as real Hudi's writer does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
+from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
+from hudi_core.metadata_table.initialize.finish import beginning_content, check_written, remove_losers
+from hudi_core.metadata_table.initialize.instants import initial_instant, unfinished
+from hudi_core.metadata_table.initialize.listed_files import committed_files, listing_records, pending_instants
+from hudi_core.metadata_table.initialize.properties import write_own_properties
+from hudi_core.metadata_table.initialize.stored_schema import commit_schema
+from hudi_core.metadata_table.initialize.target import Fill, NewPartition
+from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.partition import check_file_name
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
+from hudi_core.view.listing import FileListing, StorageListing
+
+log = logging.getLogger(__name__)
+
+FILES_PREFIX = "files-"
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A partition that is to begin: the ids of its file groups, what fills them, and the index's definition where its
+    kind has one.
+    """
+
+    name: str
+    file_ids: Sequence[str]
+    fill: Fill
+    definition: IndexDefinition | None = None
+
+
+class MetadataCreation:
+    """Begins the metadata table of the data table in `storage`. The caller holds the table lock while it calls a method
+    that writes.
+
+    Every method may be repeated after a crash, and does nothing where the partition is listed.
+    """
+
+    def __init__(
+        self, storage: Storage, token: WriteToken, clock: InstantClock | None = None, own_instant: str | None = None
+    ) -> None:
+        """`token` makes the base files' names this attempt's own. `clock` draws completion times; the default one is in
+        the table's zone.
+
+        `own_instant` is the pending action of the data table as part of which the metadata table begins: it is not
+        waited for.
+        """
+        self._storage = storage
+        self._token = token
+        self._clock = clock
+        self._own_instant = own_instant
+
+    def check(self) -> None:
+        """Raises ConflictError while an indexing action builds partitions, and where real Hudi begins none: in version
+        6, while an action is pending.
+
+        Real Hudi begins a partition beside its own indexer. Here it waits: whoever begins one takes back what dead
+        attempts began, and what begins the table anew takes all folders away, under an indexer that works without the
+        lock.
+        """
+        self._check_rest(*self._data())
+
+    def begin_table(self, listing: FileListing | None = None) -> TableConfig:
+        """Creates the metadata table with the partition `files`, where the properties list none; returns them as they
+        are then.
+
+        `listing` shows the data table's files, the storage's own by default. What a dead attempt, or an unfinished
+        drop, left of a metadata table is deleted first, indexes and all. Raises as check, before anything is written.
+        Memory: the listing.
+        """
+        config, data = self._data()
+        if FILES_PARTITION in config.metadata_partitions:
+            return config
+        self._check_rest(config, data)
+        files = committed_files(listing or StorageListing(self._storage), data)
+        config = drop_metadata_table(self._storage)
+        write_own_properties(self._storage, config)
+        log.info("the metadata table begins with %d partitions and %d files", len(files), sum(map(len, files.values())))
+        beginning = Beginning(
+            FILES_PARTITION,
+            numbered_file_ids(FILES_PREFIX, 1),
+            lambda target: target.write(self._storage, listing_records(files)),
+        )
+        return self._begin(config, data, beginning)
+
+    def begin(self, beginning: Beginning) -> TableConfig:
+        """Adds a partition to the metadata table; returns the properties, which list it then.
+
+        Raises as check and as OwnTimeline.active; MetadataUnavailableError when there is no metadata table; what
+        `beginning.fill` raises, after which nothing counts of it.
+        """
+        config, data = self._data()
+        if beginning.name in config.metadata_partitions:
+            return config
+        if FILES_PARTITION not in config.metadata_partitions:
+            raise MetadataUnavailableError(
+                "the table has no metadata table that an index could be added to", path=config.path
+            )
+        self._check_rest(config, data)
+        return self._begin(config, data, beginning)
+
+    def _begin(self, config: TableConfig, data: Timeline, beginning: Beginning) -> TableConfig:
+        check_file_name(beginning.name, source=config.path)
+        own = OwnTimeline(self._storage, config, self._clock)
+        timeline = self._without_unfinished(own)
+        schema = latest_schema(own.active, timeline) if len(timeline.commits()) else commit_schema(own.features)
+        instant = initial_instant(data, timeline, own.features)
+        target = NewPartition(
+            beginning.name,
+            instant,
+            tuple(beginning.file_ids),
+            self._token,
+            block_schema(schema),
+            own.features.metadata_bloom_entries,
+        )
+        own.active.create_requested(instant, Action.DELTA_COMMIT)
+        own.active.to_inflight(instant, Action.DELTA_COMMIT)
+        target.begin(self._storage)
+        written = list(beginning.fill(target))
+        check_written(target, written)
+        remove_losers(self._storage, target, written)
+        if beginning.definition is not None:
+            put_index_definitions(self._storage, config, [beginning.definition])
+        own.active.complete(
+            instant,
+            Action.DELTA_COMMIT,
+            beginning_content({target.name: (target, written)}, schema, own),
+            own.completion_time(instant),
+        )
+        return self._list(beginning.name)
+
+    def _without_unfinished(self, own: OwnTimeline) -> Timeline:
+        """The metadata table's timeline without what a dead attempt began: its files are of a partition that nobody
+        lists, and go with that.
+        """
+        timeline = own.active.load()
+        dead = unfinished(timeline, own.features)
+        for item in dead:
+            log.warning(
+                "deltacommit %s of the metadata table was left by a dead attempt: taken back", item.requested_time
+            )
+            own.active.undo(item.requested_time, Action.DELTA_COMMIT)
+        return own.active.load() if dead else timeline
+
+    def _list(self, name: str) -> TableConfig:
+        config = TableConfig.load(self._storage)
+        listed, inflight = config.metadata_partitions | {name}, config.metadata_partitions_inflight - {name}
+        return update_properties(
+            self._storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))}
+        )
+
+    def _data(self) -> tuple[TableConfig, Timeline]:
+        config = TableConfig.load(self._storage)
+        return config, ActiveTimeline(self._storage, config).load()
+
+    def _check_rest(self, config: TableConfig, data: Timeline) -> None:
+        building = next(
+            (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT), None
+        )
+        if building is not None:
+            raise ConflictError(
+                f"indexing {building.requested_time} is building partitions of the metadata table",
+                path=config.path,
+                remedy=(
+                    "run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; "
+                    "then run this again"
+                ),
+            )
+        pending = sorted(pending_instants(data, self._own_instant))
+        if pending and config.features.metadata_needs_rest:
+            raise ConflictError(
+                f"the metadata table cannot begin while actions of the table are pending: {', '.join(pending)}",
+                path=config.path,
+                remedy="complete them or roll them back, then run this again",
+            )

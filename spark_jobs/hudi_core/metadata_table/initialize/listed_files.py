@@ -1,0 +1,74 @@
+"""The files with which the `files` partition begins: those in storage that committed instants wrote
+(HoodieTableMetadataUtil.DirectoryInfo).
+
+A file counts when the instant in its name is not pending and not later than the latest completed one: what a pending
+write has put there, its own deltacommit will tell. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hudi_core.metadata_table.partitions.clean_updates import Record
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_datum
+from hudi_core.metadata_table.records.files import partition_key
+from hudi_core.metadata_table.validity import SOLO_COMMIT
+from hudi_core.model.names import parse_data_file
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.listing import FileListing
+
+Sizes = Mapping[str, Mapping[str, int]]
+"""By partition path, the plain names of files and their sizes in bytes."""
+
+
+def pending_instants(data: Timeline, own_instant: str | None = None) -> frozenset[str]:
+    """The pending instants that count while a partition begins: all but indexing actions, and `own_instant`, the action
+    that it begins for.
+    """
+    return frozenset(
+        item.requested_time
+        for item in data.pending()
+        if item.action != Action.INDEXING and item.requested_time != own_instant
+    )
+
+
+def committed_files(listing: FileListing, data: Timeline) -> dict[str, dict[str, int]]:
+    """The files by partition; every partition of the listing is there, one without such files too.
+
+    `data` is the data table's timeline, loaded under the table lock. An empty file is left out: real Hudi refuses to
+    list one, and it holds nothing. Memory: the listing.
+    """
+    pending = pending_instants(data)
+    last = data.last_completed()
+    latest = SOLO_COMMIT if last is None else last.requested_time
+    return {
+        partition: dict(_committed(listing, partition, pending, latest))
+        for partition in (listing.partitions() if len(data) else ())
+    }
+
+
+def _committed(listing: FileListing, partition: str, pending: frozenset[str], latest: str) -> Iterator[tuple[str, int]]:
+    for info in listing.files(partition):
+        name = parse_data_file(info.name)
+        if name is not None and info.size > 0 and name.instant <= latest and name.instant not in pending:
+            yield info.name, info.size
+
+
+def listing_records(files: Sizes) -> Iterator[Record]:
+    """The records: one of all partitions, one of each partition's files."""
+    yield _record(
+        FilesRecord(
+            ALL_PARTITIONS, RecordKind.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in files}
+        )
+    )
+    for partition, sizes in files.items():
+        yield _record(
+            FilesRecord(
+                partition_key(partition), RecordKind.FILES, {name: FileEntry(size) for name, size in sizes.items()}
+            )
+        )
+
+
+def _record(record: FilesRecord) -> Record:
+    return record.key, files_datum(record)

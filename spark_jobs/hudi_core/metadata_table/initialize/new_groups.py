@@ -1,0 +1,47 @@
+"""File groups that a partition of the metadata table gets later: those of a record index of each data partition, when a
+data partition is new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+
+from hudi_core.errors import StorageExistsError
+from hudi_core.metadata_table.initialize.finish import beginning_content
+from hudi_core.metadata_table.initialize.instants import initial_instant
+from hudi_core.metadata_table.initialize.target import begin_group
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+
+def begin_groups(storage: Storage, own: OwnTimeline, data: Timeline, name: str, file_ids: Sequence[str]) -> None:
+    """Creates file groups without records in the metadata partition `name`, under an instant as partitions begin with.
+    None: nothing is done.
+
+    `data` is the data table's timeline. The caller holds the table lock. Killed in between, it can be run again: files
+    of a deltacommit that did not complete count for nobody, and the same groups begin under the next instant.
+    """
+    if not file_ids:
+        return
+    timeline = own.active.load()
+    instant = initial_instant(data, timeline, own.features)
+    log.info("the metadata partition %s gets the file groups %s", name, ", ".join(file_ids))
+    own.active.create_requested(instant, Action.DELTA_COMMIT)
+    own.active.to_inflight(instant, Action.DELTA_COMMIT)
+    for file_id in file_ids:
+        # A dead attempt's instant may have been taken back, and its file left, which is the same.
+        with contextlib.suppress(StorageExistsError):
+            begin_group(storage, name, file_id, instant)
+    own.active.complete(
+        instant,
+        Action.DELTA_COMMIT,
+        beginning_content({}, latest_schema(own.active, timeline), own),
+        own.completion_time(instant),
+    )

@@ -1,0 +1,82 @@
+"""`.hoodie/metadata/.hoodie/hoodie.properties`: what the metadata table is, as Hudi of the data table's version writes
+it (facts 8.1).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Final
+
+from hudi_core.config.properties import render_properties
+from hudi_core.config.table_config import (
+    ARCHIVE_FOLDER,
+    BASE_FORMAT,
+    CHECKSUM,
+    DROP_PARTITION,
+    HISTORY_FOLDER,
+    LAYOUT,
+    MERGE_ON_READ,
+    NAME,
+    PAYLOAD,
+    POPULATE_META,
+    PROPERTIES,
+    RECORD_KEYS,
+    TABLE_TYPE,
+    TIMELINE_FOLDER,
+    VERSION,
+    TableConfig,
+    table_checksum,
+)
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.storage.base import Storage
+
+_SUFFIX: Final = "_metadata"
+_PAYLOAD: Final = "org.apache.hudi.metadata.HoodieMetadataPayload"
+_KEY_GENERATOR: Final = "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator"
+_EVENT_TIME: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_PAYLOAD_BASED: Final = "00000000-0000-0000-0000-000000000000"
+
+
+def own_properties(config: TableConfig) -> dict[str, str]:
+    """The properties of the metadata table of a data table (HoodieBackedTableMetadataWriter.initializeMetaClient). No
+    database, no partitions.
+    """
+    features = config.features
+    name = f"{config.name}{_SUFFIX}"
+    common = {
+        PAYLOAD.name: _PAYLOAD,
+        TABLE_TYPE.name: MERGE_ON_READ,
+        LAYOUT.name: str(features.layout),
+        CHECKSUM.name: str(table_checksum("", name)),
+        DROP_PARTITION.name: "false",
+        RECORD_KEYS.name: "key",
+        NAME.name: name,
+        POPULATE_META.name: "false",
+        BASE_FORMAT.name: "HFILE",
+        VERSION.name: str(features.number),
+    }
+    if not features.merge_modes:
+        return common | {
+            ARCHIVE_FOLDER.name: "archived",
+            "hoodie.compaction.record.merger.strategy": _EVENT_TIME,
+            "hoodie.table.keygenerator.class": _KEY_GENERATOR,
+        }
+    return common | {
+        ARCHIVE_FOLDER.name: "history",
+        TIMELINE_FOLDER.name: "timeline",
+        HISTORY_FOLDER.name: "history",
+        "hoodie.table.initial.version": str(features.number),
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": _PAYLOAD_BASED,
+    }
+
+
+def write_own_properties(storage: Storage, config: TableConfig) -> None:
+    """Creates the file; raises StorageExistsError where there is one. It comes first of the metadata table, and goes
+    first (drop).
+    """
+    now = datetime.now(timezone.utc)
+    saved = f"Properties saved on {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}"
+    data = render_properties(own_properties(config), comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))
+    storage.create_exclusive(f"{ROOT}/{PROPERTIES}", data)

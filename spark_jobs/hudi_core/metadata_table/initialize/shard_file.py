@@ -1,0 +1,44 @@
+"""The base file of one file group of a partition that begins, written by the task that an exchange brought its cells
+to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.model.ids import WriteToken
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.storage.base import Storage
+
+
+def write_shard(
+    storage: Storage, target: NewPartition, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> Json:
+    """Writes sorted cells (key, value), each key once, to the base file of the group at `shard`. Returns `{"file":
+    NewBaseFile as JSON}`, None without cells. Memory: see MetadataBaseFile, and one batch.
+    """
+    cells = (batch for batch in batches if batch.num_rows)
+    first = next(cells, None)
+    if first is None:
+        return {"file": None}
+    token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
+    name = target.base_name(shard, token)
+    target.check_begun(storage, shard)
+    with target.base_file(storage, shard, token) as file:
+        file.add_batch(first.column(0), first.column(1))
+        for batch in cells:
+            file.add_batch(batch.column(0), batch.column(1))
+        target.check_begun(storage, shard)
+        size = file.close()
+    return {"file": NewBaseFile(name.file_id, str(name), file.count, size).to_json()}
+
+
+def written_files(results: list[Json]) -> list[NewBaseFile]:
+    """What the tasks of an exchange wrote, in the order of shards."""
+    return [NewBaseFile.from_json(item["file"]) for item in results if item["file"] is not None]

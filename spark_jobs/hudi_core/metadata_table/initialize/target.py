@@ -1,0 +1,193 @@
+"""A partition of the metadata table while it begins: the files of its groups, written straight or by tasks on
+executors.
+
+Every file group begins with a log file of 80 bytes that holds an empty delete block: so it is found, and counted, while
+it has no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.encode import encode_block
+from hudi_core.errors import TakenBackError
+from hudi_core.metadata_table.read.file_group import ROOT, metadata_path
+from hudi_core.metadata_table.read.partition import HashedPart
+from hudi_core.metadata_table.record import RecordEncoder
+from hudi_core.metadata_table.records.file_statistics import Record
+from hudi_core.metadata_table.write.base_file import MetadataBaseFile
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import BaseFileName, LogFileName
+from hudi_core.model.partition import PARTITION_METADATA, check_file_name, join
+from hudi_core.model.stats import WriteStat
+from hudi_core.storage.base import Storage
+
+_UNIT: Final = "index unit"
+_NO_TOKEN: Final = WriteToken(0, 0, 0)
+_EMPTY_DELETES: Final = bytes.fromhex("000000030000000100")
+"""The content of a delete block of version 3 without records."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewBaseFile:
+    """A base file with which a file group begins: plain name, its records, and bytes."""
+
+    file_id: str
+    name: str
+    records: int
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As it crosses the engine."""
+        return {"file_id": self.file_id, "name": self.name, "records": self.records, "size": self.size}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> NewBaseFile:
+        """Back from to_json."""
+        return cls(str(document["file_id"]), str(document["name"]), int(document["records"]), int(document["size"]))
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartition:
+    """Where a partition's files go. All of it but the storage is plain text and numbers, for tasks.
+
+    `file_ids` are those of its groups, in order: a key's hash gives the position. `schema` is that of the records as
+    they are stored.
+    """
+
+    name: str
+    instant: str
+    file_ids: tuple[str, ...]
+    token: WriteToken
+    schema: str
+    bloom_entries: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As it crosses the engine."""
+        return {
+            "name": self.name,
+            "instant": self.instant,
+            "file_ids": list(self.file_ids),
+            "token": str(self.token),
+            "schema": self.schema,
+            "bloom_entries": self.bloom_entries,
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> NewPartition:
+        """Back from to_json; raises FormatError for names that leave the metadata table."""
+        name, ids = (
+            check_file_name(document["name"], source="index unit"),
+            [check_file_name(item, source="index unit") for item in document["file_ids"]],
+        )
+        token = WriteToken.parse(document["token"])
+        return cls(
+            name, str(document["instant"]), tuple(ids), token, document["schema"], int(document["bloom_entries"])
+        )
+
+    @property
+    def folder(self) -> str:
+        """The partition's folder below the data table's base path."""
+        return f"{ROOT}/{self.name}"
+
+    def base_file(self, storage: Storage, group: int, token: WriteToken | None = None) -> MetadataBaseFile:
+        """A base file for the group at a position, open for records. `token` is that of the attempt that writes it."""
+        return MetadataBaseFile(
+            storage, f"{self.folder}/{self.base_name(group, token)}", self.schema, bloom_entries=self.bloom_entries
+        )
+
+    def base_name(self, group: int, token: WriteToken | None = None) -> BaseFileName:
+        """The name of the group's base file."""
+        return BaseFileName(
+            self.file_ids[group], token or replace(self.token, partition_id=group), self.instant, "hfile"
+        )
+
+    def begin(self, storage: Storage, time: str | None = None) -> None:
+        """Empties the folder, of what an earlier attempt or a dropped index left, and creates the file groups without
+        records.
+
+        `time` is when the partition begins, where its instant does not say it.
+        """
+        storage.delete_folder(self.folder)
+        content = f"#partition metadata\ncommitTime={time or self.instant}\npartitionDepth=1\n"
+        storage.create_exclusive(join(self.folder, PARTITION_METADATA), content.encode("ascii"))
+        for file_id in self.file_ids:
+            begin_group(storage, self.name, file_id, self.instant)
+
+    def check_begun(self, storage: Storage, group: int) -> None:
+        """Raises TakenBackError when the group's first log file is gone: somebody began the partition anew, and has
+        perhaps other groups.
+
+        Asked before a base file is opened and before it is closed, as in version 6 it counts as soon as it is there.
+        """
+        path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
+        if not storage.exists(path):
+            raise TakenBackError(
+                f"somebody took back what was built of the metadata partition `{self.name}`",
+                path=path,
+                remedy="run the indexing again",
+            )
+
+    def write(self, storage: Storage, records: Iterable[Record], hashed: HashedPart = str) -> list[NewBaseFile]:
+        """Writes records from this process, those of each group sorted, a base file for each group that has some.
+
+        `hashed` gives the part of a key whose hash chooses the group. Raises ValueError for two records of one key.
+        Memory: all records as encoded cells.
+        """
+        cells = RecordEncoder(self.schema).cells((key, datum) for key, datum in records if datum is not None)
+        indexes = file_group_indexes([hashed(key.decode("utf-8")) for key, _ in cells], len(self.file_ids)).tolist()
+        by_group: dict[int, list[tuple[bytes, bytes]]] = {}
+        for cell, index in zip(cells, indexes, strict=True):
+            by_group.setdefault(index, []).append(cell)
+        return [self.write_group(storage, group, by_group[group]) for group in sorted(by_group)]
+
+    def write_group(
+        self, storage: Storage, group: int, cells: Iterable[tuple[bytes, bytes]], token: WriteToken | None = None
+    ) -> NewBaseFile:
+        """Writes the sorted cells of one group, for a task that has them: keys in UTF-8, values encoded by `schema`.
+        Memory: see MetadataBaseFile.
+        """
+        name = self.base_name(group, token)
+        self.check_begun(storage, group)
+        with self.base_file(storage, group, token) as file:
+            for key, value in cells:
+                file.add(key, value)
+            self.check_begun(storage, group)
+            size = file.close()
+        return NewBaseFile(name.file_id, str(name), file.count, size)
+
+
+def first_log(file_id: str, instant: str) -> LogFileName:
+    """The log file with which a file group begins (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
+    return LogFileName(file_id, instant, 1, _NO_TOKEN)
+
+
+def begin_group(storage: Storage, partition: str, file_id: str, instant: str) -> None:
+    """Creates a file group without records: its first log file."""
+    block = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, _EMPTY_DELETES)
+    storage.create_exclusive(metadata_path(first_log(file_id, instant), partition), block)
+
+
+Fill = Callable[[NewPartition], Sequence[NewBaseFile]]
+"""Writes the base files of a partition that begins; groups without records have none."""
+
+
+def base_stat(target: NewPartition, file: NewBaseFile, extra: dict[str, Any]) -> WriteStat:
+    """What the completed deltacommit says of a new base file (HoodieCreateHandle)."""
+    return WriteStat(
+        file_id=file.file_id,
+        path=join(target.name, file.name),
+        partition_path=target.name,
+        prev_commit="null",
+        num_writes=file.records,
+        num_deletes=0,
+        num_update_writes=0,
+        num_inserts=file.records,
+        file_size_in_bytes=file.size,
+        total_write_bytes=file.size,
+        extra=extra,
+    )

@@ -1,0 +1,188 @@
+"""The kind `expr_index_<name>`: ranges of an expression over a column per file and partition, or filters over its
+values per base file.
+
+Rules of SparkMetadataWriterUtils.getExprIndexRecords and
+HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.extract.expression_values import check_expression
+from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, positive_setting
+from hudi_core.metadata_table.partitions.bloom_filters import filter_record
+from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.records.file_statistics import (
+    ColumnRange,
+    CommitFacts,
+    Expression,
+    FileFacts,
+    FilterText,
+    Needs,
+    Record,
+)
+from hudi_core.metadata_table.records.range_records import file_record, partition_record
+from hudi_core.metadata_table.records.value_types import contains, merged
+
+GROUPS: Final = "hoodie.metadata.index.expression.file.group.count"
+_DEFAULT_GROUPS: Final = 2
+_RANGES: Final = "column_stats"
+_TYPES: Final = (_RANGES, "bloom_filters")
+_ENTRIES: Final = "hoodie.index.bloom.num_entries"
+_RATE: Final = "hoodie.index.bloom.fpp"
+_MOST: Final = "hoodie.bloom.index.filter.dynamic.max.entries"
+_FILTER_TYPE: Final = "hoodie.bloom.index.filter.type"
+_OF_OPTION: Final = {"numentries": _ENTRIES, "fpp": _RATE, "maxentries": _MOST, "filtertype": _FILTER_TYPE}
+"""HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
+
+
+class ExpressionIndexKind:
+    """See Kind. One source column; of filters, tables without log files."""
+
+    def __init__(self, partition: str, table: IndexedTable) -> None:
+        """Raises UnsupportedError for an index without a definition, and for one whose values are not computed exactly
+        here.
+        """
+        self.partition = partition
+        self._expression = expression_of(partition, table)
+        self.needs = Needs(expression=self._expression, standing=self._expression.kind == _RANGES)
+
+    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+        """What every file written says of the expression; of ranges, also those of the partitions, made anew.
+
+        Of CommitFacts.rewrites the partitions' ranges are only widened, as in partition_stats.
+        """
+        if not facts.by_partition:
+            yield from file_records(self._expression, facts.instant, facts.written)
+        if self._expression.kind != _RANGES:
+            return
+        for name, files in facts.written_in().items():
+            if not facts.rewrites:
+                yield from self._whole(name, [*files, *facts.standing.get(name, ())])
+                continue
+            found, stands = self._range(name, files), facts.told.get(name, {}).get(self._expression.column)
+            if found is not None and stands is None:
+                yield from self._whole(name, [*files, *facts.standing.get(name, ())], widens=True)
+            elif found is not None and stands is not None and not contains(stands, found):
+                yield self._record(name, found, widens=True)
+
+    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+        """That of every file in the latest slices. Memory: the facts of one partition where `files` come partition by
+        partition.
+        """
+        held: list[FileFacts] = []
+        for facts in files:
+            if held and facts.file.partition != held[0].file.partition:
+                yield from self._whole(held[0].file.partition, held)
+                held = []
+            held.append(facts)
+            yield from file_records(self._expression, instant, [facts])
+        if held:
+            yield from self._whole(held[0].file.partition, held)
+
+    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
+        """As GROUPS says, or two."""
+        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
+
+    def file_ids(self, count: int) -> list[str]:
+        """See Kind: underscores of the folder's name become hyphens."""
+        return numbered_file_ids(self.partition.replace("_", "-") + "-", count)
+
+    def _whole(self, name: str, files: Iterable[FileFacts], *, widens: bool = False) -> Iterator[Record]:
+        found = self._range(name, files) if self._expression.kind == _RANGES else None
+        if found is not None:
+            yield self._record(name, found, widens=widens)
+
+    def _range(self, name: str, files: Iterable[FileFacts]) -> ColumnRange | None:
+        """None where no file has a row."""
+        ranges = [facts.expressions.get(self.partition) for facts in files]
+        known = [item for item in ranges if isinstance(item, ColumnRange)]
+        if len(known) < len(ranges):
+            raise self._untold(name)
+        # Files without rows have no record of their own, so Hudi does not count their bytes either.
+        return merged(item for item in known if _has_rows(item))
+
+    def _record(self, name: str, found: ColumnRange, *, widens: bool) -> Record:
+        record = partition_record(name, found, of_expression=True, widens=widens)
+        if record is None:
+            raise self._untold(name)
+        return record
+
+    def _untold(self, name: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told",
+            remedy=f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`",
+        )
+
+
+def file_records(expression: Expression, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    """What files say of an expression, one record each; nothing of files without rows, and no filters of log files."""
+    for facts in files:
+        found = facts.expressions.get(expression.partition)
+        if isinstance(found, ColumnRange):
+            record = file_record(facts.file, found) if _has_rows(found) else None
+            if record is not None:
+                yield record
+        elif isinstance(found, FilterText) and facts.file.is_base:
+            yield filter_record(instant, facts.file, found)
+
+
+def _has_rows(found: ColumnRange) -> bool:
+    """Values are counted without the nulls here."""
+    return found.value_count + found.null_count > 0
+
+
+def expression_of(partition: str, table: IndexedTable) -> Expression:
+    """The expression of an index; raises UnsupportedError where this release cannot keep it true on this table."""
+    definition = table.definitions.get(partition)
+    kind = "" if definition is None else definition.type.lower()
+    if definition is None or kind not in _TYPES or len(definition.source_fields) != 1:
+        raise _refused(partition, "its definition is not there, or not that of an expression over one column")
+    if kind == "bloom_filters" and table.config.is_merge_on_read:
+        raise _refused(partition, "Hudi itself has no filters for log files, and its writers fail on such an index")
+    column = definition.source_fields[0]
+    found = column_type(table.arrow_schema(), column)
+    if found is None:
+        raise _refused(partition, f"the data files have no column {column!r}")
+    expression = Expression(
+        partition,
+        column,
+        definition.function,
+        definition.options,
+        kind,
+        table.version_of(partition),
+        table.settings.get(SESSION_ZONE),
+        _bloom_settings(definition, table.settings),
+    )
+    check_expression(expression, found)
+    return expression
+
+
+def _bloom_settings(definition: IndexDefinition, settings: Mapping[str, str]) -> tuple[int, float, int]:
+    """The writer's options, unless those of the index say otherwise."""
+    found = {
+        **settings,
+        **{key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options},
+    }
+    if found.get(_FILTER_TYPE, "DYNAMIC_V0") != "DYNAMIC_V0":
+        raise _refused(definition.name, f"filters of the type {found[_FILTER_TYPE]} are not built")
+    try:
+        rate = float(found.get(_RATE, "1e-9"))
+    except ValueError as error:
+        raise _refused(definition.name, f"{_RATE} is {found[_RATE]!r}") from error
+    if not 0 < rate < 1:
+        raise _refused(definition.name, f"{_RATE} is {rate}")
+    return positive_setting(found, _ENTRIES, 60000), rate, positive_setting(found, _MOST, 100000)
+
+
+def _refused(partition: str, reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the expression index `{partition}` cannot be kept true: {reason}",
+        path=f".hoodie/metadata/{partition}",
+        remedy=f"drop it with `hudictl metadata drop TABLE --partition {partition}`",
+    )

@@ -1,0 +1,46 @@
+"""The kind `files`: the listing of the table. What a commit adds to it is metadata_table.records.files; this gives it
+the shape of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.record import files_datum
+from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts, Needs, Record
+from hudi_core.metadata_table.records.files import commit_records, rollback_records
+from hudi_core.model.stats import WriteStat
+
+
+class FilesKind:
+    """See Kind."""
+
+    needs = Needs(older_slices=True)
+
+    def __init__(self, partition: str, table: IndexedTable) -> None:
+        self.partition = partition
+
+    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+        """One record of the partitions written to, one of each partition's files. Replaced files stay until a clean
+        takes them.
+        """
+        return ((record.key, files_datum(record)) for record in commit_records(facts.stats))
+
+    def initial(self, instant: str, files: Iterable[FileFacts], partitions: Iterable[str] = ()) -> Iterator[Record]:
+        """The listing; `files` include change-data logs, and `partitions` may name some without files."""
+        sizes: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
+        for facts in files:
+            sizes.setdefault(facts.file.partition, {})[facts.file.name] = facts.file.size
+        none: dict[str, tuple[WriteStat, ...]] = dict.fromkeys(sorted(sizes), ())
+        listed = [commit_records(none)[0], *rollback_records({name: found for name, found in sizes.items() if found})]
+        return ((record.key, files_datum(record)) for record in listed)
+
+    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
+        """Always one."""
+        return 1
+
+    def file_ids(self, count: int) -> list[str]:
+        """See Kind."""
+        return numbered_file_ids("files-", count)

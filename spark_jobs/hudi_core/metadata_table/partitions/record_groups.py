@@ -1,0 +1,124 @@
+"""How many file groups a record index or a secondary index has, and what they are called (HoodieTableMetadataUtil;
+facts 8.2).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hudi_core.errors import ConfigError
+from hudi_core.metadata_table.indexed_table import positive_setting
+from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+
+GLOBAL_MINIMUM: Final = "hoodie.metadata.global.record.level.index.min.filegroup.count"
+GLOBAL_MAXIMUM: Final = "hoodie.metadata.global.record.level.index.max.filegroup.count"
+OLD_MINIMUM: Final = "hoodie.metadata.record.index.min.filegroup.count"
+OLD_MAXIMUM: Final = "hoodie.metadata.record.index.max.filegroup.count"
+"""The names of Hudi 0.14 to 1.0; 1.1 and later know them, too."""
+PARTITIONED_MINIMUM: Final = "hoodie.metadata.record.level.index.min.filegroup.count"
+PARTITIONED_MAXIMUM: Final = "hoodie.metadata.record.level.index.max.filegroup.count"
+MAXIMUM_BYTES: Final = "hoodie.metadata.record.index.max.filegroup.size"
+GROWTH: Final = "hoodie.metadata.record.index.growth.factor"
+
+PREFIX: Final = "record-index-"
+_RECORD_BYTES: Final = 48
+"""HoodieBackedTableMetadataWriter.RECORD_INDEX_AVERAGE_RECORD_SIZE."""
+_ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^_-]")
+"""What PartitionPathEncodeUtils.escapeFileName escapes: `_` and `-`, too, which part the pieces of a file's name."""
+
+
+def global_group_count(settings: Mapping[str, str], records: int) -> int:
+    """The file groups of a global record index, or of a secondary index, that begins with `records` records.
+
+    Raises ConfigError for a setting that is no positive number.
+    """
+    least = positive_setting(settings, GLOBAL_MINIMUM, positive_setting(settings, OLD_MINIMUM, 10))
+    most = positive_setting(settings, GLOBAL_MAXIMUM, positive_setting(settings, OLD_MAXIMUM, 10000))
+    return _estimate(settings, records, least, most)
+
+
+def partitioned_group_count(settings: Mapping[str, str], records: int) -> int:
+    """The file groups of one data partition with `records` records, in a record index that is partitioned; errors as
+    global_group_count.
+
+    A data partition that comes later gets the least number: that for no records.
+    """
+    least, most = (
+        positive_setting(settings, PARTITIONED_MINIMUM, 1),
+        positive_setting(settings, PARTITIONED_MAXIMUM, 10),
+    )
+    return _estimate(settings, records, least, most)
+
+
+def _estimate(settings: Mapping[str, str], records: int, least: int, most: int) -> int:
+    """HoodieTableMetadataUtil.estimateFileGroupCount, whose count grows in single precision."""
+    if least == most:
+        return least
+    grown = math.ceil(float(np.float32(records) * np.float32(_growth(settings))))
+    estimate = grown // (positive_setting(settings, MAXIMUM_BYTES, 1 << 30) // _RECORD_BYTES or 1)
+    if estimate >= most:
+        return most
+    return max(estimate, least)
+
+
+def _growth(settings: Mapping[str, str]) -> float:
+    text = settings.get(GROWTH, "").strip() or "2.0"
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not 0 < factor < math.inf:
+        raise ConfigError(f"{GROWTH} is {text!r}, which is no positive number", remedy="correct the option")
+    return factor
+
+
+@dataclass(frozen=True, slots=True)
+class RecordGroups:
+    """The file groups of a record index, which are numbered through: `counts` are those of each data partition; of a
+    global index those of None.
+    """
+
+    counts: Mapping[str | None, int]
+
+    @property
+    def total(self) -> int:
+        """The number of file groups."""
+        return sum(self.counts.values())
+
+    def of(self, partition: str) -> tuple[int, int]:
+        """The first file group that the keys of a data partition go to, and how many there are. Raises ConfigError for
+        an unknown partition.
+        """
+        if None in self.counts:
+            return 0, self.counts[None]
+        if partition not in self.counts:
+            raise ConfigError(
+                f"the record index has no file groups for the data partition {partition!r}",
+                path=".hoodie/metadata/record_index",
+                remedy="its file groups are created before its first records",
+            )
+        return sum(count for name, count in self.counts.items() if name is not None and name < partition), self.counts[
+            partition
+        ]
+
+    def file_ids(self) -> list[str]:
+        """Their ids by number. A data partition's name is in the ids of its file groups."""
+        if None in self.counts:
+            return numbered_file_ids(PREFIX, self.counts[None])
+        names = sorted(name for name in self.counts if name is not None)
+        return [
+            file_id
+            for name in names
+            for file_id in numbered_file_ids(f"{PREFIX}{escape_file_name(name)}-", self.counts[name])
+        ]
+
+
+def escape_file_name(text: str) -> str:
+    """A partition path as a part of a file's name (PartitionPathEncodeUtils.escapeFileName)."""
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)

@@ -1,0 +1,147 @@
+"""`secondary_index_*` on the write side: from a column's values to record keys (SecondaryIndexRecordGenerationUtils,
+SecondaryIndexKeyUtils).
+
+A record is a pair of value and record key. A row that gets another value takes the old pair away, which real Hudi
+writes as an entry of a DELETE block, like a deleted record key (the record with `isDeleted` is never stored:
+HoodieMetadataPayload.getInsertValue), and brings the new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.key_hashes import group_indexes
+from hudi_core.engine.exchange_rows import exchange_rows
+from hudi_core.engine.protocol import Json
+from hudi_core.errors import ExecutionError, HudiError, UnsupportedError
+from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
+from hudi_core.metadata_table.partitions.distinct_rows import GONE
+from hudi_core.metadata_table.partitions.record_index import check_key_lengths
+from hudi_core.metadata_table.record import RecordEncoder, RecordKind
+from hudi_core.view.file_group import FileSlice
+
+_ESCAPE, _SEPARATOR, _NULL = "\\", "$", "\0"
+_PAIRS: Final = pa.schema([("key", pa.string()), ("hashed", pa.string())])
+
+
+def prefixes(values: pa.Array) -> pa.Array:
+    """How the keys of a column's values begin, the separator included; as keys.secondary_prefix for single ones."""
+    return pc.binary_join_element_wise(pc.fill_null(_escaped(values), _NULL), "", _SEPARATOR)
+
+
+def pair_keys(starts: pa.Array, record_keys: pa.Array) -> pa.Array:
+    """The keys of pairs; as keys.secondary_key."""
+    return pc.binary_join_element_wise(starts, _escaped(record_keys), "")
+
+
+def _escaped(texts: pa.Array) -> pa.Array:
+    for char in (_ESCAPE, _SEPARATOR, _NULL):
+        texts = pc.replace_substring(texts, char, _ESCAPE + char)
+    return texts
+
+
+def value_texts(column: pa.Array, name: str) -> pa.Array:
+    """A column's values as text, as every Hudi release prints them: text and whole numbers.
+
+    Raises UnsupportedError for other types: Hudi 1.0 prints a date as 2026-01-02 and 1.2 as days, a timestamp in the
+    unit that its engine holds it in, and the digits of a floating-point number depend on the JVM (JDK-4511638).
+    """
+    if pa.types.is_string(column.type):
+        return column
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    raise UnsupportedError(
+        f"a secondary index on the column {name!r} of type {column.type}",
+        remedy="drop that index: those on text and whole numbers are kept",
+    )
+
+
+@dataclass(frozen=True)
+class SecondaryIndexRows:
+    """Makes the exchange's rows of a secondary index of `groups` file groups. `schema` is that of the values.
+
+    `by_value`: the file group is chosen by the value alone (index version 2), else by the whole key.
+
+    Rows without a value are in the index, as Hudi 1.1 and later have it in every table version. Hudi 1.0 leaves them
+    out and asks for none: to it such a pair is one that nobody looks for.
+    """
+
+    partition: str
+    column: str
+    groups: int
+    schema: str
+    by_value: bool
+
+    @property
+    def shards(self) -> int:
+        """The index's file groups."""
+        return self.groups
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        names = ("partition", "column", "groups", "schema", "by_value")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_json(cls, raw: Json) -> SecondaryIndexRows:
+        """Back from to_json."""
+        return cls(raw["partition"], raw["column"], int(raw["groups"]), raw["schema"], bool(raw["by_value"]))
+
+    def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
+        """What a change of a file group says: pairs that came, and pairs that went.
+
+        Memory: a batch of pairs; of a file group with slices before and after, the pairs of both.
+        """
+        before, after = change.before, change.after
+        if before is None or after is None:
+            item, side, value = (after, reader.after, self._stands) if before is None else (before, reader.before, GONE)
+            yield from () if item is None else (self._rows(pairs, value) for pairs in self._pairs(reader, side, item))
+            return
+        old = pa.Table.from_batches(self._pairs(reader, reader.before, before), _PAIRS)
+        new = pa.Table.from_batches(self._pairs(reader, reader.after, after), _PAIRS)
+        for left, right, value in ((new, old, self._stands), (old, new, GONE)):
+            # The hashed part begins the key, so it is told by the pair.
+            kept = left.filter(pc.invert(pc.is_in(left.column(0), value_set=right.column(0).combine_chunks())))
+            yield from (self._rows(pairs, value) for pairs in kept.to_batches())
+
+    def of_rows(self, values: pa.Array, record_keys: pa.Array, *, came: bool) -> pa.RecordBatch:
+        """Rows of pairs that came or went, of a column's values and record keys (string) beside each other."""
+        return self._rows(self._paired(values, record_keys), self._stands if came else GONE)
+
+    def conflict(self, key: bytes) -> HudiError:
+        """There is but one record of a pair."""
+        return ExecutionError(
+            f"the pair {key.decode('utf-8', 'replace')!r} of the index {self.partition} came with two records"
+        )
+
+    def _pairs(self, reader: ChangeReader, side: SliceReader, item: FileSlice) -> Iterator[pa.RecordBatch]:
+        top, *inner = self.column.split(".")
+        for record_keys, batch in reader.rows(side, item, (top,)):
+            column = batch.column(batch.schema.get_field_index(top))
+            for name in inner:
+                column = pc.struct_field(column, name)
+            yield self._paired(column, record_keys)
+
+    def _paired(self, column: pa.Array, record_keys: pa.Array) -> pa.RecordBatch:
+        values = value_texts(column, self.column)
+        starts = prefixes(values)
+        return pa.RecordBatch.from_arrays([pair_keys(starts, record_keys), starts], schema=_PAIRS)
+
+    def _rows(self, pairs: pa.RecordBatch, value: bytes) -> pa.RecordBatch:
+        keys = pairs.column(0)
+        check_key_lengths(keys)
+        shards = pa.array(group_indexes(pairs.column(1) if self.by_value else keys, self.groups), pa.int32())
+        return exchange_rows(shards, keys.cast(pa.binary()), pa.repeat(pa.scalar(value, pa.binary()), len(keys)))
+
+    @cached_property
+    def _stands(self) -> bytes:
+        return RecordEncoder(self.schema).value(
+            {"type": int(RecordKind.SECONDARY_INDEX), "SecondaryIndexMetadata": {"isDeleted": False}}
+        )

@@ -1,0 +1,312 @@
+"""Records of one metadata-table file group: base HFile and log blocks looked up by key, by key prefix, or whole, and
+merged.
+
+A lookup reads of each HFile the trailer, the index and the blocks that hold the keys. Sources are asked oldest first;
+per key, a newer record is merged with what the older ones gave, and a delete drops that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+import pyarrow as pa
+
+from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.codec.log.blocks import BlockType
+from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.codec.log.frames import ReadAt
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.read.log_blocks import BlockFilter, LiveBlock, live_blocks
+from hudi_core.metadata_table.read.missing_files import DAMAGED
+from hudi_core.metadata_table.read.slices import MergedSlice
+from hudi_core.metadata_table.record import MetadataCodec, schema_text
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+_REMEMBERED = 1 << 16
+"""Distinct data that are kept while one source is read."""
+_KEPT_OF_BASE = 128 << 10
+_WHOLE_FILE = 1 << 20
+"""Log files up to this many bytes are read with one request."""
+
+
+class RecordRules(Protocol[T]):
+    """What a record of one kind is, and how two records of one key merge (HoodieMetadataPayload,
+    MetadataPartitionType).
+    """
+
+    @property
+    def keyless(self) -> bool:
+        """Whether equal data make equal records, whatever their keys: then each distinct datum is decoded once."""
+        ...
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> T:
+        """The record of an Avro datum; raises CorruptFileError naming `path` when it is of another kind."""
+        ...
+
+    def merge(self, older: T, newer: T, *, path: str) -> T:
+        """What both say together; `path` is the file of `newer`."""
+        ...
+
+
+@runtime_checkable
+class CellRules(Protocol[T_co]):
+    """RecordRules that decode some cells faster than by their data."""
+
+    def decode_cell(self, schema: str, key: bytes, value: bytes) -> T_co | None:
+        """The record of a cell whose value `schema` encodes; None where `decode` has to read it, or to refuse it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The HFile of a base file or of a log block, whose values are encoded by `schema`. Keys of a base file are
+    unique.
+    """
+
+    hfile: HFileReader
+    codec: MetadataCodec
+    schema: str
+    path: str
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """The keys of a delete block."""
+
+    keys: frozenset[bytes]
+    path: str
+
+
+Source = Records | Deletes
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Generic[T]):
+    """What a question finds: `merged` are the records that log files speak of, `cells` those of the base file alone, as
+    `base` encodes them.
+
+    `base` is None, and there are no cells, where the file group has no base file.
+    """
+
+    merged: dict[bytes, T]
+    base: Records | None
+    cells: Iterable[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of each source: the cells of an HFile, in order, and the keys of a delete block."""
+
+    cells: Callable[[Records], Iterable[tuple[bytes, bytes]]]
+    dropped: Callable[[Deletes], Iterable[bytes]]
+
+    @staticmethod
+    def of_keys(keys: Sequence[bytes]) -> _Question:
+        wanted = frozenset(keys)
+        return _Question(
+            lambda records: records.hfile.lookup_many(keys, unique=records.unique),
+            lambda deletes: deletes.keys & wanted,
+        )
+
+    @staticmethod
+    def of_prefixes(prefixes: Sequence[bytes]) -> _Question:
+        starts = tuple(prefixes)
+        return _Question(
+            lambda records: records.hfile.prefix_items(starts),
+            lambda deletes: frozenset(key for key in deletes.keys if key.startswith(starts)),
+        )
+
+
+class GroupReader(Generic[T]):
+    """One file group's merged slice. Opened at the first question and kept: one value is one view."""
+
+    def __init__(self, storage: Storage, merged: MergedSlice, blocks: BlockFilter, rules: RecordRules[T]) -> None:
+        self._storage = storage
+        self._slice = merged
+        self._blocks = blocks
+        self._rules = rules
+        # Not a cached_property, whose lock (up to Python 3.11) all instances share: groups are asked side by side.
+        self._opened: list[Source] | None = None
+
+    @property
+    def file_id(self) -> str:
+        """The file group's id."""
+        return self._slice.file_id
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many compressed bytes stay in memory once the group is opened: its logs, and one block of its base
+        file.
+        """
+        base = 0 if self._slice.base_file is None else min(self._slice.base_file.size, _KEPT_OF_BASE)
+        return base + sum(info.size for info in self._slice.logs)
+
+    def release(self) -> None:
+        """Forgets what was opened; the next question opens it again."""
+        self._opened = None
+
+    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:
+        """The records of those of `keys` that are there. Keys must be sorted and distinct."""
+        return self._merged(_Question.of_keys(keys))
+
+    def with_prefixes(self, prefixes: Sequence[bytes]) -> dict[bytes, T]:
+        """The records whose keys start with one of `prefixes`, which must be sorted."""
+        return self._merged(_Question.of_prefixes(prefixes))
+
+    def all(self) -> dict[bytes, T]:
+        """Every record."""
+        return self._merged(_Question(lambda records: records.hfile.items(), lambda deletes: deletes.keys))
+
+    def split(self, keys: Sequence[bytes]) -> Split[T]:
+        """What lookup gives, with the records of the base file that nothing is merged with left encoded."""
+        return self._split(_Question.of_keys(keys))
+
+    def split_prefixes(self, prefixes: Sequence[bytes]) -> Split[T]:
+        """What with_prefixes gives, as split."""
+        return self._split(_Question.of_prefixes(prefixes))
+
+    def _split(self, question: _Question) -> Split[T]:
+        try:
+            sources = self._sources()
+            first = sources[0] if sources else None
+            if not isinstance(first, Records) or not first.unique:
+                return Split(self._merge(question), None, ())
+            spoken_of: set[bytes] = set()
+            for source in sources[1:]:
+                spoken_of.update(
+                    question.dropped(source)
+                    if isinstance(source, Deletes)
+                    else (key for key, _ in question.cells(source))
+                )
+            merged = self.lookup(sorted(spoken_of)) if spoken_of else {}
+            return Split(merged, first, _left_alone(question.cells(first), spoken_of))
+        except CorruptFileError as error:
+            raise damaged(error) from error
+
+    def _merged(self, question: _Question) -> dict[bytes, T]:
+        try:
+            return self._merge(question)
+        except CorruptFileError as error:
+            raise damaged(error) from error
+
+    def _merge(self, question: _Question) -> dict[bytes, T]:
+        merged: dict[bytes, T] = {}
+        rules = self._rules
+        for source in self._sources():
+            if isinstance(source, Deletes):
+                for key in question.dropped(source):
+                    merged.pop(key, None)
+                continue
+            decode = self._decoder(source)
+            if source.unique and not merged:  # nothing to merge with
+                merged = {key: decode(key, value) for key, value in question.cells(source)}
+                continue
+            for key, value in question.cells(source):
+                record = decode(key, value)
+                older = merged.get(key)
+                merged[key] = record if older is None else rules.merge(older, record, path=source.path)
+        return merged
+
+    def _decoder(self, source: Records) -> Callable[[bytes, bytes], T]:
+        """Decodes cells of a source. A record index has few distinct data: one per file group and commit."""
+        rules = self._rules
+
+        def decode(key: bytes, value: bytes) -> T:
+            name, datum = source.codec.decode(key, value)
+            return rules.decode(name, datum, path=source.path)
+
+        if isinstance(rules, CellRules):
+            fast = rules.decode_cell
+
+            def by_cell(key: bytes, value: bytes) -> T:
+                record: T | None = fast(source.schema, key, value)
+                return decode(key, value) if record is None else record
+
+            return by_cell
+        if not rules.keyless:
+            return decode
+        known: dict[bytes, T] = {}
+
+        def remembered(key: bytes, value: bytes) -> T:
+            record = known.get(value)
+            if record is None:
+                record = decode(key, value)
+                if len(known) < _REMEMBERED:
+                    known[value] = record
+            return record
+
+        return remembered
+
+    def _sources(self) -> list[Source]:
+        if self._opened is None:
+            self._opened = open_sources(self._storage, self._slice, self._blocks)
+        return self._opened
+
+
+def _left_alone(cells: Iterable[tuple[bytes, bytes]], spoken_of: Collection[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    try:
+        yield from (cell for cell in cells if cell[0] not in spoken_of)
+    except CorruptFileError as error:
+        raise damaged(error) from error
+
+
+def damaged(error: CorruptFileError) -> CorruptFileError:
+    """Of a user table's log file one would roll back the instant that wrote it; the metadata table has a simpler
+    cure.
+    """
+    return CorruptFileError(error.message, path=error.path, remedy=DAMAGED)
+
+
+def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:
+    """What holds a slice's records, oldest first: its base file, and the blocks of its log files that count, in the
+    order in which they merge.
+
+    Headers are read, and log files up to 1 MiB as a whole. Raises CorruptFileError as live_blocks.
+    """
+    return [*_base(storage, merged), *_logs(storage, merged, blocks)]
+
+
+def _base(storage: Storage, merged: MergedSlice) -> Iterator[Records]:
+    info = merged.base_file
+    if info is None:
+        return
+    path = info.path
+    hfile = HFileReader(lambda start, length: storage.read_range(path, ByteRange(start, length)), info.size, path)
+    schema = hfile.schema() or schema_text()
+    yield Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True)
+
+
+def _logs(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> Iterator[Source]:
+    def open_log(info: FileInfo) -> ReadAt:
+        if info.size > _WHOLE_FILE:
+            return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
+        data = storage.read(info.path) if info.size else b""
+        return lambda start, length: data[start : start + length]
+
+    codecs: dict[str, MetadataCodec] = {}
+    for live in live_blocks(merged.logs, open_log, blocks):
+        path = live.block.path
+        if live.block.type is BlockType.DELETE:
+            keys = _deleted_keys(live, path)
+            if keys:
+                yield Deletes(keys, path)
+            continue
+        schema = live.schema
+        if schema not in codecs:
+            codecs[schema] = MetadataCodec(schema, path=path)
+        yield Records(
+            HFileReader(live.read_range, live.block.content_length, path), codecs[schema], schema, path, unique=False
+        )
+
+
+def _deleted_keys(live: LiveBlock, path: str) -> frozenset[bytes]:
+    """The keys of a delete block. A new file group starts with an empty one."""
+    keys = delete_columns(live.content(), path=path).column("key")
+    if keys.null_count:
+        raise CorruptFileError("a delete block of the metadata table holds a delete without a key", path=path)
+    return frozenset(keys.cast(pa.binary()).to_pylist())

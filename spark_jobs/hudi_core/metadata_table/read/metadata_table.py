@@ -1,0 +1,213 @@
+"""What a table's metadata table says: the files of each partition, and its indexes (HoodieBackedTableMetadata)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.bloom import BloomFilter
+from hudi_core.config.table_config import TableConfig
+from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
+from hudi_core.metadata_table.keys import bloom_filter_key, secondary_hashed_part
+from hudi_core.metadata_table.read import statistics
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION, FOLDER
+from hudi_core.metadata_table.read.listing import MetadataTableListing
+from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.read.record_index import RecordIndex, RecordIndexRules, RecordLocation
+from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules, record_keys
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FilesRecord
+from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules, StoredFilter
+from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
+from hudi_core.metadata_table.records.files import FilesRules, live_entries, partition_key, partition_of_key
+from hudi_core.model.partition import check_file_names, check_partitions
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.timeline import Timeline
+
+COLUMN_STATS = "column_stats"
+PARTITION_STATS = "partition_stats"
+BLOOM_FILTERS = "bloom_filters"
+
+
+class MetadataTable:
+    """The metadata table as it stands at `data_timeline`, read on demand and kept: one value is one view.
+
+    Log files up to 1 MiB are read as a whole, base files only where a key's block is. Raises MetadataUnavailableError
+    from the first question on when the table has no metadata table that could be read, or not the kind that was asked
+    for; CorruptFileError when it is damaged or names files outside the table.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        data_timeline: Timeline,
+        schema: AvroSchema | None = None,
+        zone: str | None = None,
+    ) -> None:
+        """`schema` is the table's Avro schema, by which statistics are typed; None: as the timeline gives it.
+
+        `zone` is that of the instants in record locations (config.table_config); None: as the table's properties say.
+        """
+        self._opened = OpenedMetadataTable(storage, config, data_timeline)
+        self._schema = schema
+        self._zone = zone or config.timezone
+        self._stats: dict[str, MetadataPartition[ColumnStats]] = {}
+        self._blooms: dict[str, MetadataPartition[StoredFilter]] = {}
+        self._secondary: dict[str, MetadataPartition[bool]] = {}
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The names of the partitions that can be read: `files`, `column_stats`, `secondary_index_<name>` and so on."""
+        return self._opened.config.metadata_partitions
+
+    def check_available(self) -> None:
+        """Raises MetadataUnavailableError when there is no metadata table that could be read."""
+        _ = self._opened.timeline
+
+    def listing(self) -> MetadataTableListing:
+        """The files as view.listing.FileListing."""
+        return MetadataTableListing(self)
+
+    def list_partitions(self) -> list[str]:
+        """All partition paths, sorted; `[""]` for a table without partitions."""
+        partitions = [partition_of_key(key) for key in live_entries(self._files.get(ALL_PARTITIONS))]
+        check_partitions(partitions, source=FOLDER)
+        return sorted(partitions)
+
+    def list_files(self, partition: str) -> dict[str, int]:
+        """Names and sizes in bytes of a partition's files; empty for an unknown partition."""
+        files = live_entries(self._files.get(partition_key(partition)))
+        check_file_names(files, source=FOLDER)
+        return files
+
+    def column_stats(
+        self,
+        columns: Sequence[str],
+        partitions: Iterable[str] | None = None,
+        files: Mapping[str, Iterable[str]] | None = None,
+    ) -> dict[str, pa.Table]:
+        """Per column (dotted names), what is known of its values in each base and log file, sorted by partition and
+        file.
+
+        `files` (partition path to plain names) asks for these only, by point lookups; else all files of `partitions`,
+        or of the table. Columns: `partition`, `file`: string; `min`, `max`: the column's type as Spark reports it, null
+        where unknown or all is null (the null type for a nested or unknown column); `null_count`, `value_count`: int64;
+        `is_tight`: bool. A file without a row is not indexed: it may match.
+        """
+        return statistics.column_stats(
+            self._statistics(COLUMN_STATS), columns, self._types, self.list_partitions, partitions, files
+        )
+
+    def partition_stats(self, columns: Sequence[str]) -> dict[str, pa.Table]:
+        """Per column, what is known of its values in each partition as a whole: the columns of column_stats without
+        `file`.
+        """
+        return statistics.partition_stats(self._statistics(PARTITION_STATS), columns, self._types)
+
+    def expression_stats(self, index: str) -> pa.Table:
+        """What is known of an expression's values per file, for an index (`expr_index_<name>`) of type column_stats; as
+        column_stats.
+
+        `min` and `max` have the type of the stored values.
+        """
+        return statistics.expression_stats(self._statistics(index), self.list_partitions)
+
+    def bloom_filters(self, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
+        """The filters over the record keys of the named base files of a partition; files without one are absent."""
+        return self._filters(BLOOM_FILTERS, partition, names)
+
+    def expression_blooms(self, index: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
+        """The filters that an index (`expr_index_<name>`) of type bloom_filters holds for base files of a partition."""
+        return self._filters(index, partition, names)
+
+    def record_locations(
+        self, keys: Iterable[str], partition: str | None = None
+    ) -> dict[str, tuple[RecordLocation, ...]]:
+        """Where the rows of those of `keys` that exist are; all of them, or those in one data partition.
+
+        More than one location per key only where the index is partitioned (version 9): keys are unique per data
+        partition there.
+        """
+        return self.record_index.locations(keys, partition)
+
+    def secondary_keys(self, index: str, values: Iterable[str | None]) -> dict[str | None, list[str]]:
+        """The record keys of the rows with each of `values` in the column of an index (`secondary_index_<name>`),
+        sorted.
+
+        Values are text, as Java prints the column's value. The rows were so at `data_timeline`; values without rows are
+        absent.
+        """
+        definition = self._definitions.get(index)
+        by_value = definition is not None and definition.version > 1
+        if index not in self._secondary:
+            hashed = secondary_hashed_part if by_value else str
+            opened = self._opened.partition(index, SecondaryIndexRules(), hashed)
+            check_numbers(self._opened.folder(index), opened.groups)
+            self._secondary[index] = opened
+        return record_keys(self._secondary[index], values, by_value=by_value)
+
+    def stands(self, index: str) -> bool:
+        """Whether an index that was asked is still what it was then: OpenedMetadataTable.stands."""
+        return self._opened.stands(index)
+
+    def covers_all_rows(self, index: str) -> bool:
+        """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows.
+
+        False where a commit was being written while the index was built: Hudi 1.2.0, asked for an index by a write's
+        options, leaves the changes of that very write out of it.
+        """
+        built = self._opened.built_at(index)
+        if built is None:
+            return True
+        commits = self._opened.data_timeline.commits()
+        return not any(instant.requested_time < built < instant.completed_at for instant in commits)
+
+    def index_definitions(self) -> dict[str, IndexDefinition]:
+        """The index definitions by metadata partition; none on table version 6."""
+        return dict(self._definitions)
+
+    @cached_property
+    def record_index(self) -> RecordIndex:
+        """The record index."""
+        folder = self._opened.folder(RECORD_INDEX)
+        return RecordIndex(
+            folder, self._opened.groups(RECORD_INDEX, RecordIndexRules(self._zone)), is_remote=self._opened.is_remote
+        )
+
+    def _filters(self, name: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
+        if name not in self._blooms:
+            self._blooms[name] = self._opened.partition(name, BloomFilterRules())
+        keys = {bloom_filter_key(partition, file): file for file in names}
+        found = self._blooms[name].lookup(keys)
+        return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
+
+    def _statistics(self, name: str) -> MetadataPartition[ColumnStats]:
+        if name not in self._stats:
+            self._stats[name] = self._opened.partition(name, ColumnStatsRules())
+        return self._stats[name]
+
+    @cached_property
+    def _files(self) -> MetadataPartition[FilesRecord]:
+        return self._opened.partition(FILES_PARTITION, FilesRules())
+
+    @cached_property
+    def _definitions(self) -> dict[str, IndexDefinition]:
+        return load_index_definitions(self._opened.storage, self._opened.config)
+
+    @cached_property
+    def _types(self) -> statistics.ColumnTypes:
+        schema = self._schema
+        if schema is None:
+            active = ActiveTimeline(self._opened.storage, self._opened.config)
+            created = self._opened.config.raw.get("hoodie.table.create.schema")
+            schema = schema_of(
+                self._opened.data_timeline, active.read_details, create_schema=created, path_of=active.path_of
+            )
+        return statistics.ColumnTypes(schema)

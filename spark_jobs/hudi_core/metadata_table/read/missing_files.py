@@ -1,0 +1,134 @@
+"""Files of the metadata table that its own timeline names and that are gone.
+
+A log file that is gone takes no error with it: what it said would just be absent, and rows with it. In layout 2 the
+name of a file carries the instant that wrote it, so that a listing shows which commits left no trace; only these are
+asked which files they wrote, which for most tables is none. Hudi itself does not look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.slices import MergedSlice
+from hudi_core.metadata_table.validity import SOLO_COMMIT
+from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
+from hudi_core.model.stats import WriteStat
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
+
+DAMAGED: Final = (
+    "restore the file from a copy, or read the table without its metadata table; drop that and let Hudi's "
+    "writer rebuild it"
+)
+
+_EMPTY_LOG: Final = 128
+"""Bytes: a file group begins with a log file of 80; one that says anything has a schema of thousands."""
+
+StatsOf = Callable[[Instant], Iterable[WriteStat]]
+"""The write stats of a commit of the metadata table. Raises StorageNotFoundError for one that was archived
+meanwhile.
+"""
+
+
+def refuse_missing(
+    folder: str, files: Sequence[FileInfo], slices: Sequence[MergedSlice], timeline: Timeline, stats_of: StatsOf
+) -> None:
+    """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, the listing of
+    its `folder`.
+
+    `slices` are what a reader merges, `timeline` is the metadata table's, of layout 2. Found are a base file, and a log
+    file of a commit that left the partition no other file: always so in `files`, which has one file group; of the
+    several logs that a commit writes into an index, one alone is not missed. Commits that were archived are not asked:
+    the metadata table archives what it has compacted.
+    """
+    present = {info.name for info in files}
+    instants = {parsed.instant for parsed in map(parse_data_file, present) if parsed is not None}
+    starts = _starts(slices, timeline, _makers(files))
+    for commit in _suspects(slices, timeline, instants, min(starts.values(), default="")):
+        try:
+            stats = list(stats_of(commit))
+        except StorageNotFoundError:
+            continue
+        for stat in stats:
+            partition, _, file = stat.path.rpartition("/")
+            if (
+                f"{ROOT}/{partition}" == folder
+                and file not in present
+                and commit.completed_at >= starts.get(stat.file_id, "")
+            ):
+                raise CorruptFileError(
+                    f"the metadata table's {commit.action} {commit.requested_time} wrote this file, but it is "
+                    "not there",
+                    path=f"{folder}/{file}",
+                    remedy=DAMAGED,
+                )
+
+
+def _makers(files: Sequence[FileInfo]) -> Mapping[str, frozenset[str]]:
+    """By file group, the instants of its base files and of its first, empty log files: among them that under which the
+    group was made.
+    """
+    found: dict[str, set[str]] = {}
+    for info in files:
+        name = parse_data_file(info.name)
+        if name is not None and (
+            isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or name.instant.startswith(SOLO_COMMIT)
+        ):
+            found.setdefault(name.file_id, set()).add(name.instant)
+    return {file_id: frozenset(instants) for file_id, instants in found.items()}
+
+
+def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """By file group, the completion time from which on a commit's files belong to what is read of it.
+
+    That is the instant of the base file, as a compaction merges what completed before it was requested. A group that no
+    compaction merged starts when it was made: with its partition, or later, as those of new data partitions in a
+    partitioned record index. Of several times that it was made, the latest counts: an index that an indexing action
+    made anew, resized or because somebody did not tell it, lost the log files of before; those that were told while it
+    was built are not asked for. Where the making was archived, the latest compaction came after it and found nothing to
+    merge, or the base file would be its own.
+    """
+    commits = timeline.commits()
+    made = {item.requested_time: item.completed_at for item in commits if item.action == Action.DELTA_COMMIT}
+    compaction = max((item.requested_time for item in commits if item.action == Action.COMMIT), default="")
+    found: dict[str, str] = {}
+    for item in slices:
+        base = _base_instant(item)
+        if base in made or base.startswith(SOLO_COMMIT) or not base:
+            found[item.file_id] = max(
+                (made[time] for time in makers.get(item.file_id, ()) if time in made), default=compaction
+            )
+        else:
+            found[item.file_id] = base
+    return found
+
+
+def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str], since: str) -> Iterator[Instant]:
+    """The commits to ask: compactions and makers of partitions first, as what else is missing may follow from
+    theirs.
+    """
+    bases = [_base_instant(item) for item in slices]
+    commits = [item for item in timeline.commits() if item.completed_at >= since and not item.is_legacy]
+    logs: list[Instant] = []
+    for item in reversed(commits):
+        time = item.requested_time
+        if item.action == Action.COMMIT:
+            asked = any(base < time for base in bases)
+        elif time.startswith(SOLO_COMMIT):
+            asked = time in instants and not all(bases)
+        else:
+            asked = False
+            if time not in instants:
+                logs.append(item)
+        if asked:
+            yield item
+    yield from logs
+
+
+def _base_instant(item: MergedSlice) -> str:
+    """The instant of a slice's base file; empty without one."""
+    return "" if item.base_file is None else parse_base_file(item.base_file.name).instant

@@ -1,0 +1,170 @@
+"""One partition of the metadata table: its file groups in order, and lookups that ask only the groups which may hold a
+key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Generic, TypeVar
+
+from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.read.group_reader import GroupReader
+
+T = TypeVar("T")
+A = TypeVar("A")
+_KEPT = 16 << 20
+"""Compressed bytes of a partition's file groups up to which they stay open between questions; larger partitions are
+opened group by group.
+
+Blocks inflate some five- to tenfold, so that an opened partition takes 160 MB at the most, a larger one what its
+largest group takes.
+"""
+_AT_ONCE = 16
+"""File groups that are asked at the same time where each answer is a round trip away."""
+HashedPart = Callable[[str], str]
+"""The part of a key whose hash chooses the file group: the whole key, but in secondary indexes of version 2."""
+_NUMBERED = re.compile(r".*-(?P<number>\d{4,})-\d+\Z", re.ASCII | re.DOTALL)
+
+
+def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
+    """Raises CorruptFileError where one of an index's numbered file groups is not there: the hashes of keys would
+    choose wrong ones.
+    """
+    matches = [_NUMBERED.match(group.file_id) for group in groups]
+    numbers = {int(match["number"]) for match in matches if match is not None}
+    missing = sorted(set(range(max(numbers, default=-1) + 1)) - numbers)
+    if missing and all(matches):
+        raise CorruptFileError(
+            f"of the index's file groups number {missing[0]} is not there",
+            path=folder,
+            remedy="drop the index with `hudictl metadata drop TABLE --partition …`, then create it anew",
+        )
+
+
+class MetadataPartition(Generic[T]):
+    """The records of one partition; T is what its rules decode. One value is one view.
+
+    `groups` are sorted by file id, as slices.merged_slices gives them: the hash of a key gives the position (facts
+    8.6). Keys and prefixes are given as text and need not be sorted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: str,
+        groups: Sequence[GroupReader[T]],
+        hashed: HashedPart = str,
+        *,
+        is_remote: bool = False,
+    ) -> None:
+        """`is_remote`: several file groups are asked at a time, as their answers are waited for; memory then holds
+        those of as many.
+
+        Raises CorruptFileError when there is no file group: the partition is listed in hoodie.properties, and so was
+        initialised.
+        """
+        if not groups:
+            raise CorruptFileError(
+                f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group",
+                path=folder,
+                remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
+            )
+        self.name = name
+        self._folder = folder
+        self.groups = tuple(groups)
+        self._hashed = hashed
+        self._workers = _AT_ONCE if is_remote else 1
+        self._keeps = sum(group.kept_bytes for group in self.groups) <= _KEPT
+
+    def get(self, key: str) -> T | None:
+        """The record of one key."""
+        return self.lookup((key,)).get(key)
+
+    def lookup(self, keys: Iterable[str]) -> dict[str, T]:
+        """The records of those of `keys` that are there, each file group asked once."""
+        wanted = sorted(dict.fromkeys(keys))
+        if len(self.groups) == 1 and wanted:
+            return dict(next(iter(self._asked(_lookup, [(self.groups[0], wanted)]))))
+        found: dict[str, T] = {}
+        for records in self._asked(_lookup, self._by_group(wanted, [self._hashed(key) for key in wanted])):
+            found.update(records)
+        return found
+
+    def with_prefixes(self, prefixes: Iterable[str], hashed: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
+        """The keys that start with one of `prefixes`, and their records, group by group.
+
+        `hashed`, where each of the (distinct) prefixes holds the hashed part of its keys, are those parts in the
+        prefixes' order: then only their groups are asked, else all are.
+        """
+        starts = list(prefixes)
+        asked = [(group, starts) for group in self.groups] if hashed is None else self._by_group(starts, list(hashed))
+        for records in self._asked(_with_prefixes, ((group, part) for group, part in asked if part)):
+            yield from self._as_text(records)
+
+    def of_keys(self, keys: Iterable[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
+        """What `question` makes of each file group that may hold some of `keys`, and of these, in the groups' order."""
+        wanted = list(dict.fromkeys(keys))
+        return self._asked(question, self._by_group(wanted, [self._hashed(key) for key in wanted]))
+
+    def of_all_groups(self, asked: list[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
+        """What `question` makes of each file group and of `asked`, in the groups' order."""
+        return self._asked(question, ((group, asked) for group in self.groups))
+
+    def all(self) -> Iterator[tuple[str, T]]:
+        """Every key and record, group by group: memory holds one file group's records."""
+        for group in self.groups:
+            yield from self._as_text(group.all())
+            self._done(group)
+
+    def _asked(
+        self, question: Callable[[GroupReader[T], list[str]], A], asked: Iterable[tuple[GroupReader[T], list[str]]]
+    ) -> Iterator[A]:
+        """The groups' answers in their order, up to _AT_ONCE of them under way; no thread stays behind."""
+
+        def answer(item: tuple[GroupReader[T], list[str]]) -> A:
+            records = question(*item)
+            self._done(item[0])
+            return records
+
+        left = iter(asked)
+        while some := list(islice(left, self._workers)):
+            if len(some) == 1:
+                yield answer(some[0])
+                continue
+            with ThreadPoolExecutor(max_workers=len(some), thread_name_prefix="metadata-group") as pool:
+                yield from pool.map(answer, some)
+
+    def _done(self, group: GroupReader[T]) -> None:
+        if not self._keeps:
+            group.release()
+
+    def _by_group(self, keys: Sequence[str], hashed: Sequence[str]) -> Iterator[tuple[GroupReader[T], list[str]]]:
+        """The file groups that the keys' hashed parts choose, each with its keys."""
+        parts: dict[int, list[str]] = defaultdict(list)
+        for key, index in zip(keys, file_group_indexes(hashed, len(self.groups)).tolist(), strict=True):
+            parts[index].append(key)
+        return ((self.groups[index], parts[index]) for index in sorted(parts))
+
+    def _as_text(self, records: Mapping[bytes, T]) -> Iterator[tuple[str, T]]:
+        for key, record in records.items():
+            try:
+                yield key.decode("utf-8"), record
+            except UnicodeDecodeError as error:
+                raise CorruptFileError(
+                    f"a key of the metadata partition `{self.name}` is not UTF-8 ({error.reason})", path=self._folder
+                ) from error
+
+
+def _lookup(group: GroupReader[T], keys: list[str]) -> dict[str, T]:
+    """The records of sorted keys, which their UTF-8 sorts alike."""
+    found = group.lookup([key.encode("utf-8", "surrogatepass") for key in keys])
+    return {key.decode("utf-8", "surrogatepass"): record for key, record in found.items()}
+
+
+def _with_prefixes(group: GroupReader[T], prefixes: list[str]) -> dict[bytes, T]:
+    return group.with_prefixes(sorted(prefix.encode("utf-8", "surrogatepass") for prefix in prefixes))

@@ -1,0 +1,169 @@
+"""The metadata table of a data table, opened: its properties, its timeline, which of its log blocks count, and its
+partitions.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, MetadataUnavailableError
+from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
+from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
+from hudi_core.metadata_table.read.log_blocks import BlockFilter
+from hudi_core.metadata_table.read.missing_files import refuse_missing
+from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
+from hudi_core.metadata_table.read.slices import merged_slices
+from hudi_core.metadata_table.validity import SOLO_COMMIT, rolled_back_by, valid_instants
+from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import check_file_name
+from hudi_core.model.stats import WriteStat
+from hudi_core.storage.base import Storage
+from hudi_core.storage.options import scheme_of
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.timeline import Timeline
+
+
+class OpenedMetadataTable:
+    """The metadata table as it stands at `data_timeline`. Nothing is read before it is needed, and everything once."""
+
+    def __init__(self, storage: Storage, config: TableConfig, data_timeline: Timeline) -> None:
+        """`config` is the data table's; so is the root of `storage`."""
+        self.storage = storage
+        self.config = config
+        self.data_timeline = data_timeline
+        self._listed: dict[str, frozenset[str]] = {}
+        self._stats: dict[Instant, tuple[WriteStat, ...]] = {}
+
+    def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
+        """The file groups of partition `name`, sorted by file id.
+
+        Raises MetadataUnavailableError when the table's properties do not list the partition, or there is no metadata
+        table to read; CorruptFileError when a file is gone that they need.
+        """
+        if name not in self.config.metadata_partitions:
+            raise MetadataUnavailableError(
+                f"the table has no such metadata: hoodie.table.metadata.partitions does not name `{name}`",
+                path=self.config.path,
+                remedy="read it without that index"
+                if name != FILES_PARTITION
+                else "read it without the metadata table",
+            )
+        folder = self.folder(name)
+        timeline, own = self.timeline, self._own_config
+        files = self.storage.list_files(folder)
+        self._listed[name] = frozenset(info.name for info in files)
+        slices = merged_slices(folder, files, timeline, own.layout_version)
+        if own.features.log_name_has_own_instant:
+            # What is pending on the data timeline no reader counts: a writer that was thought dead may have completed
+            # it behind its rollback.
+            pending = self.data_timeline.pending().requested_times
+            counted = timeline.filter(lambda instant: instant.requested_time not in pending)
+            refuse_missing(folder, files, slices, counted, self._stats_of)
+        return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
+
+    def stands(self, name: str) -> bool:
+        """Whether the properties list partition `name` now, and the files are there that its folder held when it was
+        opened.
+
+        Nothing says how many file groups an index has, and the properties may be older than its drop or its resize:
+        opened while its files went, it finds no key where there are some. Those who take it away take it off the list
+        first. A clean of the metadata table makes it False without need. Costs one read and one listing.
+        """
+        if name not in TableConfig.load(self.storage).metadata_partitions:
+            return False
+        return self._listed.get(name, frozenset()) <= {info.name for info in self.storage.list_files(self.folder(name))}
+
+    def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
+        """Partition `name`; errors as `groups`, and CorruptFileError when it holds no file group."""
+        return MetadataPartition(name, self.folder(name), self.groups(name, rules), hashed, is_remote=self.is_remote)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a read is a round trip, so that several are better under way at once."""
+        return scheme_of(self.storage.uri) not in ("file", "memory")
+
+    def folder(self, name: str) -> str:
+        """The partition's folder below the data table's base path; raises FormatError for a name that is no
+        folder's.
+        """
+        return f"{ROOT}/{check_file_name(name, source=self.config.path)}"
+
+    def built_at(self, name: str) -> str | None:
+        """When Hudi 1.x completed building partition `name`: the completion of the deltacommit that wrote its first
+        files.
+
+        None where nothing says so any more: the files were cleaned and the deltacommit archived, or the index was built
+        by an indexing action.
+        """
+        names = map(parse_data_file, (info.name for info in self.storage.list_files(self.folder(name))))
+        first = {parsed.instant for parsed in names if parsed is not None and parsed.instant.startswith(SOLO_COMMIT)}
+        active = ActiveTimeline(self.storage, self._own_config, ROOT)
+        for instant in self.timeline.commits():
+            time = instant.requested_time
+            if time in first or (
+                time.startswith(SOLO_COMMIT) and name in active.read_commit(instant).partition_to_write_stats
+            ):
+                return instant.completion_time
+        return None
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The metadata table's own timeline. Raises MetadataUnavailableError when there is no metadata table that could
+        be read.
+        """
+        if FILES_PARTITION not in self.config.metadata_partitions:
+            raise MetadataUnavailableError(
+                "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
+                path=self.config.path,
+                remedy="read it without the metadata table",
+            )
+        timeline = ActiveTimeline(self.storage, self._own_config, ROOT).load()
+        if timeline.last_completed() is None:
+            raise MetadataUnavailableError(
+                "the table's metadata table holds no completed instant",
+                path=ROOT,
+                remedy="read it without the metadata table",
+            )
+        return timeline
+
+    def _stats_of(self, commit: Instant) -> tuple[WriteStat, ...]:
+        """A commit of the metadata table, read once for all partitions."""
+        if commit not in self._stats:
+            self._stats[commit] = tuple(
+                ActiveTimeline(self.storage, self._own_config, ROOT).read_commit(commit).write_stats()
+            )
+        return self._stats[commit]
+
+    @cached_property
+    def _own_config(self) -> TableConfig:
+        try:
+            return TableConfig.load(self.storage, base=ROOT)
+        except ConfigError as error:
+            raise MetadataUnavailableError(
+                f"the table's metadata table cannot be read: {error.message}",
+                path=error.path,
+                remedy="read it without the metadata table",
+            ) from error
+
+    @cached_property
+    def blocks(self) -> BlockFilter:
+        """Which blocks of log files count; errors as timeline."""
+        timeline, features = self.timeline, self._own_config.features
+        data = ActiveTimeline(self.storage, self.config)
+        last = timeline.last_completed()
+        commits = timeline.commits()
+        pending = timeline.pending().requested_times
+        return BlockFilter(
+            committed=lambda instant: instant not in pending and commits.contains_or_before_start(instant),
+            valid=valid_instants(
+                self.data_timeline,
+                timeline,
+                lambda instant: rolled_back_by(data, instant),
+                suffixes=features.metadata_suffixes,
+            ),
+            latest="" if last is None else last.requested_time,
+            stop_at_newer=not reads_as_hudi_1(self._own_config),
+        )

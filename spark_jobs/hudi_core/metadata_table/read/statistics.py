@@ -1,0 +1,181 @@
+"""Column statistics by column, partition and file, typed by the table's schema: what data skipping asks of the metadata
+table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import groupby, islice
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
+from hudi_core.codec.avro.resolve import AvroType, resolve
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.keys import ID_LENGTH, PARTITION_STATISTICS, column_id, column_stats_key, partition_id
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.group_reader import GroupReader, Records, Split, damaged
+from hudi_core.metadata_table.read.partition import MetadataPartition
+from hudi_core.metadata_table.read.stat_columns import StatColumns
+from hudi_core.metadata_table.records.column_stats import ColumnStats, live, statistics_table
+from hudi_core.model.meta_fields import META_FIELDS, OPERATION
+from hudi_core.model.partition import check_file_name, check_file_names
+
+RUN: Final = 1 << 15
+"""Records that are decoded at once: some 6 MB, and five times that while they are."""
+Partitions = Callable[[], Iterable[str]]
+"""All partition paths of the table: keys name a partition by a hash only."""
+
+
+class ColumnTypes:
+    """The Arrow types of a table's columns, by dotted name, as Spark reports them."""
+
+    def __init__(self, schema: AvroSchema) -> None:
+        self._record = resolve(schema, path="table schema")
+        self._arrow = spark_schema(arrow_schema(schema))
+
+    def of(self, column: str) -> tuple[pa.DataType, str]:
+        """A column's type, and the unit of its plain longs (`ms` or `us`); the null type for a column that is not there
+        or is nested.
+        """
+        if column in META_FIELDS or column == OPERATION:
+            return pa.string(), "us"
+        steps = column.split(".")
+        avro = _nested(self._record, steps)
+        if avro is None or avro.fields or avro.item is not None:
+            return pa.null(), "us"
+        kind = self._arrow.field(steps[0]).type
+        for step in steps[1:]:
+            kind = kind.field(step).type
+        return kind, "ms" if avro.logical.endswith("timestamp-millis") else "us"
+
+
+def _nested(record: AvroType, steps: Sequence[str]) -> AvroType | None:
+    found: AvroType | None = record
+    for step in steps:
+        found = next((child.type for child in found.fields if child.name == step), None) if found is not None else None
+    return found
+
+
+def column_stats(
+    index: MetadataPartition[ColumnStats],
+    columns: Sequence[str],
+    types: ColumnTypes,
+    known: Partitions,
+    partitions: Iterable[str] | None,
+    files: Mapping[str, Iterable[str]] | None,
+) -> dict[str, pa.Table]:
+    """By column, the statistics of the named files, of all files of some partitions, or of all; see
+    reader.MetadataTable.column_stats.
+
+    Memory: the rows that are given, and RUN records at a time; of what log files hold all records.
+    """
+    by_id = {column_id(column): (column, StatColumns(*types.of(column))) for column in columns}
+    found: dict[str, list[pa.Table]] = {column: [] for column in columns}
+    if files is not None:
+        places = {
+            column_stats_key(column, path, name): path
+            for column in columns
+            for path, names in files.items()
+            for name in names
+        }
+        keys = {partition_id(path): path for path in files}
+        answers = index.of_keys(places, partial(_stat_tables, GroupReader.split, by_id))
+    else:
+        keys = {partition_id(path): path for path in (known() if partitions is None else partitions)}
+        prefixes = [start + key for start in by_id for key in keys] if partitions is not None else list(by_id)
+        answers = (
+            index.of_all_groups(prefixes, partial(_stat_tables, GroupReader.split_prefixes, by_id))
+            if prefixes
+            else iter(())
+        )
+    for answer in answers:
+        for column, table in answer:
+            found[column].append(table)
+    return {column: _placed(found[column], keys, stats) for column, stats in by_id.values()}
+
+
+def _stat_tables(
+    ask: Callable[[GroupReader[ColumnStats], Sequence[bytes]], Split[ColumnStats]],
+    columns: Mapping[str, tuple[str, StatColumns]],
+    group: GroupReader[ColumnStats],
+    asked: list[str],
+) -> list[tuple[str, pa.Table]]:
+    """By column, by its id, what a file group has of the keys or prefixes asked for."""
+    found = []
+    split = ask(group, sorted(key.encode("utf-8") for key in asked))
+    merged: dict[str, list[tuple[str, ColumnStats]]] = defaultdict(list)
+    for encoded, stats in split.merged.items():
+        key = encoded.decode("utf-8")
+        merged[key[:ID_LENGTH]].append((key, stats))
+    for start, records in merged.items():
+        column, how = columns[start]
+        found.append((column, how.of_records(records)))
+    if split.base is not None:
+        for first, cells in groupby(split.cells, key=lambda cell: cell[0][:ID_LENGTH]):
+            column, how = columns[first.decode("ascii")]
+            while run := list(islice(cells, RUN)):
+                found.append((column, _decoded(how, split.base, run)))
+    return found
+
+
+def _decoded(how: StatColumns, source: Records, cells: list[tuple[bytes, bytes]]) -> pa.Table:
+    try:
+        return how.of_cells(source.schema, [key for key, _ in cells], [value for _, value in cells], path=source.path)
+    except CorruptFileError as error:
+        raise damaged(error) from error
+
+
+def _placed(tables: list[pa.Table], paths: Mapping[str, str], how: StatColumns) -> pa.Table:
+    """The rows of all file groups with their partitions, of which `paths` are by id, sorted by partition and file.
+
+    A partition that is no longer listed has no files, whatever statistics are left of it.
+    """
+    whole = pa.concat_tables([*tables, how.of_records([])])
+    place = pc.index_in(
+        pc.utf8_slice_codeunits(whole["key"], ID_LENGTH, 2 * ID_LENGTH), value_set=pa.array(list(paths), pa.string())
+    )
+    whole = whole.set_column(0, "partition", pa.array(list(paths.values()), pa.string()).take(place)).filter(
+        pc.is_valid(place)
+    )
+    check_file_names(whole["file"].to_pylist(), source=ROOT)
+    return whole.sort_by([("partition", "ascending"), ("file", "ascending")]).combine_chunks()
+
+
+def partition_stats(
+    index: MetadataPartition[ColumnStats], columns: Sequence[str], types: ColumnTypes
+) -> dict[str, pa.Table]:
+    """By column, the statistics of whole partitions; see reader.MetadataTable.partition_stats."""
+    tables = {}
+    for column in columns:
+        kind, unit = types.of(column)
+        rows = [(stats.name, stats) for _, stats in live(index.with_prefixes([column_id(column)]))]
+        tables[column] = statistics_table(rows, kind, long_unit=unit, with_files=False)
+    return tables
+
+
+def expression_stats(index: MetadataPartition[ColumnStats], known: Partitions) -> pa.Table:
+    """The statistics of an expression's values per file; rows of whole partitions are left out."""
+    by_id = {partition_id(path): path for path in known()}
+    skipped = partition_id(PARTITION_STATISTICS)
+    rows = [
+        (by_id[_partition_of(key)], stats)
+        for key, stats in live(index.all())
+        if _partition_of(key) in by_id and _partition_of(key) != skipped
+    ]
+    return statistics_table(_checked(rows), None)
+
+
+def _partition_of(key: str) -> str:
+    return key[ID_LENGTH : 2 * ID_LENGTH]
+
+
+def _checked(rows: list[tuple[str, ColumnStats]]) -> list[tuple[str, ColumnStats]]:
+    for partition, stats in rows:
+        check_file_name(stats.name, source=partition)
+    return sorted(rows, key=lambda row: (row[0], row[1].name))

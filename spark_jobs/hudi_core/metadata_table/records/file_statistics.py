@@ -1,0 +1,289 @@
+"""TODO docstring."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+from hudi_core.metadata_table.record import Datum
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType
+from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.model.stats import WriteStat
+
+Record = tuple[str, Datum | None]
+"""A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""
+
+
+Json = dict[str, Any]
+
+
+_REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+"""Operations (`operationType`) that write no new values."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileRef:
+    """A data file: partition path (`""`: no partitions), plain name, size in bytes, and whether it is a base file (else
+    a log file).
+    """
+
+    partition: str
+    name: str
+    size: int
+    is_base: bool
+
+    @property
+    def is_cdc(self) -> bool:
+        """Whether it is a log file of changes (CDC), of which indexes hold nothing."""
+        name = parse_data_file(self.name)
+        return isinstance(name, LogFileName) and name.cdc
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {"partition": self.partition, "name": self.name, "size": self.size, "is_base": self.is_base}
+
+    @classmethod
+    def from_json(cls, document: Json) -> DataFileRef:
+        """Back from to_json."""
+        return cls(str(document["partition"]), str(document["name"]), int(document["size"]), bool(document["is_base"]))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """What one file (or partition) holds of one column (HoodieColumnRangeMetadata).
+
+    Bounds are None where all values are null or nothing is known. Counts are rows, sizes bytes of the column's chunks
+    (0: of a log file). `type` is how the bounds are stored.
+    """
+
+    column: str
+    least: Bound | None
+    greatest: Bound | None
+    null_count: int
+    value_count: int
+    total_size: int
+    total_uncompressed_size: int
+    type: ValueType
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {
+            "column": self.column,
+            "least": _bound_to_json(self.least),
+            "greatest": _bound_to_json(self.greatest),
+            "counts": [self.null_count, self.value_count, self.total_size, self.total_uncompressed_size],
+            "type": [self.type.ordinal, self.type.info],
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> ColumnRange:
+        """Back from to_json."""
+        ordinal, info = document["type"]
+        least, greatest = _bound_from_json(document["least"]), _bound_from_json(document["greatest"])
+        nulls, values, size, uncompressed = map(int, document["counts"])
+        return cls(
+            str(document["column"]), least, greatest, nulls, values, size, uncompressed, ValueType(int(ordinal), info)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FilterText:
+    """A bloom filter as a footer holds it: its type code (`DYNAMIC_V0`, `SIMPLE`) and its base64 text."""
+
+    type_code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What was learnt from one data file. `rows` counts the rows of a base file, the records of a log file's data
+    blocks.
+
+    `ranges` are those of the indexed columns, also of columns that the file lacks; `bloom` is the filter over record
+    keys; `expressions` holds what the file says to each expression index, by metadata partition: nothing where the
+    index has nothing for such a file. `partial`: a log file of rows that lack columns, whose ranges without values are
+    of columns that it says nothing of.
+    """
+
+    file: DataFileRef
+    ranges: tuple[ColumnRange, ...] = ()
+    bloom: FilterText | None = None
+    rows: int = 0
+    expressions: Mapping[str, ColumnRange | FilterText] = field(default_factory=dict)
+    partial: bool = False
+
+    @property
+    def bounds_rows(self) -> bool:
+        """Whether it has a part in the range of its partition: a base file without rows (a compaction of deletes leaves
+        one) has no ranges, nor has a log file of changes (CDC), which no reader merges.
+        """
+        return bool(self.ranges) or self.rows > 0 or not (self.file.is_base or self.file.is_cdc)
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {
+            "file": self.file.to_json(),
+            "ranges": [item.to_json() for item in self.ranges],
+            "bloom": None if self.bloom is None else [self.bloom.type_code, self.bloom.text],
+            "rows": self.rows,
+            "expressions": {
+                name: {"range": item.to_json()}
+                if isinstance(item, ColumnRange)
+                else {"bloom": [item.type_code, item.text]}
+                for name, item in self.expressions.items()
+            },
+            "partial": self.partial,
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> FileFacts:
+        """Back from to_json."""
+        return cls(
+            DataFileRef.from_json(document["file"]),
+            tuple(map(ColumnRange.from_json, document["ranges"])),
+            None if document["bloom"] is None else FilterText(*map(str, document["bloom"])),
+            int(document["rows"]),
+            {
+                str(name): ColumnRange.from_json(item["range"])
+                if "range" in item
+                else FilterText(*map(str, item["bloom"]))
+                for name, item in document["expressions"].items()
+            },
+            bool(document["partial"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression index as whoever reads rows needs it.
+
+    `kind` is what it holds of each file, `column_stats` or `bloom_filters`; `zone` is Spark's session zone, None where
+    it is not known; `bloom` are entries, error rate and most entries of its filters; `version` is that of its value
+    encoding.
+    """
+
+    partition: str
+    column: str
+    function: str
+    options: Mapping[str, str]
+    kind: str
+    version: int
+    zone: str | None = None
+    bloom: tuple[int, float, int] = (60000, 1e-9, 100000)
+
+    @property
+    def base_files_only(self) -> bool:
+        """Whether log files have no part in it: filters are of base files."""
+        return self.kind != "column_stats"
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        return {
+            "partition": self.partition,
+            "column": self.column,
+            "function": self.function,
+            "options": dict(self.options),
+            "kind": self.kind,
+            "version": self.version,
+            "zone": self.zone,
+            "bloom": list(self.bloom),
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> Expression:
+        """Back from to_json."""
+        return cls(**{**document, "bloom": tuple(document["bloom"])})
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """What a completed write, compaction, clustering or overwrite did: everything that the kinds need to know of it.
+
+    `operation` is the commit's `operationType` (enum name). `stats` are its write stats by partition path, `written`
+    the facts of the base and log files in them (change-data files have none), `replaced` the ids of the file groups it
+    replaced, by partition path. `standing` are, of each partition that it wrote to or replaced groups of, the facts of
+    the other files in the slices as they stand after it: those of replaced groups and of older slices are not among
+    them. Kinds whose `needs.standing` is set ask for these, and want the ranges of them or what they say of the
+    expression: stored_ranges tells them as the index holds them.
+
+    `told` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column:
+    what operations that only write rows anew (`rewrites`) go by. `by_partition`: the records of single files are made
+    elsewhere (prepare), and `written` holds one entry for all files of a partition (file_records.together), for the
+    kinds that say something of whole partitions.
+    """
+
+    instant: str
+    operation: str | None
+    stats: Mapping[str, tuple[WriteStat, ...]]
+    written: tuple[FileFacts, ...]
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    standing: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
+    told: Mapping[str, Mapping[str, ColumnRange]] = field(default_factory=dict)
+    by_partition: bool = False
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether rows are only written anew: the ranges of whole partitions then hold as they are, and are never
+        narrowed.
+
+        Log files of the metadata table merge in the order in which their instants were requested. A range that replaced
+        the older record would also replace that of a write which was requested earlier and is still pending, and hide
+        its rows once it completes.
+        """
+        return self.operation in _REWRITES
+
+    def written_in(self) -> dict[str, list[FileFacts]]:
+        """What was written, by partition path, sorted."""
+        found: dict[str, list[FileFacts]] = {}
+        for item in self.written:
+            found.setdefault(item.file.partition, []).append(item)
+        return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a kind must know of each data file that a commit wrote."""
+
+    ranges: bool = False
+    bloom: bool = False
+    expression: Expression | None = None
+    standing: bool = False
+    """The same of all other files in the slices of the partitions that the commit wrote to (CommitFacts.standing)."""
+    older_slices: bool = False
+    """It begins with the files of all slices, of replaced file groups too (else with those of the latest slices), for
+    queries of the past.
+    """
+
+
+_TO_JSON: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "bytes": lambda value: base64.b64encode(value).decode("ascii"),
+    "decimal": str,
+    "float": float.hex,
+    "double": float.hex,
+}
+
+
+_FROM_JSON: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "bytes": base64.b64decode,
+    "decimal": Decimal,
+    "float": float.fromhex,
+    "double": float.fromhex,
+}
+
+
+def _bound_to_json(bound: Bound | None) -> list[Any] | None:
+    return (
+        None
+        if bound is None
+        else [bound.kind, _TO_JSON[bound.kind](bound.value) if bound.kind in _TO_JSON else bound.value]
+    )
+
+
+def _bound_from_json(document: Any) -> Bound | None:
+    if document is None:
+        return None
+    kind, value = document
+    return Bound(str(kind), _FROM_JSON[kind](value) if kind in _FROM_JSON else value)

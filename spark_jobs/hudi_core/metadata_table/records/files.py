@@ -1,0 +1,165 @@
+"""What a commit or a rollback adds to the `files` partition, and how its records merge (HoodieTableMetadataUtil,
+HoodieMetadataPayload).
+
+Pure functions: write stats in, records out; two records in, one out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_record
+from hudi_core.metadata_table.records.files_cells import LEAST_BYTES, files_record_of_cell
+from hudi_core.model.partition import NON_PARTITIONED, join
+from hudi_core.model.stats import WriteStat
+
+_GONE = FileEntry(0, is_deleted=True)
+
+
+def partition_key(partition: str) -> str:
+    """The key of a partition's record: its path, or `.` when the table is not partitioned."""
+    return partition or NON_PARTITIONED
+
+
+def partition_of_key(key: str) -> str:
+    """The partition path of a record's key."""
+    return "" if key == NON_PARTITIONED else key
+
+
+def commit_records(stats: Mapping[str, Sequence[WriteStat]]) -> list[FilesRecord]:
+    """The records of a commit, from its write stats by partition path (convertMetadataToFilesPartitionRecords).
+
+    One record names every partition the commit touched, new or not; one record per partition gives the files written
+    and their sizes, change-data files included. Of a file with several stats the largest size counts. Raises
+    FormatError for a path outside its partition or a size that is not positive.
+    """
+    records = [_partitions_record(stats)]
+    for partition, partition_stats in stats.items():
+        sizes: dict[str, int] = {}
+        for stat in partition_stats:
+            name = _file_name(partition, stat.path)
+            sizes[name] = max(stat.file_size_in_bytes, sizes.get(name, 0))
+            for path, size in stat.cdc_stats:
+                sizes[_file_name(partition, path)] = size
+        records.append(_files_record(partition, sizes, ()))
+    return records
+
+
+def rollback_records(
+    appended: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]] | None = None
+) -> list[FilesRecord]:
+    """The records of a rollback: log files it appended (name to size) and files it deleted, by partition path.
+
+    No record for the partition list. Real Hudi 0.15 gives no deleted files here: it rolls the failed deltacommit of the
+    metadata table back instead (convertMetadataToRollbackRecords), and so must whoever leaves `deleted` out. Raises
+    FormatError when a file is in both.
+    """
+    gone = {partition: tuple(names) for partition, names in (deleted or {}).items()}
+    return [
+        _files_record(partition, appended.get(partition, {}), gone.get(partition, ()))
+        for partition in sorted({*appended, *gone})
+    ]
+
+
+def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str] = ()) -> list[FilesRecord]:
+    """The records of files that are gone, by partition path, and of partitions that are gone as a whole.
+
+    As a clean writes them (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)). For the record of a partition
+    that is gone, Hudi 1.2 writes a delete instead, with the same effect.
+    """
+    records = [_files_record(partition, {}, names) for partition, names in sorted(deleted.items())]
+    gone = sorted(dropped_partitions)
+    if gone:
+        entries = dict.fromkeys(map(partition_key, gone), _GONE)
+        records.append(FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, entries))
+    return records
+
+
+def sync_records(
+    added: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str]
+) -> list[FilesRecord]:
+    """The records that make the listing that of the storage, after a restore (convertMissingPartitionRecords)."""
+    return [*rollback_records(added, deleted), *deletion_records({}, dropped_partitions)]
+
+
+def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
+    """What the two records of one key say together (HoodieMetadataPayload.combineFileSystemMetadata); `path` is the
+    file of `newer`.
+
+    A deletion removes the older live entry, and itself with it; without an older entry it stays, as it may meet one in
+    the base file. Of two live entries the larger size counts, and a live entry replaces a deletion. Raises
+    CorruptFileError when the kinds differ.
+    """
+    if older.key != newer.key or older.kind is not newer.kind:
+        raise CorruptFileError(
+            f"metadata records {older.key!r} ({older.kind.name}) and {newer.key!r} ({newer.kind.name}) do not merge",
+            path=path,
+        )
+    entries = dict(older.entries)
+    for name, entry in newer.entries.items():
+        previous = entries.get(name)
+        if previous is None:
+            entries[name] = entry
+        elif not entry.is_deleted:
+            entries[name] = FileEntry(max(entry.size, previous.size))
+        elif previous.is_deleted:
+            entries[name] = entry
+        else:
+            del entries[name]
+    return FilesRecord(newer.key, newer.kind, entries)
+
+
+class FilesRules:
+    """group_reader.RecordRules of the `files` partition."""
+
+    keyless = False
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> FilesRecord:
+        """See record.files_record."""
+        return files_record(key, datum, path=path)
+
+    def decode_cell(self, schema: str, key: bytes, value: bytes) -> FilesRecord | None:
+        """See files_cells."""
+        return files_record_of_cell(schema, key, value) if len(value) >= LEAST_BYTES else None
+
+    def merge(self, older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
+        """See merge."""
+        return merge(older, newer, path=path)
+
+
+def live_entries(record: FilesRecord | None) -> dict[str, int]:
+    """Names and sizes of what a merged record says is there."""
+    return (
+        {} if record is None else {name: entry.size for name, entry in record.entries.items() if not entry.is_deleted}
+    )
+
+
+def _partitions_record(partitions: Iterable[str]) -> FilesRecord:
+    return FilesRecord(
+        ALL_PARTITIONS, RecordKind.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in partitions}
+    )
+
+
+def _files_record(partition: str, sizes: Mapping[str, int], deleted: Iterable[str]) -> FilesRecord:
+    entries = {name: FileEntry(size) for name, size in sizes.items()}
+    for name, size in sizes.items():
+        if size <= 0:
+            raise FormatError(
+                f"a file of {size} bytes cannot be listed in the metadata table", path=join(partition, name)
+            )
+    for name in deleted:
+        if name in entries:
+            raise FormatError("a rollback cannot append to a file and delete it", path=join(partition, name))
+        entries[name] = _GONE
+    return FilesRecord(partition_key(partition), RecordKind.FILES, entries)
+
+
+def _file_name(partition: str, path: str) -> str:
+    """The file's name within its partition (FSUtils.getFileName)."""
+    prefix = f"{partition}/" if partition else ""
+    name = path[len(prefix) :]
+    if not path.startswith(prefix) or not name or "/" in name:
+        raise FormatError(f"write stat of partition {partition!r} names a file elsewhere", path=path)
+    return name

@@ -1,0 +1,366 @@
+"""Bounds of column statistics: from both encodings to plain values, and to Arrow columns of the table's types
+(ValueType, facts 8.3).
+
+Version 1 (tables 6 and 8) wraps the logical value, version 2 (table 9) the physical one with a type number beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.errors import CorruptFileError, FormatError
+
+_V1_SCALE = 15
+"""HoodieMetadataColumnStats' DecimalWrapper is a decimal(30, 15)."""
+_CONTEXT: Final = Context(prec=76)
+_V1_KINDS: Final = {
+    "BooleanWrapper": "boolean",
+    "IntWrapper": "int",
+    "LongWrapper": "long",
+    "FloatWrapper": "float",
+    "DoubleWrapper": "double",
+    "BytesWrapper": "bytes",
+    "StringWrapper": "string",
+    "DateWrapper": "date",
+    "LocalDateWrapper": "date",
+    "DecimalWrapper": "decimal",
+    "TimeMicrosWrapper": "time_micros",
+    "TimestampMicrosWrapper": "timestamp_micros",
+}
+_V2_KINDS: Final = (
+    "",
+    "null",
+    "boolean",
+    "int",
+    "long",
+    "float",
+    "double",
+    "string",
+    "bytes",
+    "bytes",
+    "decimal",
+    "string",
+    "date",
+    "time_millis",
+    "time_micros",
+    "timestamp_millis",
+    "timestamp_micros",
+    "timestamp_nanos",
+    "timestamp_millis",
+    "timestamp_micros",
+    "timestamp_nanos",
+)
+"""By ValueType's ordinal; 0 is version 1, 9 is fixed, 11 is uuid, 18 to 20 are local timestamps."""
+WRAPPERS: Final = tuple(_V1_KINDS)
+"""The records that a bound is wrapped in, but for arrays, which have no order."""
+_V1_WRAPPERS: Final = {kind: wrapper for wrapper, kind in _V1_KINDS.items() if wrapper != "LocalDateWrapper"}
+_V2_WRAPPERS: Final = {
+    "boolean": "BooleanWrapper",
+    "int": "IntWrapper",
+    "long": "LongWrapper",
+    "float": "FloatWrapper",
+    "double": "DoubleWrapper",
+    "string": "StringWrapper",
+    "bytes": "BytesWrapper",
+    "decimal": "BytesWrapper",
+    "date": "IntWrapper",
+    "time_millis": "IntWrapper",
+    "time_micros": "LongWrapper",
+    "timestamp_millis": "LongWrapper",
+    "timestamp_micros": "LongWrapper",
+    "timestamp_nanos": "LongWrapper",
+}
+_NAMESPACE: Final = "org.apache.hudi.avro.model."
+_V1_PRECISION: Final = 30
+_PYTHON: Final[dict[str, type | tuple[type, ...]]] = {
+    "boolean": bool,
+    "float": (float, int),
+    "double": (float, int),
+    "bytes": bytes,
+    "string": str,
+    "decimal": Decimal,
+}
+"""The Python type of a kind's values; int for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A minimum or maximum: its kind (`int`, `date`, `timestamp_micros` …) and its value.
+
+    Dates are days, times and timestamps their counts since midnight or 1970, decimals Decimal, all others plain Python
+    values.
+    """
+
+    kind: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """How the bounds of a column are stored (ValueMetadata): ordinal 0 is version 1, else version 2 with a decimal's
+    "precision,scale" in `info`.
+    """
+
+    ordinal: int
+    info: str | None = None
+
+
+def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
+    """The bound in a record's `minValue` or `maxValue`; None where there is none, or it is of a kind without an order
+    (an array).
+
+    `wrapped` is (wrapper's full name, {"value": …}) as codec.avro.datum decodes it, `value_type` the record's
+    `valueType` or None. Raises CorruptFileError naming `path`.
+    """
+    if wrapped is None:
+        return None
+    name, value = _unwrapped(wrapped, path)
+    if value is None or name == "ArrayWrapper":
+        return None
+    kind, scale = _kind(name, value_type, path)
+    if kind == "decimal":
+        value = _decimal(value, scale, path)
+    elif kind == "null":
+        return None
+    if not isinstance(value, _PYTHON.get(kind, int)) or (kind not in _PYTHON and isinstance(value, bool)):
+        raise CorruptFileError(f"column statistics hold the {kind} {value!r}", path=path)
+    return Bound(kind, value)
+
+
+def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[str, Any]] | None:
+    """What a record's `minValue` or `maxValue` holds of a bound: (wrapper's full name, {"value": …}); None for no
+    bound.
+
+    Version 1 wraps by the bound's kind, and takes times and timestamps of columns as plain numbers (`int`, `long`);
+    decimals have scale 15. Version 2 wraps by `value_type`, which must be the kind's. Raises FormatError for a bound
+    that the encoding does not hold.
+    """
+    if bound is None:
+        return None
+    wrappers = _V2_WRAPPERS if value_type.ordinal else _V1_WRAPPERS
+    if bound.kind not in wrappers or (value_type.ordinal and _V2_KINDS[value_type.ordinal] != bound.kind):
+        raise FormatError(f"a {bound.kind} cannot be stored as a bound of value type {value_type.ordinal}")
+    value = bound.value
+    if bound.kind == "decimal":
+        value = _unscaled(
+            value,
+            _scale(value_type.info, "value type") if value_type.ordinal else _V1_SCALE,
+            whole=not value_type.ordinal,
+        )
+    return _NAMESPACE + wrappers[bound.kind], {"value": value}
+
+
+def _unscaled(value: Decimal, scale: int, *, whole: bool) -> bytes:
+    """The decimal's digits at that scale as the least number of big-endian bytes (BigInteger.toByteArray); `whole`: at
+    most 30 digits.
+    """
+    sign, digits, exponent = value.as_tuple()
+    shift = scale + int(exponent)
+    number = int("".join(map(str, digits)) or "0")
+    factor: int = 10 ** abs(shift)
+    if shift < 0 and number % factor:
+        raise FormatError(f"the decimal {value} has more than {scale} digits behind the point")
+    number = number * factor if shift >= 0 else number // factor
+    if whole and number >= 10**_V1_PRECISION:
+        raise FormatError(f"the decimal {value} has more than {_V1_PRECISION} digits at scale {scale}")
+    number = -number if sign else number
+    bits = (number if number >= 0 else -number - 1).bit_length()
+    return number.to_bytes(bits // 8 + 1, "big", signed=True)
+
+
+def _unwrapped(wrapped: Any, path: str) -> tuple[str, Any]:
+    if isinstance(wrapped, tuple) and len(wrapped) == 2 and isinstance(wrapped[1], dict):
+        name = str(wrapped[0]).rsplit(".", 1)[-1]
+        if name == "ArrayWrapper" or "value" in wrapped[1]:
+            return name, wrapped[1].get("value")
+    raise CorruptFileError(f"column statistics hold a bound of the form {type(wrapped).__name__}", path=path)
+
+
+def bound_kind(wrapper: str, ordinal: int) -> str:
+    """The kind of a bound in one of WRAPPERS, by the number of its value type (-1: version 1, which has none). Raises
+    CorruptFileError.
+    """
+    return _kind(
+        wrapper, None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}, "column statistics"
+    )[0]
+
+
+def _kind(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
+    """The kind of a bound, and the scale of a decimal."""
+    if value_type is None:
+        if wrapper not in _V1_KINDS:
+            raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)
+        return _V1_KINDS[wrapper], _V1_SCALE
+    ordinal = value_type.get("typeOrdinal") if isinstance(value_type, dict) else None
+    if not isinstance(ordinal, int) or not 1 <= ordinal < len(_V2_KINDS):
+        raise CorruptFileError(f"column statistics have the value type {ordinal!r}", path=path)
+    kind = _V2_KINDS[ordinal]
+    return kind, _scale(value_type.get("additionalInfo"), path) if kind == "decimal" else 0
+
+
+def _scale(info: Any, path: str) -> int:
+    """The scale in "precision,scale"."""
+    parts = str(info).split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() and len(part) < 5 for part in parts):
+        raise CorruptFileError(f"column statistics hold a decimal of the type {info!r}", path=path)
+    return int(parts[1])
+
+
+def _decimal(value: Any, scale: int, path: str) -> Decimal:
+    if not isinstance(value, bytes) or len(value) > 64:
+        raise CorruptFileError("column statistics hold a decimal that is not some bytes", path=path)
+    # Not scaleb: that rounds to the context's 28 digits.
+    return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")
+
+
+def least(first: Bound | None, second: Bound | None) -> Bound | None:
+    """The smaller bound, or the one that is there (mergeColumnStatsRecords). None when they do not compare: then
+    nothing is known.
+    """
+    return _chosen(first, second, upper=False)
+
+
+def greatest(first: Bound | None, second: Bound | None) -> Bound | None:
+    """The larger bound; as least."""
+    return _chosen(first, second, upper=True)
+
+
+_NUMBERS: Final = frozenset({"int", "long", "float", "double"})
+
+
+def _chosen(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
+    if first is None or second is None:
+        return first or second
+    if first.kind != second.kind and not {first.kind, second.kind} <= _NUMBERS:
+        return None
+    one, other = order_of(first), order_of(second)
+    return first if one == other or (one > other) == upper else second
+
+
+def order_of(bound: Bound) -> tuple[bool, Any]:
+    """What bounds of one kind are compared by: NaN is the greatest, as in Java and Spark."""
+    nan = isinstance(bound.value, float) and math.isnan(bound.value)
+    return nan, 0.0 if nan else bound.value
+
+
+def widened_float(value: float) -> float:
+    """A float as readers see it in a column that has become a double: by its text (codec.avro.arrow_conform), 1.1 and
+    not 1.10000002384.
+    """
+    return float(str(np.float32(value)))
+
+
+_MICROS: Final = {"timestamp_millis": (1000, 1), "timestamp_micros": (1, 1), "timestamp_nanos": (1, 1000)}
+
+
+def to_arrow(
+    bounds: Sequence[Bound | None], kind: pa.DataType, *, long_unit: str = "us", upper: bool = False
+) -> pa.Array:
+    """The bounds as a column of type `kind`, a type that Spark reports; null where a bound is unknown.
+
+    A bound is unknown where it does not order as the column does now: numbers of a column that has become text, for
+    instance. `long_unit` is what plain longs of a timestamp column count, `ms` or `us`. Nanoseconds are rounded away
+    from the range (`upper`: up).
+    """
+    values = [None if bound is None else _as_column(bound, kind, long_unit, upper) for bound in bounds]
+    if pa.types.is_date32(kind):
+        return pa.array(values, pa.int32()).cast(kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    if pa.types.is_time32(kind):
+        return pa.array(values, pa.int32()).cast(kind)
+    return pa.array(values, kind)
+
+
+def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:
+    """The Arrow type of the bounds themselves, for values that are no column of the table; null type when there are
+    none or they differ.
+    """
+    kinds = {bound.kind for bound in bounds if bound is not None}
+    if len(kinds) != 1:
+        return pa.null()
+    (kind,) = kinds
+    if kind == "decimal":
+        scale = max(-int(bound.value.as_tuple().exponent) for bound in bounds if bound is not None)
+        return pa.decimal128(38, scale)
+    return _NATURAL[kind]
+
+
+_NATURAL: Final = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+    "time_millis": pa.time32("ms"),
+    "time_micros": pa.time64("us"),
+    "timestamp_millis": pa.timestamp("us", tz="UTC"),
+    "timestamp_micros": pa.timestamp("us", tz="UTC"),
+    "timestamp_nanos": pa.timestamp("us", tz="UTC"),
+}
+
+
+def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> Any:
+    if pa.types.is_timestamp(kind):
+        return _micros(bound, long_unit, upper)
+    if pa.types.is_decimal(kind):
+        return _rescaled(bound, kind)
+    wanted = _KINDS_OF.get(kind.id)
+    if wanted is None or bound.kind not in wanted:
+        return None
+    if bound.kind == "float" and pa.types.is_float64(kind):
+        return widened_float(bound.value)
+    if pa.types.is_floating(kind):
+        return float(bound.value)
+    if pa.types.is_integer(kind) and not -(1 << (kind.bit_width - 1)) <= bound.value < 1 << (kind.bit_width - 1):
+        return None
+    return bound.value
+
+
+_KINDS_OF: Final[dict[int, frozenset[str]]] = {
+    pa.bool_().id: frozenset({"boolean"}),
+    pa.int32().id: frozenset({"int", "long"}),
+    pa.int64().id: frozenset({"int", "long"}),
+    pa.float32().id: frozenset({"int", "long", "float"}),
+    pa.float64().id: frozenset({"int", "long", "float", "double"}),
+    pa.string().id: frozenset({"string"}),
+    pa.binary().id: frozenset({"bytes"}),
+    pa.date32().id: frozenset({"date", "int"}),
+    pa.time32("ms").id: frozenset({"time_millis", "int"}),
+    pa.time64("us").id: frozenset({"time_micros", "long"}),
+}
+"""By the column's type: the kinds of bounds that order as its values do. Narrower numbers stand for a column that was
+widened.
+"""
+
+
+def _micros(bound: Bound, long_unit: str, upper: bool) -> int | None:
+    if bound.kind == "long":
+        return int(bound.value) * (1000 if long_unit == "ms" else 1)
+    if bound.kind not in _MICROS:
+        return None
+    factor, divisor = _MICROS[bound.kind]
+    value = int(bound.value) * factor
+    return -(-value // divisor) if upper else value // divisor
+
+
+def _rescaled(bound: Bound, kind: pa.DataType) -> Decimal | None:
+    """The value at the column's scale; unknown when that loses digits."""
+    if bound.kind not in ("decimal", "int", "long"):
+        return None
+    value = Decimal(bound.value)
+    try:
+        exact = value.quantize(Decimal((0, (1,), -kind.scale)), context=_CONTEXT)
+    except InvalidOperation:
+        return None
+    return exact if exact == value and len(exact.as_tuple().digits) <= kind.precision else None

@@ -1,0 +1,173 @@
+"""Bounds of Arrow columns in both value encodings, and how ranges of one column merge (ValueType, ValueMetadata,
+HoodieColumnRangeMetadata).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.records.file_statistics import ColumnRange
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType, order_of, widened_float
+
+_NULL_TYPE: Final = 1
+_DECIMAL: Final = 10
+_PLAIN: Final[dict[int, tuple[str, int]]] = {
+    pa.bool_().id: ("boolean", 2),
+    pa.int8().id: ("int", 3),
+    pa.int16().id: ("int", 3),
+    pa.int32().id: ("int", 3),
+    pa.int64().id: ("long", 4),
+    pa.float32().id: ("float", 5),
+    pa.float64().id: ("double", 6),
+    pa.string().id: ("string", 7),
+    pa.large_string().id: ("string", 7),
+    pa.binary().id: ("bytes", 8),
+    pa.large_binary().id: ("bytes", 8),
+    pa.binary(1).id: ("bytes", 9),
+    pa.date32().id: ("date", 12),
+    pa.time32("ms").id: ("time_millis", 13),
+    pa.time64("us").id: ("time_micros", 14),
+}
+_UNITS: Final = {
+    "ms": ("timestamp_millis", 15, 18),
+    "us": ("timestamp_micros", 16, 19),
+    "ns": ("timestamp_nanos", 17, 20),
+}
+_COUNTS: Final = {
+    "time_millis": "int",
+    "time_micros": "long",
+    "timestamp_millis": "long",
+    "timestamp_micros": "long",
+    "timestamp_nanos": "long",
+}
+"""Kinds that version 1 stores as the plain numbers that Parquet holds."""
+_NUMBERS: Final = ("int", "long", "float", "double")
+
+
+def kind_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
+    """What bounds of an Arrow column are (Bound.kind), and how an index of that version stores them.
+
+    Raises UnsupportedError for a type without an order.
+    """
+    if pa.types.is_timestamp(kind) and kind.unit in _UNITS:
+        name, utc, local = _UNITS[kind.unit]
+        found, ordinal, info = name, utc if kind.tz is not None else local, None
+    elif pa.types.is_decimal(kind):
+        found, ordinal, info = "decimal", _DECIMAL, f"{kind.precision},{kind.scale}"
+    elif kind.id in _PLAIN and not (pa.types.is_time(kind) and kind.unit not in ("ms", "us")):
+        (found, ordinal), info = _PLAIN[kind.id], None
+    else:
+        raise UnsupportedError(f"a column of the type {kind} has no bounds that an index stores")
+    if version == 1:
+        return _COUNTS.get(found, found), ValueType(0)
+    return found, ValueType(ordinal, info)
+
+
+def bound_of(scalar: pa.Scalar, kind: str) -> Bound | None:
+    """The bound that a value of a column is; None for null. `kind` is that of kind_and_type."""
+    if not scalar.is_valid:
+        return None
+    counted = pa.types.is_date32(scalar.type) or pa.types.is_time(scalar.type) or pa.types.is_timestamp(scalar.type)
+    return Bound(kind, scalar.value if counted else scalar.as_py())
+
+
+def empty_type(version: int) -> ValueType:
+    """The type of a range without values (ValueMetadata.getEmptyValueMetadata)."""
+    return ValueType(0 if version == 1 else _NULL_TYPE)
+
+
+def empty_range(column: str, version: int) -> ColumnRange:
+    """The range of a column in a file without rows (HoodieColumnRangeMetadata.createEmpty)."""
+    return ColumnRange(column, None, None, 0, 0, 0, 0, empty_type(version))
+
+
+def is_unknown(found: ColumnRange) -> bool:
+    """Whether a range has values and does not say between which bounds."""
+    return (found.least is None or found.greatest is None) and found.null_count < found.value_count
+
+
+def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
+    """The range of all of them, of one column, in the encoding of the last one that has bounds; None of none.
+
+    Bounds of numbers of different width compare, as a column may have been widened; others that differ in kind leave
+    the range unknown. Sums of counts and sizes stand also where they count rows twice, as in Hudi.
+    """
+    found: ColumnRange | None = None
+    for item in ranges:
+        found = item if found is None else _merge(found, item)
+    return found
+
+
+def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
+    """Whether a filter that keeps no row of `wide` keeps none of `narrow` either: of bounds that do not compare it is
+    not known, so no.
+    """
+    if narrow.null_count and not wide.null_count:
+        return False
+    if narrow.least is None or narrow.greatest is None:
+        return not is_unknown(narrow) or is_unknown(wide)
+    if wide.least is None or wide.greatest is None:
+        return is_unknown(wide)
+    both = merged((narrow, wide))
+    return both is not None and (both.least, both.greatest) == (wide.least, wide.greatest)
+
+
+def as_type(found: ColumnRange, kind: pa.DataType, version: int) -> ColumnRange:
+    """The range as one of a column that has the Arrow type `kind` now; bounds of another kind that do not widen to it
+    become unknown.
+    """
+    name, value_type = kind_and_type(kind, version)
+    least, greatest = _as_kind(found.least, name), _as_kind(found.greatest, name)
+    if least is None or greatest is None:
+        least = greatest = None
+    return replace(found, least=least, greatest=greatest, type=value_type)
+
+
+def _as_kind(bound: Bound | None, kind: str) -> Bound | None:
+    if bound is None or bound.kind == kind:
+        return bound
+    if bound.kind in _NUMBERS and kind in _NUMBERS and _NUMBERS.index(bound.kind) < _NUMBERS.index(kind):
+        return _widened(bound, kind)
+    return None
+
+
+def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
+    unknown = is_unknown(first) or is_unknown(second)
+    least = None if unknown else _chosen(first.least, second.least, upper=False)
+    greatest = None if unknown else _chosen(first.greatest, second.greatest, upper=True)
+    if first.least is not None and second.least is not None and (least is None or greatest is None):
+        least = greatest = None
+    return replace(
+        second
+        if (second.least is not None, second.type.ordinal) >= (first.least is not None, first.type.ordinal)
+        else first,
+        least=least,
+        greatest=greatest,
+        null_count=first.null_count + second.null_count,
+        value_count=first.value_count + second.value_count,
+        total_size=first.total_size + second.total_size,
+        total_uncompressed_size=first.total_uncompressed_size + second.total_uncompressed_size,
+    )
+
+
+def _chosen(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
+    if first is None or second is None:
+        return first or second
+    if first.kind != second.kind:
+        if first.kind not in _NUMBERS or second.kind not in _NUMBERS:
+            return None
+        # The wider kind stores what the narrower one holds.
+        kind = max(first.kind, second.kind, key=_NUMBERS.index)
+        first, second = _widened(first, kind), _widened(second, kind)
+    return first if (order_of(first) >= order_of(second)) == upper else second
+
+
+def _widened(bound: Bound, kind: str) -> Bound:
+    if (bound.kind, kind) == ("float", "double"):
+        return Bound(kind, widened_float(bound.value))
+    return Bound(kind, float(bound.value)) if kind in ("float", "double") else Bound(kind, bound.value)

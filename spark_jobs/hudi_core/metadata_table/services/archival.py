@@ -1,0 +1,154 @@
+"""Archives the metadata table's own timeline (TimelineArchiverV1 and V2, as HoodieMetadataWriteUtils configures them).
+
+It keeps one commit more, at least and at most, than the data table's, and no instant goes that is not older than the
+data table's earliest active commit, than the latest compaction of the metadata table, and than everything pending on
+it. Of each round the archive is written first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.history.archive_merge import finish_merge
+from hudi_core.history.archiving import ArchivedInstant, ArchiveWriter, StateFile
+from hudi_core.history.log_archive_writer import LogArchiveWriter
+from hudi_core.history.lsm_writer import LsmWriter
+from hudi_core.history.snapshots import Guard
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant_time import of_epoch_seconds
+from hudi_core.timeline.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+_ROUND = 200
+"""Instants in memory at once: the metadata table's have some 20 KB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """The instants that went, oldest first; or why none did."""
+
+    instants: tuple[str, ...]
+    reason: str = ""
+
+
+def to_archive(
+    own: Timeline, data: Timeline, keep_min: int, keep_max: int, *, counts_cleans: bool
+) -> Archived | list[Instant]:
+    """The instants to archive, in timeline order. Pure. `keep_min` and `keep_max` are the data table's options.
+
+    `counts_cleans`: cleans and rollbacks go by their own number, as in layout 1; else those before the last commit that
+    goes.
+    """
+    commits = own.commits()
+    least, most = keep_min + 1, keep_max + 1
+    if len(commits) <= most:
+        return Archived((), f"the metadata table's timeline has {len(commits)} commits, of which {most} are kept")
+    compaction = own.completed().of_actions(Action.COMMIT).last()
+    first = data.of_actions(*WRITE_ACTIONS).first()
+    if compaction is None or first is None:
+        return Archived((), "the metadata table was never compacted, or the data table has no commit")
+    pending = own.pending().first()
+    limit = min(compaction.requested_time, first.requested_time, *([] if pending is None else [pending.requested_time]))
+    # What completed after the compaction was requested is not in it: its log blocks count for as long as a timeline
+    # holds the instant.
+    merged = takewhile(
+        lambda item: item.requested_time < limit and item.completed_at < compaction.requested_time, commits
+    )
+    chosen = list(merged)[: len(commits) - least]
+    if not chosen:
+        return Archived(
+            (), f"every commit of the metadata table before {limit} is archived, and what came later is needed"
+        )
+    others = own.completed().filter(lambda item: item.action not in COMMIT_ACTIONS and item.requested_time < limit)
+    last = chosen[-1].requested_time
+    gone = _by_number(others, least, most) if counts_cleans else [item for item in others if item.requested_time < last]
+    return sorted((*chosen, *gone), key=lambda item: item.sort_key)
+
+
+def _by_number(others: Timeline, least: int, most: int) -> list[Instant]:
+    found: list[Instant] = []
+    for actions in ((Action.CLEAN,), (Action.ROLLBACK,)):
+        items = others.of_actions(*actions).instants
+        found += items[: len(items) - least] if len(items) > most else ()
+    return found
+
+
+class MetadataArchival:
+    """Archives the metadata table's timeline. The caller holds the table lock while `run` is called; `guard` raises
+    when it is lost.
+    """
+
+    def __init__(self, storage: Storage, own: OwnTimeline, config: ArchiveConfig, guard: Guard) -> None:
+        self._storage = storage
+        self._own = own
+        self._config = config
+        self._guard = guard
+
+    def run(self, data: Timeline) -> Archived:
+        """Archives what may go; `data` is the data table's timeline. Killed anywhere, it can be run again. Memory: a
+        round of instants.
+        """
+        if not self._own.features.completion_time_in_name:
+            finish_merge(self._storage, self._own.history_folder)
+        chosen = to_archive(
+            self._own.active.load(),
+            data,
+            self._config.keep_min,
+            self._config.keep_max,
+            counts_cleans=not self._own.features.completion_time_in_name,
+        )
+        if isinstance(chosen, Archived):
+            return chosen
+        writer = self._writer()
+        held = writer.held(chosen)
+        for start in range(0, len(chosen), _ROUND):
+            taken = chosen[start : start + _ROUND]
+            fresh = [item for item in self._read(taken) if item.key not in held]
+            self._guard()
+            if fresh:
+                writer.write(fresh)
+            self._guard()
+            self._own.active.forget(taken)
+        writer.finish()
+        log.info("%d instants of the metadata table archived", len(chosen))
+        return Archived(tuple(item.requested_time for item in chosen))
+
+    def _writer(self) -> ArchiveWriter:
+        config, folder = self._config, self._own.history_folder
+        if self._own.features.completion_time_in_name:
+            return LsmWriter(
+                self._storage,
+                folder,
+                self._guard,
+                batch=config.history_batch,
+                file_bytes=config.history_file_bytes,
+                retained=config.manifests_retained,
+            )
+        return LogArchiveWriter(self._storage, folder, config.batch)
+
+    def _read(self, instants: Sequence[Instant]) -> Iterator[ArchivedInstant]:
+        modified = self._own.active.modified()
+        for item in instants:
+            yield ArchivedInstant(item, tuple(self._files(item, modified)))
+
+    def _files(self, item: Instant, modified: dict[str, float]) -> Iterator[StateFile]:
+        """The files of the instant's states; pending ones may be gone already, by a run that was cut off as it removed
+        them.
+        """
+        active = self._own.active
+        for state in (State.REQUESTED, State.INFLIGHT):
+            path = active.path(item.requested_time, item.pending_action, state)
+            if path in modified:
+                yield self._file(item.pending_action, state, path, modified)
+        yield self._file(item.action, State.COMPLETED, active.path_of(item), modified)
+
+    def _file(self, action: str, state: State, path: str, modified: dict[str, float]) -> StateFile:
+        at = modified[path] if path in modified else self._storage.stat(path).modified
+        return StateFile(action, state, self._storage.read(path), path, of_epoch_seconds(at, self._own.clock.zone))

@@ -1,0 +1,174 @@
+"""Cleans the metadata table: slices of its file groups that compactions have replaced
+(HoodieBackedTableMetadataWriter.cleanIfNecessary).
+
+Not until three instants came after the latest compaction, as readers may have begun before it. A clean that was cut off
+is finished first, by its own plan: a file that is gone is as good as deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
+from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.model.partition import join
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.clean import (
+    CleanedPartition,
+    CleanMetadata,
+    CleanPlan,
+    RetainedInstant,
+    decode_clean_plan,
+    encode_clean_metadata,
+    encode_clean_plan,
+)
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.addresses import plan_address
+from hudi_core.view.builder import build_file_groups
+from hudi_core.view.file_group import FileGroup, FileSlice
+from hudi_core.view.slicing import slicing_for
+
+log = logging.getLogger(__name__)
+
+SUFFIX: Final = "002"
+"""HoodieTableMetadataUtil.OperationSuffix.CLEAN: in version 6 the instant is the latest deltacommit's with this behind
+it.
+"""
+_VERSIONS: Final = 2
+_LEAST_COMMITS: Final = 3
+_MORE_THAN_DATA: Final = 1.2
+"""HoodieMetadataWriteUtils: a fifth more commits than the data table's clean keeps."""
+_INSTANTS_BETWEEN: Final = 3
+_THREADS: Final = 16
+"""Deletes at a time: on object stores each is a request that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The instants of the cleans that were completed, and how many files they deleted; or why there was nothing to
+    do.
+    """
+
+    instants: tuple[str, ...]
+    files: int = 0
+    reason: str = ""
+
+
+class MetadataCleaning:
+    """Cleans the metadata table of the data table in `storage`. The caller holds the table lock while `run` is
+    called.
+    """
+
+    def __init__(self, storage: Storage, own: OwnTimeline) -> None:
+        self._storage = storage
+        self._own = own
+
+    def run(self, data_commits_retained: int) -> Cleaned:
+        """Finishes what is pending, else cleans; `data_commits_retained` is what the data table's clean keeps
+        (`hoodie.clean.commits.retained`).
+
+        Killed anywhere, it can be run again. Raises FormatError for a pending plan that names something else than files
+        of the metadata table.
+        """
+        own = self._own.active.load()
+        pending = own.pending().of_actions(Action.CLEAN)
+        if pending.instants:
+            return self._execute_all(pending)
+        latest = own.completed().of_actions(Action.DELTA_COMMIT).last()
+        compaction = own.completed().of_actions(Action.COMMIT).last()
+        if latest is None or compaction is None:
+            return Cleaned((), reason="the metadata table was never compacted: it has one slice of each file group")
+        if len(own.completed().after(compaction.requested_time)) < _INSTANTS_BETWEEN:
+            return Cleaned(
+                (),
+                reason=(
+                    f"fewer than {_INSTANTS_BETWEEN} instants came after compaction {compaction.requested_time}: "
+                    "readers may need them"
+                ),
+            )
+        plan = self._plan(own, max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA)))
+        if not plan.files:
+            return Cleaned((), reason="every slice of the metadata table is to be kept")
+        instant = (
+            f"{latest.requested_time}{SUFFIX}" if self._own.features.metadata_suffixes else self._own.clock.next(own)
+        )
+        if instant in own.requested_times:
+            return Cleaned((), reason=f"the metadata table was cleaned at {instant}, and nothing was told to it since")
+        content = encode_clean_plan(plan, lambda path: plan_address(self._storage, f"{ROOT}/{path}"))
+        return self._execute_all([self._own.active.create_requested(instant, Action.CLEAN, content)])
+
+    def _plan(self, own: Timeline, retained: int) -> CleanPlan:
+        commits = own.commits()
+        last = commits.last()
+        by_versions = self._own.features.metadata_keeps_versions
+        earliest = None if by_versions or len(commits) <= retained else commits.instants[len(commits) - retained]
+        files: dict[str, tuple[str, ...]] = {}
+        for partition in partition_folders(self._storage):
+            names: list[str] = []
+            for group in self._groups(own, partition):
+                old = group.slices[_VERSIONS:] if by_versions else _before(group, earliest)
+                names += [file.name for item in old for file in item.files]
+            if names:
+                files[partition] = tuple(sorted(names))
+        return CleanPlan(
+            KEEP_LATEST_FILE_VERSIONS if by_versions else KEEP_LATEST_COMMITS,
+            files,
+            "" if last is None else last.requested_time,
+            None if earliest is None else RetainedInstant(earliest.requested_time, earliest.action),
+        )
+
+    def _groups(self, own: Timeline, partition: str) -> list[FileGroup]:
+        folder = f"{ROOT}/{partition}"
+        completions = {item.requested_time: item.completed_at for item in own.commits()}
+        slicing = slicing_for(self._own.features.layout, own, completions.get)
+        compactions = [
+            (operation.file_group, instant)
+            for instant, plan in self._own.active.read_plans(own).items()
+            for operation in plan.operations
+        ]
+        return build_file_groups(partition, self._storage.list_files(folder), slicing, compactions=compactions)
+
+    def _execute_all(self, cleans: Timeline | list[Instant]) -> Cleaned:
+        times = tuple(item.requested_time for item in cleans)
+        return Cleaned(times, sum(map(self._execute, times)))
+
+    def _execute(self, instant: str) -> int:
+        """Deletes the plan's files and completes the clean; returns how many were there."""
+        started = time.monotonic()
+        active = self._own.active
+        path = active.path(instant, Action.CLEAN, State.REQUESTED)
+        content = self._storage.read(path)
+        plan = decode_clean_plan(content, path=path)
+        active.to_inflight(instant, Action.CLEAN, content if self._own.features.clean_plan_in_inflight else b"")
+        paths = [f"{ROOT}/{join(partition, name)}" for partition, names in plan.files.items() for name in names]
+        with ThreadPoolExecutor(_THREADS, "metadata-clean") as pool:
+            deleted = sum(pool.map(self._storage.delete, paths))
+        metadata = CleanMetadata(
+            instant,
+            plan.policy,
+            {partition: CleanedPartition(names) for partition, names in plan.files.items()},
+            "" if plan.earliest is None else plan.earliest.timestamp,
+            plan.last_completed,
+            int((time.monotonic() - started) * 1000),
+        )
+        active.complete(instant, Action.CLEAN, encode_clean_metadata(metadata), self._own.completion_time(instant))
+        log.info("clean %s of the metadata table deleted %d files", instant, deleted)
+        return deleted
+
+
+def _before(group: FileGroup, earliest: Instant | None) -> Iterator[FileSlice]:
+    """The slices that nobody reads who begins at `earliest` or later: those before the newest one that is older than
+    it.
+    """
+    if earliest is None:
+        return
+    older = [item for item in group.slices[1:] if item.base_instant < earliest.requested_time]
+    newest_is_older = group.slices[:1] and group.slices[0].base_instant < earliest.requested_time
+    yield from older if newest_is_older else older[1:]

@@ -1,0 +1,237 @@
+"""Compacts the metadata table (HoodieBackedTableMetadataWriter.performTableServices): plan, merge of each file group,
+commit.
+
+An unfinished compaction is finished first, by its own plan. Whoever dies before the commit completes leaves base files
+that no reader counts; the next attempt deletes them before it completes the same plan.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.protocol import Json
+from hudi_core.errors import ExecutionError
+from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, Due, compaction_plan, due
+from hudi_core.metadata_table.services.compaction_units import compact_group, group_unit
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.rollback import all_slices
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.partition import join
+from hudi_core.model.stats import WriteStat
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
+
+log = logging.getLogger(__name__)
+
+RunUnits = Callable[[Sequence[Json]], Sequence[Json]]
+"""Runs group_task.compact_group_task on units, wherever; results in the order of the units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a run did: the instants that it completed, the base files written and their bytes; or why there was nothing
+    to do.
+    """
+
+    instants: tuple[str, ...]
+    files: int = 0
+    size: int = 0
+    reason: str = ""
+
+
+class MetadataCompaction:
+    """Compacts the metadata table of the data table in `storage`. The caller holds the table lock while `run` is
+    called.
+
+    Memory of a file group's merge: see compact_group. By default the groups are merged one after the other in this
+    process; `run_units` spreads them, with `uri` and `storage_options` by which tasks open the table.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        token: WriteToken,
+        clock: InstantClock | None = None,
+        *,
+        run_units: RunUnits | None = None,
+        uri: str = "",
+        storage_options: dict[str, str] | None = None,
+    ) -> None:
+        self._storage = storage
+        self._config = config
+        self._token = token
+        self._own = OwnTimeline(storage, config, clock)
+        self._run_units = run_units or self._run_here
+        self._unit = partial(group_unit, uri=uri, storage_options=storage_options)
+
+    def run(self, trigger: int = DEFAULT_TRIGGER) -> Compacted:
+        """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction.
+
+        Raises as OpenedMetadataTable.timeline and compact_group; ExecutionError when results do not fit the plan.
+        Nothing has changed for readers then, and the next run goes on.
+        """
+        finished = self.finish()
+        if finished.instants:
+            return finished
+        data = ActiveTimeline(self._storage, self._config).load()
+        own = self._own.active.load()
+        decided = due(data, own, self._own.features, trigger=trigger, draw=lambda: self._draw(data, own))
+        if not isinstance(decided, Due):
+            return Compacted((), reason=decided.reason)
+        plan = compaction_plan(self._places(own), own, decided.before, self._own.features)
+        if not plan.operations:
+            return Compacted((), reason="no file group of the metadata table has a log file to compact")
+        self._own.active.create_requested(decided.instant, Action.COMPACTION, encode_compaction_plan(plan))
+        return self._execute_all([decided.instant], data)
+
+    def finish(self) -> Compacted:
+        """Executes what is planned and not completed, oldest first; errors as run."""
+        pending = [item.requested_time for item in self._own.active.load().pending_compactions()]
+        if not pending:
+            return Compacted((), reason="no compaction of the metadata table is pending")
+        return self._execute_all(pending, ActiveTimeline(self._storage, self._config).load())
+
+    def _execute_all(self, instants: Sequence[str], data: Timeline) -> Compacted:
+        stats = [stat for instant in instants for stat in self._execute(instant, data)]
+        return Compacted(tuple(instants), len(stats), sum(stat.file_size_in_bytes for stat in stats))
+
+    def _places(self, own: Timeline) -> list[LatestSlice]:
+        """The file groups of all partitions that are listed or being built; the folder of another is what a crash
+        left.
+        """
+        kept = self._config.metadata_partitions | self._config.metadata_partitions_inflight
+        return [place for place in all_slices(self._storage, self._own, own) if place.partition in kept]
+
+    def _draw(self, data: Timeline, own: Timeline) -> str:
+        """Later than everything on both timelines: a log counts as compacted that completed before it."""
+        latest = max((item.completed_at for item in (*data, *own)), default="")
+        return self._own.clock.next(own, minimum=latest)
+
+    def _execute(self, instant: str, data: Timeline) -> list[WriteStat]:
+        active = self._own.active
+        plan = active.read_plan(instant)
+        active.to_inflight(instant, Action.COMPACTION)
+        timeline = active.load()
+        schema = latest_schema(active, timeline)
+        units = self._units(plan, instant, schema, data)
+        self._remove_others(plan, instant, set())
+        results = self._run_units(units)
+        stats = _prove(plan, results, instant, newer=not self._own.features.json_commits)
+        self._remove_others(plan, instant, {stat.path for stat in stats})
+        active.complete(instant, Action.COMPACTION, self._content(stats, schema), self._own.completion_time(instant))
+        log.info("the metadata table is compacted at %s: %d files", instant, len(stats))
+        return stats
+
+    def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[Json]:
+        blocks = OpenedMetadataTable(self._storage, self._config, data).blocks
+        stored, entries = block_schema(schema), self._own.features.metadata_bloom_entries
+        units = []
+        for partition in dict.fromkeys(item.partition for item in plan.operations):
+            sizes = {info.name: info.size for info in self._storage.list_files(f"{ROOT}/{partition}")}
+            for operation in plan.operations:
+                if operation.partition == partition:
+                    _check_there(operation, sizes)
+                    units.append(
+                        self._unit(operation, sizes, blocks, instant=instant, schema=stored, bloom_entries=entries)
+                    )
+        order = {(item.partition, item.file_id): number for number, item in enumerate(plan.operations)}
+        return sorted(units, key=lambda unit: order[unit["partition"], unit["file_id"]])
+
+    def _run_here(self, units: Sequence[Json]) -> list[Json]:
+        tokens = (WriteToken(number, self._token.stage_id, self._token.attempt_id) for number in range(len(units)))
+        return [compact_group(self._storage, unit, token) for unit, token in zip(units, tokens, strict=True)]
+
+    def _remove_others(self, plan: CompactionPlan, instant: str, ours: set[str]) -> None:
+        """Base files of this instant that dead attempts left, or write late, would count beside ours once it is
+        completed.
+        """
+        for partition in sorted({item.partition for item in plan.operations}):
+            for info in self._storage.list_files(f"{ROOT}/{partition}"):
+                name = parse_data_file(info.name)
+                if (
+                    isinstance(name, BaseFileName)
+                    and name.instant == instant
+                    and join(partition, info.name) not in ours
+                ):
+                    log.warning("%s was left by a dead attempt: deleted", info.path)
+                    self._storage.delete(info.path)
+
+    def _content(self, stats: Sequence[WriteStat], schema: str) -> bytes:
+        by_partition: dict[str, tuple[WriteStat, ...]] = {}
+        for stat in stats:
+            by_partition[stat.partition_path] = (*by_partition.get(stat.partition_path, ()), stat)
+        if self._own.features.json_commits:
+            return encode_commit(CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}))
+        return encode_commit_avro(
+            CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}, extra={"version": None})
+        )
+
+
+def _check_there(operation: CompactionOperation, sizes: dict[str, int]) -> None:
+    names = [*operation.log_files, *([operation.base_file] if operation.base_file else [])]
+    gone = [name for name in names if name not in sizes]
+    if gone:
+        raise ExecutionError(
+            f"the compaction's plan names {gone[0]}, which is not there",
+            path=f"{ROOT}/{operation.partition}",
+            remedy="restore the file, or drop the metadata table and create it anew",
+        )
+
+
+def _prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, newer: bool) -> list[WriteStat]:
+    """The write stats of the results, once they cover the plan."""
+    if len(results) != len(plan.operations):
+        raise ExecutionError(f"the plan has {len(plan.operations)} operations, but {len(results)} results came back")
+    stats = []
+    for operation, result in zip(plan.operations, results, strict=True):
+        if result["name"] is None and operation.base_file is None:
+            continue
+        name = parse_data_file(str(result["name"]))
+        if (
+            not isinstance(name, BaseFileName)
+            or (name.file_id, name.instant) != (operation.file_id, instant)
+            or result["size"] <= 0
+        ):
+            raise ExecutionError(f"a task wrote {result['name']!r}", path=join(operation.partition, operation.file_id))
+        stats.append(_stat(operation, result, newer=newer))
+    return stats
+
+
+def _stat(operation: CompactionOperation, result: Json, *, newer: bool) -> WriteStat:
+    """What the commit says of a base file (HoodieCompactor, HoodieMergeHandle, HoodieCreateHandle)."""
+    counts = result["counts"]
+    log_bytes = int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0))
+    extra = {"numUpdates": 0, "totalLogReadTimeMs": 0, "prevBaseFile": operation.base_file} if newer else {}
+    return WriteStat(
+        file_id=operation.file_id,
+        path=join(operation.partition, str(result["name"])),
+        partition_path=operation.partition,
+        prev_commit="null" if operation.base_file is None else operation.base_instant,
+        num_writes=int(result["records"]),
+        num_deletes=int(counts["deleted"]),
+        num_update_writes=int(counts["updated"]),
+        num_inserts=int(counts["inserted"]),
+        file_size_in_bytes=int(result["size"]),
+        total_write_bytes=int(result["size"]),
+        total_log_records=int(counts["in_logs"]),
+        total_log_files_compacted=len(operation.log_files),
+        total_log_size_compacted=log_bytes,
+        total_updated_records_compacted=int(counts["log_keys"]),
+        total_log_blocks=len(operation.log_files),
+        extra=extra,
+    )

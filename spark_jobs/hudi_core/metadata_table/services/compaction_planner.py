@@ -1,0 +1,186 @@
+"""When the metadata table is compacted, under which instant, and what of it
+(HoodieBackedTableMetadataWriter.compactIfNecessary; facts 8.7).
+
+Pure but for what it is given. Every file group of every partition is compacted together: the data table archives up to
+the compaction's instant (UnBoundedCompactionStrategy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from hudi_core.config.versions import TableVersion
+from hudi_core.errors import TimelineError
+from hudi_core.metadata_table.read.file_group import LatestSlice
+from hudi_core.model.names import parse_base_file, parse_log_file
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant_time import DIGITS, format_instant
+from hudi_core.timeline.timeline import Timeline
+
+TRIGGER: Final = "hoodie.metadata.compact.max.delta.commits"
+DEFAULT_TRIGGER: Final = 10
+SUFFIX: Final = "001"
+"""HoodieTableMetadataUtil.OperationSuffix.COMPACTION: the instant of layout 1 is the latest deltacommit's with this
+behind it.
+"""
+_MIB: Final = 1 << 20
+_NO_BASE_MIB: Final = 120
+"""What Hudi takes a base file for that is not there yet (hoodie.parquet.max.file.size)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A compaction that is to be planned. `before` is None in layout 1, else logs that completed at or after it stay
+    out.
+    """
+
+    instant: str
+    before: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotNow:
+    """Why there is no compaction to plan."""
+
+    reason: str
+
+
+def due(
+    data: Timeline, own: Timeline, features: TableVersion, *, trigger: int, draw: Callable[[], str]
+) -> Due | NotNow:
+    """Whether a compaction is due after `trigger` deltacommits since the last one, and its instant. `draw` gives a new
+    instant of the table.
+
+    `data` and `own` are the timelines of the data table and of the metadata table, loaded under the table lock; nothing
+    of `own` that could be finished or taken back is pending.
+    """
+    deltas = own.completed().of_actions(Action.DELTA_COMMIT)
+    latest = deltas.last()
+    if latest is None:
+        return NotNow("the metadata table holds no deltacommit")
+    merging = own.pending_log_compactions().first()
+    if merging is not None:
+        return NotNow(f"log compaction {merging.requested_time} of the metadata table is pending")
+    since = len(_since_compaction(own, deltas, features))
+    if since < trigger:
+        return NotNow(f"{since} deltacommits since the last compaction, but {TRIGGER} is {trigger}")
+    building = _building(data, own)
+    if building is not None:
+        return NotNow(
+            f"indexing {building.requested_time} is building an index: compacted now, the index would lose what was "
+            "there before it"
+        )
+    if features.metadata_needs_rest:
+        return _due_at_rest(data, own, latest.requested_time)
+    told = own.completed().requested_times
+    # What is pending on the data table and told already may yet be rolled back: it stays out, and so does what came
+    # after it.
+    first = next((item for item in data.pending() if item.requested_time in told), None)
+    instant = draw() if first is None else _millisecond_before(first.requested_time)
+    last = own.completed().of_actions(Action.COMMIT).last()
+    if instant in told or (last is not None and instant <= last.requested_time):
+        return NotNow(
+            f"the metadata table was compacted at {instant} or later, and {first.requested_time if first else ''} is "
+            "pending since"
+        )
+    return Due(instant, instant)
+
+
+def _building(data: Timeline, own: Timeline) -> Instant | None:
+    """An indexing action that builds an index now.
+
+    Its base files bear the instant of the indexing, or an earlier one: beneath a newer base file, of what writers told
+    the index meanwhile, nobody would read them.
+    """
+    inflight = (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT)
+    told = own.completed().requested_times
+    return next((item for item in inflight if item.requested_time not in told), None)
+
+
+def _due_at_rest(data: Timeline, own: Timeline, latest: str) -> Due | NotNow:
+    pending = [item.requested_time for item in data.pending() if item.requested_time <= latest]
+    if pending:
+        return NotNow(
+            f"actions of the table are pending that the metadata table may have been told of: {', '.join(pending)}"
+        )
+    instant = f"{latest}{SUFFIX}"
+    if instant in own.completed().requested_times:
+        return NotNow(f"the metadata table was compacted at {instant}, and nothing was told to it since")
+    earlier = [
+        item.requested_time
+        for item in own.pending()
+        if item.action == Action.DELTA_COMMIT and item.requested_time <= instant
+    ]
+    if earlier:
+        return NotNow(f"deltacommits of the metadata table are pending: {', '.join(earlier)}")
+    return Due(instant, None)
+
+
+def _since_compaction(own: Timeline, deltas: Timeline, features: TableVersion) -> Timeline:
+    last = own.completed().of_actions(Action.COMMIT).last()
+    if last is None:
+        return deltas
+    if features.completion_time_in_name:
+        return deltas.filter(lambda item: item.completed_at > last.requested_time)
+    return deltas.after(last.requested_time)
+
+
+def _millisecond_before(instant: str) -> str:
+    try:
+        moment = datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + timedelta(milliseconds=int(instant[14:DIGITS]) - 1)
+    except ValueError as error:
+        raise TimelineError(
+            f"the pending instant {instant!r} is no date", remedy="look at the data table's timeline"
+        ) from error
+    return format_instant(moment)
+
+
+def compaction_plan(
+    places: Iterable[LatestSlice], own: Timeline, before: str | None, features: TableVersion
+) -> CompactionPlan:
+    """The plan: one operation for every file group with log files, of those that completed before `before`."""
+    completions = {item.requested_time: item.completed_at for item in own.commits()}
+    operations = [operation for place in places for operation in _operation(place, before, completions)]
+    return CompactionPlan(tuple(operations), extra_metadata={} if features.merge_modes else None)
+
+
+def _operation(place: LatestSlice, before: str | None, completions: dict[str, str]) -> Iterable[CompactionOperation]:
+    logs = [
+        info
+        for info in place.logs
+        if before is None or _is_planned(parse_log_file(info.name).instant, place, before, completions)
+    ]
+    if not logs:
+        return ()
+    log_bytes = sum(info.size for info in logs)
+    base_bytes = 0 if place.base_file is None else place.base_file.size
+    written = _NO_BASE_MIB if place.base_file is None else base_bytes // _MIB
+    read = base_bytes // _MIB + log_bytes // _MIB
+    metrics = {
+        "TOTAL_LOG_FILES": float(len(logs)),
+        "TOTAL_IO_MB": float(read + written),
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+        "TOTAL_IO_WRITE_MB": float(written),
+    }
+    base_file = None if place.base_file is None else place.base_file.name
+    names = tuple(info.name for info in logs)
+    return (CompactionOperation(place.partition, place.file_id, place.base_instant, base_file, names, metrics),)
+
+
+def _is_planned(instant: str, place: LatestSlice, before: str, completions: dict[str, str]) -> bool:
+    """An instant that is not on the timeline is archived, and so completed before. One that is older than the base file
+    was merged into it, or nobody reads it: Hudi may clean its log file while a plan waits, and a plan that names a file
+    which is gone could not be run.
+    """
+    if (
+        instant not in completions
+        and place.base_file is not None
+        and instant < parse_base_file(place.base_file.name).instant
+    ):
+        return False
+    return completions.get(instant, "") < before

@@ -1,0 +1,214 @@
+"""All records of a file group in the order of their keys, merged, out of sorted streams: what a compaction writes.
+
+Memory: of each source one block, of log files up to 1 MiB all, of delete blocks the keys. A record that nothing merges
+with passes as it is, undecoded; those of a base file between two keys of the logs pass as a run of bytes, so that a
+file group of many millions costs what deflating its blocks costs. Of the others each takes a step of Python, some ten
+microseconds: they are what was told since the last compaction.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any, Final
+
+from hudi_core.codec.binary import Reader
+from hudi_core.codec.hfile.copy import CopiedBlock, is_ascending
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.read.group_reader import Deletes, Source
+from hudi_core.metadata_table.record import RecordEncoder
+from hudi_core.metadata_table.services.merge_records import merge_data
+from hudi_core.metadata_table.write.base_file import MetadataBaseFile
+from hudi_core.model.meta_fields import META_FIELDS
+
+_BLANK: Final = bytes(len(META_FIELDS))
+"""The `_hoodie_*` fields, all null, as an encoded record begins with them."""
+_Item = tuple[bytes, int, int, bytes | None]
+"""Key, position of the source, position in it, value; None deletes the key."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a merge met: records of the base file, records and distinct keys of the logs; what became of the keys."""
+
+    base: int = 0
+    in_logs: int = 0
+    log_keys: int = 0
+    updated: int = 0
+    inserted: int = 0
+    deleted: int = 0
+
+
+class GroupMerge:
+    """Merges `sources`, oldest first, of which the first may be the base file. Values come out encoded by `encoder`."""
+
+    def __init__(self, sources: Sequence[Source], encoder: RecordEncoder) -> None:
+        self._sources = sources
+        self._encoder = encoder
+        self._plain = [
+            not isinstance(source, Deletes) and _is_same(source.schema, encoder.schema) for source in sources
+        ]
+        self._has_base = bool(sources) and not isinstance(sources[0], Deletes) and sources[0].unique
+        self.counts = Counts()
+
+    def write(self, open_file: Callable[[], MetadataBaseFile]) -> MetadataBaseFile | None:
+        """Writes what there is, sorted, into the file that is opened at the first record; returns that, not closed, or
+        None without records.
+
+        A group with a base file always has one. Raises CorruptFileError for a source that is not sorted, or holds
+        something else than records.
+        """
+        file = open_file() if self._has_base else None
+        streams = [
+            _stream(source, number) for number, source in enumerate(self._sources) if number or not self._has_base
+        ]
+        told = groupby(heapq.merge(*streams), key=itemgetter(0))
+        following = next(told, None)
+        for source in self._base_blocks():
+            block = source.block
+            start, last = 0, block.row(len(block) - 1)
+            while following is not None and following[0] <= last:
+                key, items = following[0], list(following[1])
+                at = block.first_at(key, start)
+                self._pass(file, source, start, at)
+                start = at
+                if at < len(block) and block.row(at) == key:
+                    items.insert(0, (key, 0, 0, block.value(at)))
+                    start = at + 1
+                self._add(file, key, items)
+                following = next(told, None)
+            self._pass(file, source, start, len(block))
+        while following is not None:
+            key, value = following[0], self._fold(following[0], list(following[1]))
+            if value is not None:
+                file = file or open_file()
+                file.add(key, value)
+            following = next(told, None)
+        return file
+
+    def _base_blocks(self) -> Iterator[CopiedBlock]:
+        source = self._sources[0] if self._has_base else None
+        if source is None or isinstance(source, Deletes):
+            return
+        for block in source.hfile.blocks():
+            if not is_ascending(block):
+                raise CorruptFileError(
+                    "the records of a base file of the metadata table are not sorted", path=source.path
+                )
+            if len(block):
+                yield CopiedBlock(block, _BLANK)
+
+    def _pass(self, file: MetadataBaseFile | None, source: CopiedBlock, start: int, end: int) -> None:
+        """Cells of the base file that nothing was told of since."""
+        if start >= end or file is None:
+            return
+        if self._plain[0] and file.copy(source, start, end):
+            self.counts.base += end - start
+            return
+        for key, value in islice(source.block.items(start), end - start):
+            self._add(file, key, [(key, 0, 0, value)])
+
+    def _add(self, file: MetadataBaseFile | None, key: bytes, items: list[_Item]) -> None:
+        value = self._fold(key, items)
+        if value is not None and file is not None:
+            file.add(key, value)
+
+    def _fold(self, key: bytes, items: list[_Item]) -> bytes | None:
+        counts = self.counts
+        in_base = self._has_base and items[0][1] == 0
+        logs = len(items) - in_base
+        counts.base += in_base
+        if logs:
+            counts.in_logs += logs
+            counts.log_keys += 1
+        # What stands so far: nothing, a value as a source has it, or a datum that was merged.
+        value: bytes | None = None
+        source = 0
+        datum: Any = None
+        for _, number, _, item in items:
+            if item is None:
+                value = datum = None
+            elif value is None and datum is None:
+                value, source = item, number
+            else:
+                older = datum if value is None else self._decode(source, key, value)
+                datum, value = (
+                    merge_data(_text(key), older, self._decode(number, key, item), path=self._sources[number].path),
+                    None,
+                )
+        if value is None and datum is None:
+            counts.deleted += in_base
+            return None
+        if logs:
+            counts.updated += in_base
+            counts.inserted += not in_base
+        if value is None:
+            return self._encoder.value(datum)
+        return (
+            _blanked(value, self._sources[source].path)
+            if self._plain[source]
+            else self._encoder.value(self._decode(source, key, value))
+        )
+
+    def _decode(self, number: int, key: bytes, value: bytes) -> dict[str, Any]:
+        source = self._sources[number]
+        if isinstance(source, Deletes):
+            raise TypeError("a delete block holds no values")
+        return source.codec.decode(key, value)[1]
+
+
+def _stream(source: Source, number: int) -> Iterator[_Item]:
+    if isinstance(source, Deletes):
+        yield from ((key, number, 0, None) for key in sorted(source.keys))
+        return
+    last = b""
+    for position, (key, value) in enumerate(source.hfile.items()):
+        if key < last:
+            raise CorruptFileError(f"metadata records are not sorted: {key!r} follows {last!r}", path=source.path)
+        last = key
+        yield key, number, position, value
+
+
+def _text(key: bytes) -> str:
+    return key.decode("utf-8", "replace")
+
+
+@lru_cache(maxsize=32)
+def _is_same(schema: str, other: str) -> bool:
+    """Whether values of one schema are values of the other, and begin with the `_hoodie_*` fields: texts may differ in
+    docs and layout.
+    """
+    first, second = _bare(json.loads(schema)), _bare(json.loads(other))
+    fields = first.get("fields", []) if isinstance(first, dict) else []
+    leading = [(field["name"], field["type"]) for field in fields[: len(META_FIELDS)]]
+    return bool(first == second and leading == [(name, ["null", "string"]) for name in META_FIELDS])
+
+
+def _bare(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_bare(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    bare = {
+        name: _bare(item)
+        for name, item in schema.items()
+        if name not in ("doc", "default", "avro.java.string", "namespace")
+    }
+    return bare["type"] if set(bare) == {"type"} else bare
+
+
+def _blanked(value: bytes, path: str) -> bytes:
+    """The value with null `_hoodie_*` fields: real Hudi's base files hold their own name in one of them."""
+    if value.startswith(_BLANK):
+        return value
+    reader = Reader(value, path)
+    for _ in META_FIELDS:
+        branch = reader.zigzag()
+        if branch:
+            reader.skip(reader.zigzag())
+    return _BLANK + value[reader.position :]

@@ -1,0 +1,89 @@
+"""What keeps the metadata table in shape, in the order of HoodieBackedTableMetadataWriter.performTableServices; no data
+write is needed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.config.clean_config import CLEAN_COMMITS_RETAINED
+from hudi_core.config.keys import ConfigKey, whole_number
+from hudi_core.config.table_config import TableConfig
+from hudi_core.history.snapshots import Guard
+from hudi_core.metadata_table.services.archival import Archived, MetadataArchival
+from hudi_core.metadata_table.services.cleaning import Cleaned, MetadataCleaning
+from hudi_core.metadata_table.services.compaction import Compacted, MetadataCompaction, RunUnits
+from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, TRIGGER
+from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.model.ids import WriteToken
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.transaction.instant_generator import InstantClock
+
+COMPACTION_TRIGGER: Final[ConfigKey[int]] = ConfigKey(
+    TRIGGER,
+    DEFAULT_TRIGGER,
+    whole_number(1, 2**31 - 1),
+    "deltacommits of the metadata table since its last compaction that make the next one due",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What each of the services did."""
+
+    rolled_back: tuple[str, ...]
+    compacted: Compacted
+    cleaned: Cleaned
+    archived: Archived
+
+
+def keep_up(
+    storage: Storage,
+    config: TableConfig,
+    token: WriteToken,
+    options: Mapping[str, str],
+    guard: Guard,
+    clock: InstantClock | None = None,
+    *,
+    run_units: RunUnits | None = None,
+    uri: str = "",
+    storage_options: Mapping[str, str] | None = None,
+) -> Upkeep:
+    """Rolls failed deltacommits back, then cleans, compacts and archives the metadata table of the data table in
+    `storage`.
+
+    The caller holds the table lock; `guard` raises when it is lost. `config` lists a metadata table and was loaded
+    under the lock, `options` are Hudi's. `run_units`, `uri` and `storage_options` as MetadataCompaction. Killed
+    anywhere, it can be run again. Raises ConfigError for options that are not valid, before anything is written, and
+    what the services raise.
+    """
+    trigger, archive, retained = (
+        COMPACTION_TRIGGER.read(options),
+        ArchiveConfig.of(options),
+        CLEAN_COMMITS_RETAINED.read(options),
+    )
+    own = OwnTimeline(storage, config, clock)
+    rolled_back = roll_back_failed(storage, config, token, clock)
+    guard()
+    compaction = MetadataCompaction(
+        storage,
+        config,
+        token,
+        clock,
+        run_units=run_units,
+        uri=uri,
+        storage_options=None if storage_options is None else dict(storage_options),
+    )
+    finished = compaction.finish()
+    guard()
+    cleaned = MetadataCleaning(storage, own).run(retained)
+    guard()
+    compacted = finished if finished.instants else compaction.run(trigger)
+    guard()
+    archived = MetadataArchival(storage, own, archive, guard).run(ActiveTimeline(storage, config).load())
+    return Upkeep(rolled_back, compacted, cleaned, archived)

@@ -1,0 +1,137 @@
+"""Writes a base file of the metadata table: an HFile of a file group's records, with a bloom filter of their keys
+(HoodieAvroHFileWriter).
+
+As real Hudi's: GZ, one MiB a block, the filter as meta block `bloomFilter`, the type code and the first and last key in
+the file info. Only the records' `_hoodie_file_name` is left null, as log blocks have it: nobody reads it, and records
+pass from file to file as they are.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.codec.hfile.bulk import add_cells
+from hudi_core.codec.hfile.copy import CopiedBlock
+from hudi_core.codec.hfile.writer import HFileWriter
+from hudi_core.storage.base import Storage
+
+_BATCH: Final = 8192
+"""Keys that are hashed at once."""
+
+
+class MetadataBaseFile:
+    """A new base file, written block by block. Use it in a `with` block: an error inside removes what was written.
+
+    Memory: one block of 1 MiB, the index, and the filter: a byte a bit, twice 2.6 MB at the most.
+    """
+
+    def __init__(self, storage: Storage, path: str, schema: str, *, bloom_entries: int) -> None:
+        """`schema` is that of the values (`_hoodie_*` columns first), `bloom_entries`
+        TableVersion.metadata_bloom_entries.
+        """
+        self.path = path
+        self._storage = storage
+        self._schema = schema
+        self._bloom = BloomFilter(entries=bloom_entries)
+        self._keys: list[bytes] = []
+        self._source: CopiedBlock | None = None
+        self._runs: list[tuple[int, int]] = []
+        self._first: bytes | None = None
+        self._last = b""
+        self._file = storage.open_output(path)
+        self._writer = HFileWriter(self._file)
+
+    @property
+    def count(self) -> int:
+        """The records added so far."""
+        return self._writer.count
+
+    def add(self, key: bytes, value: bytes) -> None:
+        """Adds a record; keys ascend by their bytes and are distinct. Raises ValueError otherwise, and for a key that
+        fits no HFile.
+        """
+        if self._first is None:
+            self._first = key
+        elif key == self._last:
+            raise ValueError(f"two metadata records have the key {key!r}")
+        self._writer.add(key, value)
+        self._last = key
+        self._keys.append(key)
+        if len(self._keys) >= _BATCH:
+            self._hash()
+
+    def add_batch(self, keys: pa.Array, values: pa.Array) -> None:
+        """Adds the records of two binary arrays without nulls; as add, for many at once."""
+        if not len(keys):
+            return
+        if len(keys) > 1 and pc.equal(keys.slice(1), keys.slice(0, len(keys) - 1)).true_count:
+            raise ValueError("two metadata records have one key")
+        first = keys[0].as_py()
+        if self._first is None:
+            self._first = first
+        elif first == self._last:
+            raise ValueError(f"two metadata records have the key {first!r}")
+        self._hash()
+        add_cells(self._writer, keys, values)
+        self._last = keys[len(keys) - 1].as_py()
+        plain = pa.array(keys, pa.binary())
+        _, offsets, data = plain.buffers()
+        positions = np.frombuffer(offsets, dtype=np.int32)[plain.offset : plain.offset + len(plain) + 1]
+        self._bloom.add_batch(positions, np.frombuffer(b"" if data is None else data, dtype=np.uint8))
+
+    def copy(self, source: CopiedBlock, start: int, end: int) -> bool:
+        """Adds cells of another base file as they are; False, with nothing added, where they cannot be copied."""
+        first = source.block.row(start)
+        if self._first is not None and first <= self._last:
+            raise ValueError(f"metadata records are not sorted: {first!r} follows {self._last!r}")
+        if not source.copy(self._writer, start, end):
+            return False
+        if self._source is not source:
+            self._hash_runs()
+            self._source = source
+        self._runs.append((start, end))
+        self._first = first if self._first is None else self._first
+        self._last = source.block.row(end - 1)
+        return True
+
+    def _hash_runs(self) -> None:
+        """All runs of a block at once: a filter takes as long for a few keys as for some hundred."""
+        if self._source is not None and self._runs:
+            self._bloom.add_batch(*self._source.rows(self._runs))
+        self._source, self._runs = None, []
+
+    def close(self) -> int:
+        """Completes the file; returns its size in bytes."""
+        self._hash()
+        self._hash_runs()
+        info = {"bloomFilterTypeCode": DYNAMIC.encode("ascii")}
+        if self._first is not None:
+            info |= {"minRecordKey": self._first, "maxRecordKey": self._last}
+        self._writer.finish(self._schema, info, {"bloomFilter": self._bloom.to_base64().encode("ascii")})
+        self._file.close()
+        return self._writer.size
+
+    def _hash(self) -> None:
+        if not self._keys:
+            return
+        lengths = np.fromiter(map(len, self._keys), dtype=np.int64, count=len(self._keys))
+        offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
+        self._bloom.add_batch(offsets, np.frombuffer(b"".join(self._keys), dtype=np.uint8))
+        self._keys = []
+
+    def __enter__(self) -> MetadataBaseFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The stream's own exit keeps a half-written object from being published, where the storage can.
+        self._file.__exit__(kind, error, trace)
+        if isinstance(error, Exception):
+            self._storage.delete(self.path)

@@ -1,0 +1,151 @@
+"""What a commit tells each kind of metadata (HoodieTableMetadataUtil.convertMetadataToRecords(HoodieCommitMetadata) of
+0.15 and 1.x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConflictError
+from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partitions.protocol import Kind
+from hudi_core.metadata_table.partitions.registry import kinds_of, wanted_by
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts, Record
+from hudi_core.metadata_table.write.remaining_files import StandingFacts, StandingFiles, ToldRanges
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.table_schema import schema_of
+from hudi_core.view.listing import FileListing
+
+PARTITION_STATS: Final = "partition_stats"
+SECONDARY_PREFIX: Final = "secondary_index_"
+
+
+def is_of_rows(name: str) -> bool:
+    """Whether a metadata partition says of single rows where they are: a commit tells it of those that came, went or
+    moved to another group.
+    """
+    return name == RECORD_INDEX or name.startswith(SECONDARY_PREFIX)
+
+
+class CommitKinds:
+    """The kinds that a table's properties list, asked about commits of one `operation` (Operation). `settings` are
+    Hudi's options by name.
+
+    A compaction moves no row to another file group, so the indexes of rows hear nothing of it. Raises UnsupportedError
+    at the first question for a kind that is not known or that this release cannot keep true on the table.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        settings: Mapping[str, str],
+        operation: str,
+        names: Collection[str] | None = None,
+    ) -> None:
+        """`names` are the kinds to ask, by default all that an operation can tell."""
+        self._names = names
+        self._storage = storage
+        self._config = config
+        self._settings = settings
+        self._operation = operation
+
+    def wanted(self) -> Wanted:
+        """What must be learnt of each file that a commit writes."""
+        return wanted_by(self._table, self._kinds.values())
+
+    def of_files(self) -> frozenset[str]:
+        """The kinds that say something of each file by itself, for which there is something to prepare
+        (metadata_table.write.prepare).
+        """
+        return frozenset(name for name in self._kinds if name not in (FILES_PARTITION, PARTITION_STATS))
+
+    def records(
+        self,
+        instant: str,
+        metadata: CommitMetadata,
+        written: Iterable[FileFacts],
+        asked: Wanted,
+        listing: FileListing | None = None,
+        *,
+        by_partition: bool = False,
+    ) -> dict[str, Iterable[Record]]:
+        """The records of a pending commit by metadata partition; `written` are the facts of its base and log files, as
+        `asked` for.
+
+        `by_partition` is as in CommitFacts: the records of single files are left out. Made when they are iterated. Of a
+        commit that has completed, `listing` gives the files that there are. The caller holds the table lock. Raises
+        ConflictError when the kinds want more by now: without it a partition's range would leave the new files out.
+        """
+        wanted = self.wanted()
+        if not _covers(asked, wanted):
+            raise ConflictError(
+                "an index of the table was changed while this ran", path=self._config.path, remedy="run it again"
+            )
+        facts = CommitFacts(
+            instant,
+            metadata.operation_type,
+            metadata.partition_to_write_stats,
+            tuple(written),
+            metadata.replaced_file_ids or {},
+            by_partition=by_partition,
+        )
+        kinds = self._kinds
+        files = (
+            StandingFiles(self._storage, self._config, instant, metadata, listing)
+            if any(map(_needs_standing, kinds.values()))
+            else None
+        )
+
+        def facts_for(kind: Kind) -> CommitFacts:
+            if files is None or not _needs_standing(kind):
+                return facts
+            return replace(facts, standing=StandingFacts(files, kind, wanted), told=ToldRanges(files, kind, wanted))
+
+        return {name: kind.of_commit(facts_for(kind)) for name, kind in kinds.items()}
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        names = self._config.metadata_partitions if self._names is None else frozenset(self._names)
+        if self._operation == Operation.COMPACT:
+            names = frozenset(name for name in names if not is_of_rows(name))
+        return kinds_of(names, self._table)
+
+    @cached_property
+    def _table(self) -> IndexedTable:
+        active = ActiveTimeline(self._storage, self._config)
+        created = self._config.raw.get("hoodie.table.create.schema")
+        timeline = active.load()
+        schema = schema_of(timeline, active.read_details, create_schema=created, path_of=active.path_of)
+        history = internal_schema_history(self._storage, timeline)
+        definitions = load_index_definitions(self._storage, self._config)
+        return IndexedTable(
+            self._config, schema, definitions, self._settings, None if history is None else history.to_json()
+        )
+
+
+def _covers(asked: Wanted, wanted: Wanted) -> bool:
+    """Whether facts as `asked` for are all that is `wanted` of files written then: a column that came to the table
+    since is null in them.
+    """
+    known = {field["name"] for field in asked.schema["fields"]}
+    missing = [
+        name for name in wanted.columns if name not in asked.columns and (name in known or name.split(".")[0] in known)
+    ]
+    same = (asked.version, asked.expressions) == (wanted.version, wanted.expressions)
+    return same and not missing and asked.bloom >= wanted.bloom
+
+
+def _needs_standing(kind: Kind) -> bool:
+    return kind.needs.standing

@@ -1,0 +1,111 @@
+"""Deltacommits of the metadata table's timeline, as Hudi 0.15 and 1.x write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hudi_core.errors import TimelineError
+from hudi_core.metadata_table.read.file_group import LatestSlice
+from hudi_core.model.names import LogFileName
+from hudi_core.model.partition import join
+from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation, encode_commit, encode_commit_avro
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+
+Stats = Mapping[str, tuple[WriteStat, ...]]
+_NEWER_COUNTS: Final = {"numUpdates": 0, "totalLogReadTimeMs": 0}
+"""Members of a write stat that Hudi 1.x added."""
+
+
+def write_delta_commit_start(active: ActiveTimeline, instant: str, profile: Stats, *, json: bool = True) -> None:
+    """Creates the requested and inflight files of a deltacommit that is not on the timeline.
+
+    `profile` is what real Hudi's rollback goes by when we die before completion: in version 6 it appends a rollback
+    command only for the file groups that the inflight file names (ListingBasedRollbackStrategy), so an empty inflight
+    file would leave our block standing. `json`: commits are JSON (TableVersion.json_commits).
+    """
+    active.create_requested(instant, Action.DELTA_COMMIT)
+    write_delta_commit_inflight(active, instant, profile, json=json)
+
+
+def write_delta_commit_inflight(active: ActiveTimeline, instant: str, profile: Stats, *, json: bool = True) -> None:
+    """Moves a requested deltacommit on."""
+    active.to_inflight(instant, Action.DELTA_COMMIT, _content(profile, {}, json=json))
+
+
+def complete_delta_commit(
+    active: ActiveTimeline,
+    instant: str,
+    stats: Stats,
+    schema: str,
+    completion_time: str | None = None,
+    *,
+    json: bool = True,
+) -> None:
+    """Completes an inflight deltacommit; `schema` is the Avro schema of the metadata table's records without meta
+    fields.
+    """
+    active.complete(instant, Action.DELTA_COMMIT, _content(stats, {SCHEMA_KEY: schema}, json=json), completion_time)
+
+
+def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
+    """The schema text of the latest completed commit that has one. Raises TimelineError for a metadata table without
+    any.
+    """
+    for instant in reversed(timeline.commits().instants):
+        schema = active.read_commit(instant).schema_text
+        if schema is not None:
+            return schema
+    raise TimelineError(
+        "no completed commit of the metadata table carries a schema",
+        path=active.folder,
+        remedy="drop the metadata table and let Hudi's writer rebuild it",
+    )
+
+
+def profile_stat(place: LatestSlice, records: int, *, own_instant: bool = False) -> WriteStat:
+    """What the inflight file says of one file group, before anything is written: path and sizes are not known
+    (WorkloadStat).
+    """
+    unknown = {"path": None, "partitionPath": None, "runtimeStats": None}
+    extra = unknown | _NEWER_COUNTS if own_instant else unknown
+    return WriteStat(place.file_id, "", "", place.base_instant, 0, 0, records, 0, 0, 0, extra=extra)
+
+
+def log_stat(place: LatestSlice, name: LogFileName, records: int, size: int, *, own_instant: bool) -> WriteStat:
+    """What the completed file says of one log file of `size` bytes (HoodieAppendHandle).
+
+    `own_instant`: log names carry the instant that writes them, and then it says nothing of the slice that the file
+    joins.
+    """
+    older = () if own_instant else tuple(info.name for info in reversed(place.logs) if info.name != str(name))
+    base_file = None if own_instant else place.base_file
+    return WriteStat(
+        file_id=place.file_id,
+        path=join(place.partition, str(name)),
+        partition_path=place.partition,
+        prev_commit=name.instant if own_instant else place.base_instant,
+        num_writes=records,
+        num_deletes=0,
+        num_update_writes=records,
+        num_inserts=0,
+        file_size_in_bytes=size,
+        total_write_bytes=size,
+        log_version=name.version,
+        log_offset=0,
+        base_file="" if base_file is None else base_file.name,
+        log_files=(*older, str(name)),
+        extra=_NEWER_COUNTS if own_instant else {"recordsStats": {"val": None}},
+    )
+
+
+def _content(stats: Stats, extra: Mapping[str, str], *, json: bool) -> bytes:
+    if json:
+        return encode_commit(CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, dict(extra)))
+    # The schema's default for it is 1, but Hudi writes null.
+    return encode_commit_avro(
+        CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, dict(extra), extra={"version": None})
+    )

@@ -1,0 +1,250 @@
+"""What executors write for a commit before the table lock is taken: the records of each of its files, as staged blocks
+(staged_logs).
+
+Real writers roll pending deltacommits of the metadata table back as soon as they see them, so that nothing of a commit
+may stand there before the lock is held (docs/decisions/0010). An exchange reads each file once and brings its records
+to the file groups of the indexes; one more shard gathers what the files of each data partition say together, which is
+all that the driver gets to know of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from hudi_core.codec.key_hashes import group_indexes
+from hudi_core.engine.exchange_rows import exchange_rows
+from hudi_core.errors import ConfigError, ExecutionError, HudiError
+from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.merged_statistics import facts_from_bytes, facts_to_bytes, together
+from hudi_core.metadata_table.partitions.bloom_filters import file_filters
+from hudi_core.metadata_table.partitions.clean_updates import BLOOM_FILTERS, COLUMN_STATS
+from hudi_core.metadata_table.partitions.column_stats import file_ranges
+from hudi_core.metadata_table.partitions.expression_index import file_records
+from hudi_core.metadata_table.partitions.group_content import log_contents
+from hudi_core.metadata_table.record import RecordEncoder
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileFacts, Record
+from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
+from hudi_core.storage.data_registry import open_data_storage
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Engine, Json, TaskAttempt
+
+DRIVER_FILES: Final = 64
+"""Files of a commit up to which the driver is told of each one, as that takes one round of tasks less: it then holds
+their facts, with Hudi's defaults 430 KB for each filter, and makes the records under the lock.
+"""
+_UNIT_FILES: Final = 50
+"""Files that one task reads."""
+_BATCH_BYTES: Final = 4 << 20
+_BATCH_ROWS: Final = 4096
+
+Groups = Mapping[str, Sequence[str]]
+"""The ids of the file groups of metadata partitions, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who prepares a commit: the engine, and how its tasks open the table. `epoch` is the attempt's."""
+
+    engine: Engine
+    epoch: int
+    uri: str
+    storage_options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A commit's staged blocks by metadata partition, and what the files of each data partition say together
+    (kinds.together).
+
+    `groups` are the file groups that the blocks are for.
+    """
+
+    groups: Groups
+    staged: Mapping[str, Sequence[StagedLog]]
+    wholes: tuple[FileFacts, ...]
+
+
+def prepare_files(
+    workers: Workers,
+    instant: str,
+    files: Sequence[DataFileRef],
+    wanted: Wanted,
+    groups: Groups,
+    schema: str,
+    *,
+    hudi_1: bool,
+) -> Prepared:
+    """Stages the records of `files` under `instant` for the indexes in `groups`: `column_stats`, `bloom_filters`,
+    expression indexes.
+
+    `wanted` is what is to be known of each file, `schema` that of the records (record.block_schema), `hudi_1` as
+    encode_block. Errors as Engine.exchange and read_file_facts. Memory here: the names of the files, and the ranges of
+    each data partition.
+    """
+    names = sorted(groups)
+    common = {
+        "uri": workers.uri,
+        "storage_options": dict(workers.storage_options),
+        "instant": instant,
+        "schema": schema,
+        "hudi_1_headers": hudi_1,
+        "wanted": wanted.to_json(),
+        "groups": [[name, list(groups[name])] for name in names],
+        "folder": staging_folder(instant, workers.epoch),
+    }
+    ordered = sorted(files, key=lambda item: (item.partition, item.name))
+    units = [
+        {**common, "files": [item.to_json() for item in ordered[at : at + _UNIT_FILES]]}
+        for at in range(0, len(ordered), _UNIT_FILES)
+    ]
+    shards = sum(len(groups[name]) for name in names) + 1
+    found = workers.engine.exchange(
+        produce_file_records, units, partial(stage_file_records, common), shards=shards, run_epoch=workers.epoch
+    )
+    staged: dict[str, list[StagedLog]] = {}
+    for (name, _), item in zip(_shards(groups), found, strict=False):
+        staged.setdefault(name, []).extend(map(StagedLog.from_json, item["logs"]))
+    return Prepared(groups, staged, tuple(map(FileFacts.from_json, found[-1]["wholes"])))
+
+
+def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit's files. Raises ConfigError for JSON that this version did not write; other
+    errors as read_file_facts.
+
+    Memory: a batch of records, and the ranges of one data partition's files in the unit.
+    """
+    try:
+        storage, wanted = open_data_storage(unit["uri"], unit["storage_options"]), Wanted.from_json(unit["wanted"])
+        files = [DataFileRef.from_json(item) for item in unit["files"]]
+        groups, instant, encoder = _groups_of(unit), str(unit["instant"]), RecordEncoder(str(unit["schema"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"a unit of a commit is not what this version writes: {error!r}") from error
+    starts = _starts(groups)
+    made = {name: _records_of(name, wanted, instant) for name in groups}
+    rows = _Rows()
+    held: list[FileFacts] = []
+    for file in files:
+        facts = read_file_facts(storage, file, wanted)
+        if held and held[0].file.partition != file.partition:
+            rows.add_whole(starts[None], held)
+            held = []
+        held.append(replace(facts, bloom=None))
+        for name, records in made.items():
+            for key, datum in records([facts]):
+                if isinstance(datum, Mapping):
+                    rows.add(starts[name], len(groups[name]), key, encoder.value(datum))
+                if rows.is_full:
+                    yield from rows.batches()
+    if held:
+        rows.add_whole(starts[None], held)
+    yield from rows.batches()
+
+
+def stage_file_records(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+    """Stages the blocks of one file group; with `unit` given, engine.protocol.Consume. Returns `{"logs": [StagedLog],
+    "wholes": [FileFacts]}` as JSON.
+
+    The last shard is that of the data partitions, and alone has `wholes`. Memory: as group_content.log_contents, or one
+    partition's ranges.
+    """
+    try:
+        storage, groups = open_data_storage(unit["uri"], unit["storage_options"]), _groups_of(unit)
+        folder, instant, schema, hudi_1 = (
+            str(unit["folder"]),
+            str(unit["instant"]),
+            str(unit["schema"]),
+            bool(unit["hudi_1_headers"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"a unit of a commit is not what this version writes: {error!r}") from error
+    places = _shards(groups)
+    if shard == len(places):
+        return {"logs": [], "wholes": [item.to_json() for item in _wholes(batches)]}
+    name, file_id = places[shard]
+
+    def conflict(key: bytes) -> HudiError:
+        return ExecutionError(f"two records of the index {name} have the key {key.decode('utf-8', 'replace')!r}")
+
+    contents = log_contents(name, batches, instant, schema, conflict=conflict, hudi_1_headers=hudi_1)
+    return {
+        "logs": [item.to_json() for item in StagingPlace(name, file_id, folder).stage(storage, contents, attempt)],
+        "wholes": [],
+    }
+
+
+def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileFacts]:
+    """Rows come sorted by data partition."""
+    held: FileFacts | None = None
+    for batch in batches:
+        for value in batch.column(1).to_pylist():
+            found = facts_from_bytes(value)
+            if held is not None and held.file.partition != found.file.partition:
+                yield held
+                held = None
+            held = found if held is None else together([held, found])
+    if held is not None:
+        yield held
+
+
+def _records_of(name: str, wanted: Wanted, instant: str) -> Callable[[Iterable[FileFacts]], Iterable[Record]]:
+    if name == COLUMN_STATS:
+        return file_ranges
+    if name == BLOOM_FILTERS:
+        return partial(file_filters, instant)
+    expression = next(item for item in wanted.expressions if item.partition == name)
+    return partial(file_records, expression, instant)
+
+
+def _groups_of(unit: Json) -> dict[str, list[str]]:
+    return {str(name): [str(file_id) for file_id in file_ids] for name, file_ids in unit["groups"]}
+
+
+def _shards(groups: Groups) -> list[tuple[str, str]]:
+    return [(name, file_id) for name in sorted(groups) for file_id in groups[name]]
+
+
+def _starts(groups: Groups) -> dict[str | None, int]:
+    """The first shard of each metadata partition, and under None that of the data partitions."""
+    found: dict[str | None, int] = {}
+    start = 0
+    for name in sorted(groups):
+        found[name] = start
+        start += len(groups[name])
+    return {**found, None: start}
+
+
+class _Rows:
+    """Rows that wait for their batch: those of one metadata partition have their shard told by the hash of the key."""
+
+    def __init__(self) -> None:
+        self._hashed: dict[tuple[int, int], tuple[list[str], list[bytes]]] = {}
+        self._bytes = 0
+        self._count = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= _BATCH_BYTES or self._count >= _BATCH_ROWS
+
+    def add(self, start: int, groups: int, key: str, value: bytes) -> None:
+        keys, values = self._hashed.setdefault((start, groups), ([], []))
+        keys.append(key)
+        values.append(value)
+        self._bytes += len(value)
+        self._count += 1
+
+    def add_whole(self, shard: int, files: Sequence[FileFacts]) -> None:
+        whole = together(files)
+        self.add(shard, 1, whole.file.partition, facts_to_bytes(whole))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for (start, groups), (keys, values) in self._hashed.items():
+            texts = pa.array(keys, pa.string())
+            shards = pa.array(group_indexes(texts, groups) + start, pa.int32())
+            yield exchange_rows(shards, texts.cast(pa.binary()), pa.array(values, pa.binary()))
+        self._hashed, self._bytes, self._count = {}, 0, 0

@@ -1,0 +1,276 @@
+"""What the services tell the metadata table: commits, cleaned files, rolled-back and restored instants. Table versions
+6, 8 and 9, every kind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConflictError
+from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.partitions.clean_updates import COLUMN_STATS, Indexed, clean_records
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, latest_slices
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileFacts
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.commit_updates import CommitKinds
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
+from hudi_core.metadata_table.write.footprint import Traces
+from hudi_core.metadata_table.write.prepare import Prepared, Workers, prepare_files
+from hudi_core.metadata_table.write.restore import MetadataRestore
+from hudi_core.metadata_table.write.restore_reach import reach_of
+from hudi_core.metadata_table.write.rollback import MetadataRollback
+from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
+from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
+
+log = logging.getLogger(__name__)
+
+
+class MetadataPublisher:
+    """Keeps the metadata table true while a service changes the data table.
+
+    Every method that writes is called under the table lock, before the action completes on the data timeline, and may
+    be repeated after a crash with the same arguments: what is done already is not done again. The action stands on the
+    data timeline as pending meanwhile, and an instant that is rolled back leaves it only afterwards: of what is not
+    pending there, readers count what the metadata table completed. Ask the `check_` methods before anything is written
+    to the data table.
+
+    Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of
+    statistics or filters (clean_records.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
+    wrote, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's files
+    (standing.StandingFiles). Of a prepared commit 600 for each column of each data partition, and one staged log file
+    at a time (group_content.LOG_BYTES), however many rows and files it wrote.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        token: WriteToken,
+        clock: InstantClock | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`config` lists a metadata table (`files` is among its metadata partitions). `token` makes the names of log
+        files this attempt's own.
+
+        `clock` draws the metadata table's own instants and completion times; the default is in the zone of the table's
+        properties. `settings` are the options of the run, Hudi's names.
+        """
+        self._storage = storage
+        self._config = config
+        self._token = token
+        self._clock = clock
+        self._settings = dict(settings or {})
+        self._own = OwnTimeline(storage, config, clock)
+
+    def check(self) -> None:
+        """Raises where the metadata table cannot be kept true: MetadataUnavailableError when there is none that could
+        be read, StorageNotFoundError for a listed partition without file groups, UnsupportedError for one of an unknown
+        kind.
+        """
+        timeline = OpenedMetadataTable(self._storage, self._config, Timeline()).timeline
+        indexed = self._indexed()
+        for name in sorted(self._config.metadata_partitions):
+            indexed.kind(name)
+            latest_slices(self._storage, timeline, name, layout=self._own.features.layout)
+
+    def check_commit(self, operation: str) -> None:
+        """As check, for publish_commit of an `operation` (Operation).
+
+        Also raises UnsupportedError for a partition that a commit of ours would not keep true; ConflictError for one
+        that is to be built and has no file groups yet: whoever builds it would take it that we wrote to it.
+        """
+        absent = sorted(self._config.metadata_partitions_inflight - self._told.metadata_partitions)
+        if absent:
+            raise ConflictError(
+                f"the metadata partitions {', '.join(absent)} are being begun",
+                path=self._config.path,
+                remedy=(
+                    "run it again when they have file groups; where nobody builds them any more, drop them with "
+                    "`hudictl metadata drop`"
+                ),
+            )
+        self.check()
+        self.commit_wants(operation)
+
+    def commit_wants(self, operation: str) -> Wanted:
+        """What publish_commit must know of each file that a commit of `operation` writes, learnt by
+        kinds.file_facts.read_file_facts.
+
+        Errors as check_commit.
+        """
+        return self._kinds(operation).wanted()
+
+    def publish_commit(
+        self, instant: str, metadata: CommitMetadata, written: Iterable[FileFacts], asked: Wanted
+    ) -> None:
+        """Writes and completes deltacommit `instant` of a commit. `written` are the facts of its base and log files,
+        `asked` what commit_wants gave.
+
+        Nothing else of `instant` may stand in the metadata table: another attempt wrote files of other names. It is not
+        repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
+        an index wants to know more by now. That the table lists the same indexes as then is the caller's to see to.
+        """
+        records = self._kinds(metadata.operation_type or "").records(instant, metadata, written, asked)
+        DeltaWriter(self._storage, self._own, self._token).write_alone(instant, records)
+
+    def prepare_commit(
+        self, instant: str, operation: str, files: Sequence[DataFileRef], asked: Wanted, workers: Workers
+    ) -> Prepared:
+        """Lets executors stage the records of `files`, the base and log files of a commit, for publish_prepared. The
+        lock is not held.
+
+        They lie in the instant's own folder, which the caller deletes when the instant is over, and before it tries
+        again (staged_logs.forget_staged). `asked` is what commit_wants gave. Errors as prepare.prepare_files and
+        commit_wants.
+        """
+        timeline, layout = self._own.active.load(), self._own.features.layout
+        names = self._kinds(operation).of_files()
+        groups = {
+            name: [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)]
+            for name in names
+        }
+        schema = block_schema(latest_schema(self._own.active, timeline))
+        return prepare_files(
+            workers, instant, files, asked, groups, schema, hudi_1=self._own.features.hudi_1_log_headers
+        )
+
+    def publish_prepared(self, instant: str, metadata: CommitMetadata, prepared: Prepared, asked: Wanted) -> None:
+        """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the
+        ranges of partitions are made.
+
+        Also raises ConflictError where an index was begun anew since, so that its keys are in other file groups.
+        """
+        timeline, layout = self._own.active.load(), self._own.features.layout
+        for name, file_ids in prepared.groups.items():
+            if [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)] != list(file_ids):
+                raise ConflictError(
+                    f"the index {name} was begun anew while this ran", path=f"{ROOT}/{name}", remedy="run it again"
+                )
+        kinds = self._kinds(metadata.operation_type or "")
+        records = kinds.records(instant, metadata, prepared.wholes, asked, by_partition=True)
+        DeltaWriter(self._storage, self._own, self._token).write_alone(instant, records, prepared.staged)
+
+    def publish_deletes(self, instant: str, changes: FileChanges) -> None:
+        """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
+
+        That are all files of the clean's plan, whether or not they were still there (`deletePathPatterns` of its
+        metadata).
+        """
+        records = clean_records(instant, changes, self._told.metadata_partitions, self._indexed())
+        DeltaWriter(self._storage, self._own, self._token).write(instant, records)
+
+    def check_roll_back(self, failed: str) -> None:
+        """Raises TimelineError when the metadata table was compacted since `failed` reached it: only a rebuild helps
+        then.
+        """
+        self._rollback.check(failed)
+
+    def roll_back(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
+        """Takes instant `failed` out of every kind, as part of the data table's rollback `rollback`.
+
+        `changes.written` are, in version 6, the log files in the rollback's metadata: those of its command blocks, and
+        those of the failed commit; `changes.deleted` what it deleted. Later versions need neither. What was staged for
+        the instant goes as well. Raises as check_roll_back, before anything is written.
+        """
+        self._rollback.run(failed, rollback, changes)
+        forget_staged(self._storage, failed)
+
+    def traces(self, instant: str) -> Traces:
+        """What the metadata table holds of an instant: true while there is something that a rollback must take out."""
+        return self._rollback.traces(instant)
+
+    def prepare_restore(self, target: str) -> TableConfig:
+        """Drops what cannot go back to `target`, a completed instant of the data table, before a restore touches any
+        file of it.
+
+        The whole metadata table where it was compacted or begun since, as real Hudi does; else the indexes that were
+        built since or are being built. Returns the properties as they are then; without `files` in them there is
+        nothing to restore.
+        """
+        reach = reach_of(self._storage, self._config, self._own, target)
+        if reach.reason is not None:
+            log.warning(
+                "the metadata table is dropped, Hudi's next write builds it anew: it cannot go back to %s, as %s",
+                target,
+                reach.reason,
+            )
+            return drop_metadata_table(self._storage)
+        if reach.late:
+            log.warning("indexes are dropped that cannot go back to %s: %s", target, ", ".join(sorted(reach.late)))
+        return drop_partitions(self._storage, self._config, reach.late)
+
+    def restore(self, target: str, restore: str) -> TableConfig:
+        """Brings the metadata table back to what it was after `target`, as part of the data table's pending restore
+        `restore`.
+
+        Called when the data table's files are as the restore leaves them. What cannot go back is dropped as in
+        prepare_restore. Returns the table's properties as they are then.
+        """
+        config = self.prepare_restore(target)
+        if FILES_PARTITION in config.metadata_partitions:
+            MetadataRestore(self._storage, config, self._own, self._token).run(target, restore, self._indexed())
+        return config
+
+    def latest_compaction(self) -> str | None:
+        """The requested time of the metadata table's newest completed compaction: data instants may be archived before
+        it. None: none yet.
+        """
+        found = self._own.active.load().completed().of_actions(Action.COMMIT).last()
+        return None if found is None else found.requested_time
+
+    def drop(self) -> None:
+        """Deletes the metadata table, the properties first: readers list the storage from then on, Hudi's next write
+        builds it anew.
+        """
+        drop_metadata_table(self._storage)
+
+    def _kinds(self, operation: str) -> CommitKinds:
+        return CommitKinds(self._storage, self._told, self._settings, operation)
+
+    @cached_property
+    def _told(self) -> TableConfig:
+        """The properties with the partitions that hear of what we do: those listed, and those being built that have
+        file groups.
+
+        An index that is built while writers go on is whole only with what they tell it
+        (HoodieTableConfig.getMetadataPartitionsInflight).
+        """
+        building = {
+            name for name in self._config.metadata_partitions_inflight if self._storage.list_files(f"{ROOT}/{name}")
+        }
+        return replace(self._config, metadata_partitions=self._config.metadata_partitions | building)
+
+    @cached_property
+    def _rollback(self) -> MetadataRollback | DeletingRollback:
+        if self._own.features.rollback_deletes_logs:
+            return DeletingRollback(self._storage, self._config, self._clock)
+        return MetadataRollback(self._storage, self._config, self._token)
+
+    def _indexed(self) -> Indexed:
+        definitions = load_index_definitions(self._storage, self._config)
+        columns: list[str] = []
+        if COLUMN_STATS in self._told.metadata_partitions and COLUMN_STATS not in definitions:
+            active = ActiveTimeline(self._storage, self._config)
+            created = self._config.raw.get("hoodie.table.create.schema")
+            schema = schema_of(active.load(), active.read_details, create_schema=created, path_of=active.path_of)
+            columns = [*META_FIELDS, *(field["name"] for field in schema["fields"])]
+        return Indexed(definitions, list(dict.fromkeys(columns)))

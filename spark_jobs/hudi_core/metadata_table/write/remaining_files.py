@@ -1,0 +1,185 @@
+"""Which files still hold a partition's rows once a commit is there, and what the indexes know of them: what statistics
+of whole partitions are made of, besides the commit's own files (HoodieMetadataWriteUtils.getFilesToFetchColumnStats).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.history.load import load_history
+from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.stored_ranges import (
+    StoredRange,
+    StoredRangeRules,
+    standing_expressions,
+    standing_facts,
+)
+from hudi_core.metadata_table.partitions.protocol import Kind
+from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS, MetadataTable
+from hudi_core.metadata_table.read.partition import MetadataPartition
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileFacts
+from hudi_core.metadata_table.records.range_records import whole_key
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.stats import WriteStat
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.fs_view import load_view
+from hudi_core.view.listing import FileListing
+
+_READERS = 16
+
+
+class StandingFiles:
+    """Of each partition that a pending commit writes to or replaces file groups of, the other files in the slices as
+    they stand after it.
+
+    The caller holds the table lock, so that no other commit completes meanwhile. Memory: the names of the partitions'
+    files.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        instant: str,
+        metadata: CommitMetadata,
+        listing: FileListing | None = None,
+    ) -> None:
+        """`listing`, of a commit that has completed already: the files that there are, its own among them."""
+        self._instant = instant
+        self._has_completed = listing is not None
+        self._replaced = metadata.replaced_file_ids or {}
+        self.storage = storage
+        self.written = metadata.partition_to_write_stats
+        active = ActiveTimeline(storage, config)
+        timeline = active.load()
+        self.opened = OpenedMetadataTable(storage, config, timeline)
+        found = MetadataTable(storage, config, timeline).listing() if listing is None else listing
+        self._view = load_view(active, found, timeline, lambda: load_history(storage, config))
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Those partitions."""
+        return frozenset({*self.written, *self._replaced})
+
+    def of(self, partition: str) -> list[DataFileRef]:
+        """A base file that the commit writes takes the place of what was there, but for the logs that were written on
+        top of it already.
+        """
+        if self._has_completed:
+            own = {stat.path.rpartition("/")[2] for stat in self.written.get(partition, ())}
+            slices = self._view.latest_merged_slices(partition)
+            files = (
+                file
+                for item in slices
+                for file in (*(() if item.base_file is None else (item.base_file,)), *item.log_files)
+            )
+            return [_reference(file) for file in files if file.name not in own]
+        rewritten = {stat.file_id for stat in self.written.get(partition, ()) if _is_base(stat)}
+        replaced = frozenset(self._replaced.get(partition, ()))
+        found: list[DataFileRef] = []
+        for item in self._view.latest_merged_slices(partition):
+            file_id = item.file_group.file_id
+            kept = self._on_top(item) if file_id in rewritten else item
+            if kept is not None and file_id not in replaced:
+                found += map(_reference, (*(() if kept.base_file is None else (kept.base_file,)), *kept.log_files))
+        return found
+
+    def _on_top(self, item: FileSlice) -> FileSlice | None:
+        """The slice that the pending compaction of a file group opened for later logs; None where the commit is no
+        compaction.
+        """
+        group = self._view.file_group(item.file_group)
+        latest = None if group is None else group.latest_slice()
+        return latest if latest is not None and latest.base_instant == self._instant else None
+
+
+class StandingFacts(Mapping[str, tuple[FileFacts, ...]]):
+    """CommitFacts.standing as one kind needs it: by partition, what its own index, or `column_stats`, holds of the
+    standing files.
+
+    A file of which the index does not have all is read. A partition is worked out when it is asked for and not kept:
+    memory is one partition's ranges, some 400 bytes for each column of each file.
+    """
+
+    def __init__(self, files: StandingFiles, kind: Kind, wanted: Wanted) -> None:
+        """`wanted` is what the table's kinds want of a file."""
+        self._files = files
+        self._expression = kind.needs.expression
+        if self._expression is None:
+            self._wanted = replace(wanted, bloom=False, expressions=())
+        else:
+            self._wanted = replace(wanted, columns=(), bloom=False, expressions=(self._expression,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._files.partitions))
+
+    def __len__(self) -> int:
+        return len(self._files.partitions)
+
+    def __getitem__(self, partition: str) -> tuple[FileFacts, ...]:
+        if partition not in self._files.partitions:
+            raise KeyError(partition)
+        files = self._files.of(partition)
+        if self._expression is None:
+            known, unknown = standing_facts(self._index, partition, files, self._wanted.columns)
+        else:
+            known, unknown = standing_expressions(
+                self._index, self._expression.partition, partition, files, self._expression.column
+            )
+        return (*known, *self._read(unknown))
+
+    def _read(self, unknown: list[DataFileRef]) -> list[FileFacts]:
+        with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="standing") as pool:
+            return list(pool.map(lambda file: read_file_facts(self._files.storage, file, self._wanted), unknown))
+
+    @cached_property
+    def _index(self) -> MetadataPartition[StoredRange]:
+        name = COLUMN_STATS if self._expression is None else self._expression.partition
+        return self._files.opened.partition(name, StoredRangeRules())
+
+
+class ToldRanges(Mapping[str, Mapping[str, ColumnRange]]):
+    """CommitFacts.told of one kind: what its index holds of whole partitions, those that StandingFiles is about.
+
+    Looked up when a partition is asked for, and not kept.
+    """
+
+    def __init__(self, files: StandingFiles, kind: Kind, wanted: Wanted) -> None:
+        """`wanted` is what the table's kinds want of a file."""
+        self._files = files
+        self._name = kind.partition
+        expression = kind.needs.expression
+        self._columns = wanted.columns if expression is None else (expression.column,)
+        self._of_expression = expression is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._files.partitions))
+
+    def __len__(self) -> int:
+        return len(self._files.partitions)
+
+    def __getitem__(self, partition: str) -> Mapping[str, ColumnRange]:
+        if partition not in self._files.partitions:
+            raise KeyError(partition)
+        keys = {whole_key(column, partition, of_expression=self._of_expression): column for column in self._columns}
+        return {keys[key]: stored.range for key, stored in self._index.lookup(keys).items() if not stored.is_deleted}
+
+    @cached_property
+    def _index(self) -> MetadataPartition[StoredRange]:
+        return self._files.opened.partition(self._name, StoredRangeRules())
+
+
+def _is_base(stat: WriteStat) -> bool:
+    return isinstance(parse_data_file(stat.path.rpartition("/")[2]), BaseFileName)
+
+
+def _reference(file: DataFile) -> DataFileRef:
+    return DataFileRef(file.partition, file.name, file.size, isinstance(parse_data_file(file.name), BaseFileName))

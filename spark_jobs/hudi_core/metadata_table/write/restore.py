@@ -1,0 +1,274 @@
+"""Brings the metadata table back to an earlier instant, as part of a restore of the data table.
+
+As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table's own, at a new
+instant, rolls back what it wrote after the target; then a deltacommit behind it makes `files` what the storage holds,
+since the cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are taken back by command blocks
+and the slices of compactions deleted; in layout 2 all files go.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.metadata_table.partitions.clean_updates import Indexed, Record, clean_records
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION, LatestSlice, blocks_by_instant
+from hudi_core.metadata_table.record import files_datum
+from hudi_core.metadata_table.records.files import sync_records
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
+from hudi_core.metadata_table.write.restore_sync import sync_changes
+from hudi_core.metadata_table.write.rollback import all_slices, append_command
+from hudi_core.metadata_table.write.rollback_deletion import files_written_by, partition_of
+from hudi_core.model.ids import WriteToken
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.container import encode_datum
+from hudi_core.timeline.actions.plan_fields import records, text
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.addresses import plan_address, status_address
+
+SYNC_SUFFIX = "003"
+"""What layout 1 appends to the instant of the deltacommit behind a restore
+(HoodieTableMetadataUtil.OperationSuffix.METADATA_RESTORE).
+"""
+_PLAN_VERSION = 2
+_DROP = "drop the metadata table: Hudi's next write builds it anew"
+_COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """One instant of a restore plan."""
+
+    time: str
+    action: str
+
+
+@dataclass(slots=True)
+class _Undone:
+    """What the rollback of one instant did: addresses, and sizes in bytes, by metadata partition."""
+
+    deleted: dict[str, list[str]] = field(default_factory=dict)
+    commands: dict[str, dict[str, int]] = field(default_factory=dict)
+    logs: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def partitions(self) -> list[str]:
+        """The partitions in which something was done."""
+        return sorted({*self.deleted, *self.commands, *self.logs})
+
+
+class MetadataRestore:
+    """Restores the metadata table of the data table in `storage`. The caller holds the table lock."""
+
+    def __init__(self, storage: Storage, config: TableConfig, own: OwnTimeline, token: WriteToken) -> None:
+        self._storage = storage
+        self._config = config
+        self._own = own
+        self._active = own.active
+        self._token = token
+
+    def run(self, target: str, restore: str, indexed: Indexed) -> None:
+        """Goes back to `target` as part of the data table's pending restore `restore`; goes on where an earlier attempt
+        stopped.
+
+        The metadata table can go back there (restore_reach), and the data table's files are as the restore leaves them.
+        """
+        timeline = self._active.load()
+        found = self._of_restore(timeline, Action.RESTORE, restore)
+        if found is None or not found.is_completed:
+            self._go_back(timeline, target, restore, found)
+        self._sync(restore, indexed)
+
+    def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
+        """The instant of the metadata table's own that belongs to the pending restore: nobody else makes one while that
+        is pending.
+        """
+        data = ActiveTimeline(self._storage, self._config).load()
+        for item in timeline.of_actions(action):
+            if item.requested_time > after and not data.contains(item.requested_time):
+                return item
+        return None
+
+    def _go_back(self, timeline: Timeline, target: str, restore: str, found: Instant | None) -> None:
+        started = time.monotonic()
+        if found is None:
+            own = self._own.clock.next(timeline, minimum=restore)
+            until = completed_at(self._own, timeline, target)
+            if until is None:
+                raise TimelineError(
+                    f"the metadata table's timeline does not hold {target}",
+                    path=self._active.folder,
+                    remedy="drop the metadata table",
+                )
+            planned = [
+                _Planned(item.requested_time, item.action)
+                for item in instants_after(self._own, timeline, target, until)
+            ]
+            self._active.create_requested(own, Action.RESTORE, _encode_plan(planned, target))
+        else:
+            own = found.requested_time
+            planned = self._read_plan(own)
+        self._active.to_inflight(own, Action.RESTORE)
+        undone = self._undo(planned, own)
+        took = int((time.monotonic() - started) * 1000)
+        self._active.complete(
+            own, Action.RESTORE, _encode_metadata(own, took, planned, undone), self._own.completion_time(own)
+        )
+        self._forget_rollbacks(target, own)
+
+    def _undo(self, planned: list[_Planned], own: str) -> dict[str, _Undone]:
+        """Deletes what the instants wrote, takes back the blocks that other files hold, then the instants: newest
+        first.
+
+        They stop being completed before any file goes, so that no reader looks for one in vain. A compaction goes whole
+        before an older one is touched: Hudi reads no table with two pending ones of a file group
+        (CompactionUtils.getAllPendingCompactionOperations). It stays pending until its base files are gone, as Hudi
+        counts log files to the slice of a base file that is there. In layout 1 compactions go before any command is
+        written, since new log files join the slice that a pending one begins.
+        """
+        undone = {item.time: _Undone() for item in planned}
+        written: dict[str, list[str]] = {}
+        for info, instant in files_written_by(self._storage, frozenset(undone)):
+            written.setdefault(instant, []).append(info.path)
+        for item in planned:
+            self._take_back(item, State.COMPLETED)
+            if item.action in _COMPACTING:
+                self._delete(written.pop(item.time, []), undone[item.time])
+                self._take_back(item)
+        for instant, paths in written.items():
+            self._delete(paths, undone[instant])
+        if not self._own.features.rollback_deletes_logs:
+            self._command(planned, own, undone)
+        for item in planned:
+            self._take_back(item)
+        return undone
+
+    def _delete(self, paths: list[str], undone: _Undone) -> None:
+        for path in paths:
+            self._storage.delete(path)
+            undone.deleted.setdefault(partition_of(path), []).append(plan_address(self._storage, path))
+
+    def _take_back(self, item: _Planned, *states: State) -> None:
+        """Removes the given states of an instant, all of them by default, as far as it is still there."""
+        found = self._active.load().find(item.time, item.action)
+        if found is None:
+            return
+        if states:
+            for state in states:
+                self._active.remove(item.time, found.pending_action, state)
+        else:
+            self._active.undo(item.time, found.pending_action)
+
+    def _command(self, planned: list[_Planned], own: str, undone: dict[str, _Undone]) -> None:
+        for place in all_slices(self._storage, self._own, self._active.load()):
+            current = place
+            blocks = blocks_by_instant(self._storage, place.logs)
+            for item in planned:
+                live = blocks[item.time].live if item.time in blocks else ()
+                if not live:
+                    continue
+                written = append_command(
+                    self._storage, current, item.time, own, hudi_1_headers=self._own.features.hudi_1_log_headers
+                )
+                current = LatestSlice(
+                    place.file_id, place.base_instant, place.base_file, (*current.logs, written), place.partition
+                )
+                parts = undone[item.time]
+                parts.commands.setdefault(place.partition, {})[status_address(self._storage, written.path)] = (
+                    written.size
+                )
+                parts.logs.setdefault(place.partition, {}).update(
+                    {plan_address(self._storage, info.path): info.size for info in live}
+                )
+
+    def _forget_rollbacks(self, target: str, own: str) -> None:
+        """Rollbacks of instants that are gone say nothing any more (BaseRestoreActionExecutor.finishRestore)."""
+        for item in self._active.load().of_actions(Action.ROLLBACK):
+            if target < item.requested_time < own:
+                self._active.undo(item.requested_time, Action.ROLLBACK)
+
+    def _read_plan(self, own: str) -> list[_Planned]:
+        path = self._active.path(own, Action.RESTORE, State.REQUESTED)
+        raw = self._active.read_any(own, Action.RESTORE, State.REQUESTED)
+        planned = [
+            _Planned(text(item, "commitTime", path=path), text(item, "action", path=path))
+            for item in records(raw, "instantsToRollback", path=path)
+        ]
+        if not all(item.time and item.action for item in planned):
+            raise CorruptFileError("the restore plan does not say what to roll back", path=path, remedy=_DROP)
+        return planned
+
+    def _sync(self, restore: str, indexed: Indexed) -> None:
+        timeline = self._active.load()
+        done = self._of_restore(timeline, Action.RESTORE, restore)
+        after = restore if done is None else done.requested_time
+        found = self._of_restore(timeline, Action.DELTA_COMMIT, after)
+        if found is not None and found.is_completed:
+            return
+        suffix = SYNC_SUFFIX if self._own.features.metadata_suffixes else ""
+        instant = (
+            found.requested_time if found is not None else f"{self._own.clock.next(timeline, minimum=after)}{suffix}"
+        )
+        data = ActiveTimeline(self._storage, self._config).load()
+        changes = sync_changes(self._storage, self._config, data, restore)
+        files = sync_records(changes.written, changes.deleted, changes.dropped_partitions)
+        told: dict[str, Iterable[Record]] = (
+            {FILES_PARTITION: [(record.key, files_datum(record)) for record in files]} if files else {}
+        )
+        if changes.deleted:
+            # Real Hudi tells column_stats alone; filters and expression indexes then keep the files that the cleans
+            # took.
+            told = {**clean_records(instant, changes, self._config.metadata_partitions, indexed), **told}
+        DeltaWriter(self._storage, self._own, self._token).write(instant, told)
+
+
+def _encode_plan(planned: list[_Planned], target: str) -> bytes:
+    instants = [{"commitTime": item.time, "action": item.action} for item in planned]
+    return encode_datum(
+        "HoodieRestorePlan",
+        {"instantsToRollback": instants, "version": _PLAN_VERSION, "savepointToRestoreTimestamp": target},
+    )
+
+
+def _encode_metadata(own: str, took_ms: int, planned: list[_Planned], undone: dict[str, _Undone]) -> bytes:
+    infos = [{"commitTime": item.time, "action": item.action} for item in planned]
+    return encode_datum(
+        "HoodieRestoreMetadata",
+        {
+            "startRestoreTime": own,
+            "timeTakenInMillis": took_ms,
+            "instantsToRollback": [item.time for item in planned],
+            "hoodieRestoreMetadata": {item.time: [_rollback(own, item, undone[item.time])] for item in planned},
+            "version": 1,
+            "restoreInstantInfo": infos,
+        },
+    )
+
+
+def _rollback(own: str, item: _Planned, done: _Undone) -> dict[str, Any]:
+    partitions = {
+        name: {
+            "partitionPath": name,
+            "successDeleteFiles": done.deleted.get(name, []),
+            "failedDeleteFiles": [],
+            "rollbackLogFiles": done.commands.get(name, {}),
+            "logFilesFromFailedCommit": done.logs.get(name, {}),
+        }
+        for name in done.partitions()
+    }
+    return {
+        "startRollbackTime": own,
+        "timeTakenInMillis": 0,
+        "totalFilesDeleted": sum(map(len, done.deleted.values())),
+        "commitsRollback": [item.time],
+        "partitionMetadata": partitions,
+        "version": 1,
+        "instantsRollback": [{"commitTime": item.time, "action": item.action}],
+    }

@@ -1,0 +1,262 @@
+"""Takes a failed instant out of the metadata table of a version 6 table, byte for byte in the way of Hudi 0.15.
+
+For the data table's rollback R of a failed instant T (HoodieBackedTableMetadataWriter.update(HoodieRollbackMetadata)):
+deltacommit R with the log files that the data table's rollback wrote, or without files; then, where T left anything,
+rollback `<R>006`: in every file group a command block `.log.<N+1>_1-0-1` against T behind T's block, T's deltacommit
+files removed, `<R>006.rollback` completed. Beyond Hudi: where T's deltacommit has begun and its block is not there, its
+writer may only be slow. A command one version further on awaits the block: the writer has drawn its log's version
+before it began, so wherever the block lands, it lands before the command. Rollback R may complete on the data timeline
+only after that, because from then on readers count every block of T that no command takes back (facts 8.8, rule 3).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
+from hudi_core.codec.log.encode import encode_block
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConflictError, StorageNotFoundError
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.read.file_group import (
+    FILES_PARTITION,
+    LatestSlice,
+    blocks_by_instant,
+    blocks_of,
+    latest_slice,
+    latest_slices,
+    metadata_path,
+    partition_folders,
+    pending_bases,
+)
+from hudi_core.metadata_table.record import files_datum
+from hudi_core.metadata_table.records.files import rollback_records
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.footprint import Traces, check_not_merged
+from hudi_core.model.ids import ROLLBACK_TOKEN, WriteToken
+from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.commit import decode_commit
+from hudi_core.timeline.actions.rollback import (
+    RollbackPartition,
+    RollbackRequest,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import pending_rollback_of
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.addresses import plan_address, status_address
+
+log = logging.getLogger(__name__)
+
+ROLLBACK_SUFFIX = "006"
+"""HoodieTableMetadataUtil.OperationSuffix.ROLLBACK."""
+_TOKEN = WriteToken(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A file group and those of its log files in which blocks of the failed instant count; `rollbacks` have a command
+    against that there.
+    """
+
+    place: LatestSlice
+    live: tuple[FileInfo, ...]
+    rollbacks: frozenset[str]
+
+
+class MetadataRollback:
+    """Rolls instants back on the metadata table of the data table in `storage`. The caller holds the table lock while
+    it calls `run`.
+    """
+
+    def __init__(self, storage: Storage, config: TableConfig, token: WriteToken = _TOKEN) -> None:
+        """`token` is that of the log file which tells `files` what the data table's rollback wrote."""
+        self._storage = storage
+        self._own = OwnTimeline(storage, config)
+        self._token = token
+
+    @property
+    def _active(self) -> ActiveTimeline:
+        return self._own.active
+
+    def traces(self, failed: str) -> Traces:
+        """What there is of `failed`; one look at the timeline, and at the headers of the latest slices' logs in every
+        partition.
+        """
+        timeline = self._active.load()
+        return self._traces(timeline, self._groups(timeline, failed), failed)
+
+    def check(self, failed: str) -> None:
+        """Raises TimelineError when a compaction of the metadata table has taken the failed instant in: only a rebuild
+        helps then.
+        """
+        if self.traces(failed):
+            check_not_merged(self._own, self._active.load(), failed)
+
+    def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
+        """Rolls `failed` back as part of the data table's rollback `rollback`; goes on where an earlier attempt
+        stopped.
+
+        `changes.written` are the log files of that rollback's metadata, `changes.deleted` the files that it deleted.
+        Blocks that a writer which was taken for dead wrote behind the completed rollback are taken back under that
+        rollback: readers count them, since it names their instant. Raises TimelineError as check, before anything is
+        written; ConflictError when such a writer was at work meanwhile.
+        """
+        started = time.monotonic()
+        timeline = self._active.load()
+        groups = self._groups(timeline, failed)
+        traces = self._traces(timeline, groups, failed)
+        own = traces.pending_rollback or f"{rollback}{ROLLBACK_SUFFIX}"
+        done = timeline.find(own, Action.ROLLBACK)
+        if traces:
+            check_not_merged(self._own, timeline, failed)
+        self._tell(rollback, changes or FileChanges())
+        if not traces:
+            return
+        if done is not None and done.is_completed:
+            log.warning(
+                "blocks of %s were written into the metadata table after rollback %s of it had completed: taken back",
+                failed,
+                own,
+            )
+            self._take_back(failed, own)
+            return
+        requests = [_request(self._storage, group) for group in groups if group.live]
+        if traces.pending_rollback is None:
+            self._active.create_requested(
+                own, Action.ROLLBACK, encode_rollback_plan(failed, Action.DELTA_COMMIT, requests)
+            )
+        self._active.to_inflight(own, Action.ROLLBACK)
+        self._take_back(failed, own)
+        partitions = self._rolled_back(failed, own, requests)
+        took = int((time.monotonic() - started) * 1000)
+        self._active.complete(
+            own, Action.ROLLBACK, encode_rollback_metadata(own, took, failed, Action.DELTA_COMMIT, partitions)
+        )
+
+    def _take_back(self, failed: str, own: str) -> None:
+        """Commands against what is live or may still come, then the deltacommit. Deltacommit R may have joined a group
+        since it was looked at, so the next versions are those of a new look.
+        """
+        timeline, hudi_1 = self._active.load(), self._own.features.hudi_1_log_headers
+        awaited = self._awaited(timeline.find(failed, Action.DELTA_COMMIT))
+        for group in self._groups(timeline, failed):
+            place = group.place
+            if group.live:
+                append_command(self._storage, place, failed, own, hudi_1_headers=hudi_1)
+            elif own not in group.rollbacks and (place.partition, place.file_id) in awaited:
+                append_command(self._storage, place, failed, own, hudi_1_headers=hudi_1, behind=1)
+        self._active.undo(failed, Action.DELTA_COMMIT)
+
+    def _awaited(self, delta_commit: Instant | None) -> frozenset[tuple[str, str]]:
+        """The partitions and file ids into which the writer of a deltacommit that is not completed may still put a
+        block: `files`, and those that its inflight file names.
+        """
+        if delta_commit is None or delta_commit.is_completed:
+            return frozenset()
+        profile = b"" if delta_commit.state is State.REQUESTED else self._active.read_details(delta_commit)
+        stats = (
+            decode_commit(profile, path=self._active.path_of(delta_commit)).partition_to_write_stats if profile else {}
+        )
+        named = {(partition, stat.file_id) for partition, items in stats.items() for stat in items}
+        return frozenset({*named, (FILES_PARTITION, latest_slice(self._storage, self._active.load()).file_id)})
+
+    def _tell(self, rollback: str, changes: FileChanges) -> None:
+        """Of the deleted files the log files alone: the failed instant's base files go with its blocks, but a log file
+        on top of one may be what an earlier rollback has listed (real Hudi leaves such files listed).
+        """
+        logs = {
+            partition: [name for name in names if isinstance(parse_data_file(name), LogFileName)]
+            for partition, names in changes.deleted.items()
+        }
+        gone = {partition: names for partition, names in logs.items() if names}
+        told = rollback_records(changes.written, gone)
+        records = {FILES_PARTITION: [(record.key, files_datum(record)) for record in told]} if told else {}
+        DeltaWriter(self._storage, self._own, self._token).write(rollback, records)
+
+    def _traces(self, timeline: Timeline, groups: list[_Group], failed: str) -> Traces:
+        live = tuple(info for group in groups for info in group.live)
+        return Traces(
+            timeline.find(failed, Action.DELTA_COMMIT), pending_rollback_of(self._active, timeline, failed), live
+        )
+
+    def _groups(self, timeline: Timeline, failed: str) -> list[_Group]:
+        groups = []
+        for place in all_slices(self._storage, self._own, timeline):
+            blocks = blocks_of(self._storage, place.logs, failed)
+            groups.append(_Group(place, blocks.live, frozenset(instant for _, instant in blocks.commands)))
+        return groups
+
+    def _rolled_back(self, failed: str, own: str, requests: list[RollbackRequest]) -> list[RollbackPartition]:
+        """What this rollback did, by partition: the commands that it wrote, in this attempt or an earlier one, by
+        address.
+        """
+        failed_logs: dict[str, dict[str, int]] = {}
+        for request in requests:
+            failed_logs.setdefault(request.partition, {}).update(request.log_blocks)
+        written: dict[str, dict[str, int]] = {}
+        for place in all_slices(self._storage, self._own, self._active.load()):
+            blocks = blocks_by_instant(self._storage, place.logs).get(failed)
+            if blocks is None:
+                continue
+            if blocks.live:
+                raise ConflictError(
+                    f"a block of the failed instant {failed} appeared while it was rolled back: its writer "
+                    "is still "
+                    "alive",
+                    path=blocks.live[0].path,
+                    remedy="stop that writer, then run the instant again",
+                )
+            ours = {
+                status_address(self._storage, info.path): info.size
+                for info, instant in blocks.commands
+                if instant == own
+            }
+            if ours:
+                written.setdefault(place.partition, {}).update(ours)
+        names = sorted({*failed_logs, *written}) or [FILES_PARTITION]
+        return [RollbackPartition(name, (), (), written.get(name, {}), failed_logs.get(name, {})) for name in names]
+
+
+def all_slices(storage: Storage, own: OwnTimeline, timeline: Timeline) -> list[LatestSlice]:
+    """The latest slices of all file groups of all partitions that have a folder. Raises StorageNotFoundError when
+    `files` has none.
+    """
+    layout, pending = own.features.layout, pending_bases(own.active, timeline)
+    places: list[LatestSlice] = []
+    for partition in {FILES_PARTITION: None} | dict.fromkeys(partition_folders(storage)):
+        try:
+            places += latest_slices(storage, timeline, partition, layout=layout, pending=pending)
+        except StorageNotFoundError:
+            if partition == FILES_PARTITION:
+                raise  # else an index whose building died before it had file groups
+    return places
+
+
+def append_command(
+    storage: Storage, place: LatestSlice, target: str, own: str, *, hudi_1_headers: bool, behind: int = 0
+) -> FileInfo:
+    """Appends the command block of rollback `own` against `target` to a file group, as a log file of its own, `behind`
+    versions further on than the next.
+    """
+    headers = {
+        HeaderKey.INSTANT_TIME: own,
+        HeaderKey.TARGET_INSTANT_TIME: target,
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
+    block = encode_block(BlockType.COMMAND, headers, hudi_1_headers=hudi_1_headers)
+    name = place.next_log(ROLLBACK_TOKEN)
+    path = metadata_path(replace(name, version=name.version + behind), place.partition)
+    storage.create_exclusive(path, block)
+    return FileInfo(path, len(block), 0.0)
+
+
+def _request(storage: Storage, group: _Group) -> RollbackRequest:
+    blocks = {plan_address(storage, info.path): info.size for info in group.live}
+    return RollbackRequest(group.place.partition, group.place.file_id, group.place.base_instant, (), blocks)

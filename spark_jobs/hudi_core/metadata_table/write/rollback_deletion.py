@@ -1,0 +1,147 @@
+"""Takes a failed instant out of the metadata table of a table of version 8 or later, in the way of Hudi 1.x.
+
+Where the metadata table has a deltacommit of the failed instant T, rollback R of the data table is one of the metadata
+table too (HoodieBackedTableMetadataWriter.update(HoodieRollbackMetadata), ListingBasedRollbackStrategy): the files that
+T wrote in any partition are deleted, the deltacommit is taken back, `R.rollback` completes. Where it has nothing of T,
+nothing is written. The data table's rollback adds no file, so that there is nothing to tell `files`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConflictError
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, partition_folders
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.footprint import Traces, check_not_merged
+from hudi_core.model.names import parse_data_file
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.rollback import (
+    RollbackPartition,
+    RollbackRequest,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.pending_plans import pending_rollback_of
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.addresses import plan_address
+from hudi_core.transaction.instant_generator import InstantClock
+
+log = logging.getLogger(__name__)
+
+
+class DeletingRollback:
+    """Rolls instants back on the metadata table of the data table in `storage`. The caller holds the table lock while
+    it calls `run`.
+    """
+
+    def __init__(self, storage: Storage, config: TableConfig, clock: InstantClock | None = None) -> None:
+        self._storage = storage
+        self._own = OwnTimeline(storage, config, clock)
+
+    @property
+    def _active(self) -> ActiveTimeline:
+        return self._own.active
+
+    def traces(self, failed: str) -> Traces:
+        """What there is of `failed`: one listing of the timeline and one of each partition."""
+        return self._traces(self._active.load(), failed)
+
+    def check(self, failed: str) -> None:
+        """Raises TimelineError when a compaction of the metadata table has taken the failed instant in: only a rebuild
+        helps then.
+        """
+        check_not_merged(self._own, self._active.load(), failed)
+
+    def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
+        """Rolls `failed` back as part of the data table's rollback `rollback`; goes on where an earlier attempt
+        stopped.
+
+        `changes` is not needed in this layout. What a writer that was taken for dead wrote behind the completed
+        rollback is deleted, too: it would count once the failed instant has left the data timeline. Raises
+        TimelineError as check, before anything is written; ConflictError when such a writer was at work meanwhile.
+        """
+        started = time.monotonic()
+        timeline = self._active.load()
+        traces = self._traces(timeline, failed)
+        if not traces:
+            return
+        check_not_merged(self._own, timeline, failed)
+        own = traces.pending_rollback or rollback
+        done = timeline.find(own, Action.ROLLBACK)
+        if done is not None and done.is_completed:
+            log.warning(
+                "files of %s were written into the metadata table after rollback %s of it had completed: deleted",
+                failed,
+                own,
+            )
+            self._delete(failed, traces)
+            return
+        addresses = {info.path: plan_address(self._storage, info.path) for info in traces.live}
+        if traces.pending_rollback is None:
+            requests = [
+                RollbackRequest(partition_of(path), files_to_delete=(address,)) for path, address in addresses.items()
+            ]
+            self._active.create_requested(
+                own, Action.ROLLBACK, encode_rollback_plan(failed, Action.DELTA_COMMIT, requests)
+            )
+        self._active.to_inflight(own, Action.ROLLBACK)
+        self._delete(failed, traces)
+        partitions = [RollbackPartition(name, tuple(paths)) for name, paths in _by_partition(addresses.items()).items()]
+        took = int((time.monotonic() - started) * 1000)
+        metadata = encode_rollback_metadata(
+            own, took, failed, Action.DELTA_COMMIT, partitions or [RollbackPartition(FILES_PARTITION)]
+        )
+        self._active.complete(own, Action.ROLLBACK, metadata, self._own.completion_time(own))
+
+    def _delete(self, failed: str, traces: Traces) -> None:
+        """First it stops being completed, so that no reader looks for one of its files in vain."""
+        self._active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+        for info in traces.live:
+            self._storage.delete(info.path)
+        self._active.undo(failed, Action.DELTA_COMMIT)
+        late = self._traces(self._active.load(), failed)
+        if late.live or late.delta_commit is not None:
+            raise ConflictError(
+                f"something of the failed instant {failed} appeared while it was rolled back: its writer is "
+                "still alive",
+                path=late.live[0].path if late.live else self._active.folder,
+                remedy="stop that writer, then run the instant again",
+            )
+
+    def _traces(self, timeline: Timeline, failed: str) -> Traces:
+        written = tuple(info for info, _ in files_written_by(self._storage, frozenset({failed})))
+        return Traces(
+            timeline.find(failed, Action.DELTA_COMMIT), pending_rollback_of(self._active, timeline, failed), written
+        )
+
+
+def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[FileInfo, str]]:
+    """The base and log files of all partitions of the metadata table whose names carry one of `instants`, each with
+    that, by path.
+    """
+    found: list[tuple[FileInfo, str]] = []
+    for partition in partition_folders(storage):
+        for info in storage.list_files(f"{ROOT}/{partition}"):
+            name = parse_data_file(info.name)
+            if name is not None and name.instant in instants:
+                found.append((info, name.instant))
+    return found
+
+
+def partition_of(path: str) -> str:
+    """The metadata partition in which a file lies, by its path below the data table's base path."""
+    return path.removeprefix(f"{ROOT}/").rpartition("/")[0]
+
+
+def _by_partition(addresses: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path, address in addresses:
+        found.setdefault(partition_of(path), []).append(address)
+    return found

@@ -1,0 +1,120 @@
+"""Reads what archival is decided by: the timeline and its cleans, the metadata table, and the files of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
+from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
+from hudi_core.config.table_config import timeline_zone
+from hudi_core.model.ids import FileGroupId
+from hudi_core.services.archive.listing import Partition, Search, search, written_log_bytes
+from hudi_core.services.archive.planner import (
+    ArchiveFacts,
+    ArchivePlan,
+    Findings,
+    plan_archival,
+    savepoints,
+    start_after,
+)
+from hudi_core.services.archive.writer import archive_writer
+from hudi_core.services.clean.planner import last_clean
+from hudi_core.services.clean.retention import RetentionFacts, earliest_to_retain
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.timeline.pending_plans import rollback_target
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.listing import walk_partitions
+
+
+def read_facts(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveFacts:
+    """The facts of the timeline. Raises FormatError naming a clean, a rollback, or a file of the archive that is
+    damaged.
+    """
+    clean = CleanConfig.of(context.options)
+    publisher = context.metadata_publisher()
+    pending = timeline.pending().of_actions(Action.ROLLBACK)
+    return ArchiveFacts(
+        timeline=timeline,
+        merge_on_read=context.config.is_merge_on_read,
+        counts_cleans=not context.config.features.completion_time_in_name,
+        clean_policy=clean.policy,
+        cleaner_keeps=_cleaner_keeps(context, timeline, clean),
+        last_clean=last_clean(context.active, timeline),
+        has_metadata_table=publisher is not None,
+        metadata_compaction=None if publisher is None else publisher.latest_compaction(),
+        rolling_back=frozenset(rollback_target(context.active, instant.requested_time) for instant in pending),
+        interrupted=archive_writer(context, config, lambda: None).held(timeline.completed().instants),
+    )
+
+
+def find(
+    context: TableContext, timeline: Timeline, facts: ArchiveFacts, config: ArchiveConfig
+) -> tuple[ArchivePlan, Findings]:
+    """The most that may be archived by the timeline, and what the files of the table say against it.
+
+    The whole table is listed, its storage and not the metadata table, which knows no orphans; where orphans are
+    ignored, only partitions with replaced file groups. Without a lock: files of replaced groups only become fewer, and
+    an orphan may come to be at any time.
+    """
+    most = plan_archival(facts, config)
+    if not most.commits:
+        return most, Findings()  # cleans and rollbacks alone do not move the timeline's start
+    replaced = _replaced(context, most)
+    wanted = Search(None, None, frozenset(), replaced)
+    if config.orphans != IGNORE_ORPHANS:
+        by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_own_instant
+        wanted = Search(
+            begin=start_after(timeline, frozenset()),
+            end=start_after(timeline, frozenset(item.requested_time for item in most.commits))
+            or timeline.commits().instants[-1].requested_time,
+            committed=timeline.commits().requested_times,
+            replaced=replaced,
+            blocks_tell=by_blocks,
+            written=written_log_bytes(context.active, timeline) if by_blocks else {},
+            hidden=_hidden(context, timeline, most),
+        )
+    return most, search(context.storage, _partitions(context, wanted), wanted)
+
+
+def _partitions(context: TableContext, wanted: Search) -> Iterator[Partition]:
+    if wanted.begin is not None:
+        yield from walk_partitions(context.storage, context.storage.list_files)
+        return
+    for partition in sorted({group.partition for group in wanted.replaced}):
+        yield partition, context.storage.list_files(partition)
+
+
+def _replaced(context: TableContext, plan: ArchivePlan) -> dict[FileGroupId, Instant]:
+    """The file groups that the plan's replacecommits replaced; of several of one group the first, which then holds the
+    others, too.
+    """
+    replaced: dict[FileGroupId, Instant] = {}
+    for instant in plan.commits:
+        if instant.action == Action.REPLACE_COMMIT:
+            metadata = context.active.read_commit(instant)
+            metadata.check_paths(source=context.active.path_of(instant))
+            for group in metadata.replaced_file_groups():
+                replaced.setdefault(group, instant)
+    return replaced
+
+
+def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dict[str, str]:
+    """The files of the plan's commits behind the first savepoint, by path, with the commit's requested time."""
+    first = min(savepoints(timeline), default=None)
+    behind = [item for item in plan.commits if first is not None and item.requested_time > first]
+    return {
+        stat.path: item.requested_time for item in behind for stat in context.active.read_commit(item).write_stats()
+    }
+
+
+def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig) -> str | None:
+    """The earliest commit that the cleaner keeps; by hours, as of the last commit and not of now (ArchivalUtils)."""
+    zone = timeline_zone(context.config, context.options)
+    last = timeline.commits().last()
+    by_hours = clean.policy == KEEP_LATEST_BY_HOURS and last is not None
+    now = parse_instant(last.requested_time, zone) if by_hours and last is not None else datetime.now(timezone.utc)
+    found = earliest_to_retain(RetentionFacts(timeline, now, zone), clean)
+    return None if found is None else found.requested_time

@@ -1,0 +1,184 @@
+"""Moves instants from the timeline to the archive, in an order that a kill at any point cannot harm.
+
+Of each round the archive is written first. Then the pending files leave the timeline and, oldest first, the completed
+ones (HUDI-7207). So an instant is on the timeline, in the archive, or for a while in both; readers take one of the two.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+
+from hudi_core.config.archive_config import ORPHANS, REFUSE_ORPHANS, ArchiveConfig
+from hudi_core.errors import OrphanFilesError
+from hudi_core.filegroup.write.markers import TEMP_FOLDER
+from hudi_core.history.archive_merge import finish_merge
+from hudi_core.history.archiving import ArchivedInstant
+from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
+from hudi_core.request.model import InstantResult, RunResult
+from hudi_core.services.archive.inputs import find, read_facts
+from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archival
+from hudi_core.services.archive.states import rounds
+from hudi_core.services.archive.writer import archive_writer
+from hudi_core.services.context import TableContext
+from hudi_core.services.service import Scheduled, UnitProgress
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import HUDI_HEARTBEATS, claimed_instants, forget_claims
+from hudi_core.transaction.locks.base import TableLock
+from hudi_core.transaction.owner import Owner
+
+
+class ArchiveService:
+    """See service.ImmediateService. Table versions 6, 8 and 9."""
+
+    name = "archive"
+
+    def preview(self, context: TableContext) -> Scheduled:
+        """What `run_now` would archive, and what holds back the rest.
+
+        Raises ConfigError for options, FormatError for a file of the timeline that is damaged.
+        """
+        config = ArchiveConfig.of(context.options)
+        plan, findings = look(context, config)
+        try:
+            refuse_orphans(findings, config)
+        except OrphanFilesError as error:
+            return Scheduled(None, None, str(error))
+        if not plan.instants:
+            return Scheduled(None, None, plan.reason)
+        counts = Counter(item.action for item in plan.instants)
+        instants = [{"instant": item.requested_time, "action": item.action} for item in plan.instants]
+        return Scheduled(
+            None, {"instants": instants, "by_action": dict(sorted(counts.items())), "held_by": plan.reason}
+        )
+
+    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> RunResult:
+        """See run.ArchiveRun."""
+        return ArchiveRun(context, owner, progress).run()
+
+
+log = logging.getLogger(__name__)
+
+ARCHIVED = "archived"
+_NAMED = 10
+
+
+def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Findings]:
+    """The plan as the table is now, and what its files say; nothing is written. Orphans are refused by `refuse_orphans`
+    alone.
+    """
+    timeline = context.active.load()
+    facts = read_facts(context, timeline, config)
+    most, findings = find(context, timeline, facts, config)
+    return (plan_archival(facts, config, findings) if most.instants else most), findings
+
+
+def refuse_orphans(findings: Findings, config: ArchiveConfig) -> None:
+    """Raises OrphanFilesError, which names the files, where the options say that archival must not go on beside
+    them.
+    """
+    if config.orphans != REFUSE_ORPHANS or not findings.orphans:
+        return
+    paths = sorted((time, path) for time, found in findings.orphans.items() for path in found)
+    named = ", ".join(f"{path} (instant {time})" for time, path in paths[:_NAMED])
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    raise OrphanFilesError(
+        f"{len(paths)} files are of instants that never completed; readers would take them for committed after "
+        f"the archival: {named}{more}",
+        path=paths[0][1],
+        remedy="make sure that no writer is at work on these instants and delete the files (log files of "
+        "version 6: compact or cluster their file "
+        f"groups, then clean), or set {ORPHANS.name}=leave to keep those instants on the timeline",
+    )
+
+
+class ArchiveRun:
+    """One archival by one owner."""
+
+    def __init__(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> None:
+        self._context = context
+        self._owner = owner
+        self._progress = progress
+        self._config = ArchiveConfig.of(context.options)
+
+    def run(self) -> RunResult:
+        """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
+
+        The table's files are listed before the lock is taken; the rules are asked again under it, and only what passed
+        both goes. Raises OrphanFilesError before anything is written, LockError when the lock is not to be had or was
+        lost: what was archived until then is archived, the rest is as it was.
+        """
+        planned, findings = look(self._context, self._config)
+        refuse_orphans(findings, self._config)
+        if not planned.instants:
+            log.info("nothing to archive: %s", planned.reason)
+            return RunResult((), planned.reason)
+        with self._context.lock(self._owner) as lock:
+            return self._archive(lock, frozenset(item.sort_key for item in planned.instants), findings)
+
+    def _archive(self, lock: TableLock, passed: frozenset[tuple[str, str, int]], findings: Findings) -> RunResult:
+        context = self._context
+        if not context.config.features.completion_time_in_name:
+            finish_merge(context.storage, context.config.history_folder)
+        facts = read_facts(context, context.active.load(), self._config)
+        plan = plan_archival(facts, self._config, findings)
+        instants = [item for item in plan.instants if item.sort_key in passed]
+        writer = archive_writer(context, self._config, lock.check)
+        leftovers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
+        claimed = claimed_instants(context.storage) - facts.timeline.pending().requested_times
+        results: list[InstantResult] = []
+        for taken in rounds(context, instants):
+            fresh = [item for item in taken if item.key not in facts.interrupted]
+            self._remove_markers(taken, leftovers)
+            self._remove_claims(claimed & {item.instant.requested_time for item in taken})
+            lock.check()
+            if fresh:
+                writer.write(fresh)
+            lock.check()
+            context.active.forget(item.instant for item in taken)
+            results += [_result(item) for item in taken]
+            if self._progress is not None:
+                self._progress(len(results), len(instants))
+        lock.check()
+        if results:
+            self._remove_claims(_lost(claimed, context.active.load()))
+            self._remove_staged()
+            writer.finish()
+        log.info("%d instants archived; %s", len(results), plan.reason)
+        return RunResult(tuple(results), None if results else plan.reason)
+
+    def _remove_markers(self, taken: Iterable[ArchivedInstant], leftovers: set[str]) -> None:
+        """Markers of a completed instant are of use to nobody (deleteAnyLeftOverMarkers)."""
+        for item in taken:
+            if item.instant.requested_time in leftovers:
+                self._context.storage.delete_folder(f"{TEMP_FOLDER}/{item.instant.requested_time}")
+
+    def _remove_staged(self) -> None:
+        """What attempts staged for the metadata table at instants that are pending no more: nobody comes back for it.
+
+        Under the lock: what is staged for a completed instant is staged under it as well (services.metadata.catch_up).
+        """
+        pending = self._context.active.load().pending().requested_times
+        for instant in staged_instants(self._context.storage) - pending:
+            forget_staged(self._context.storage, instant)
+
+    def _remove_claims(self, instants: Iterable[str]) -> None:
+        """Claims and the heartbeat of an instant that is over: somebody else completed it, or took it off the
+        timeline.
+        """
+        for instant in instants:
+            self._context.storage.delete(f"{HUDI_HEARTBEATS}/{instant}")
+            forget_claims(self._context.storage, instant)
+
+
+def _lost(claimed: Iterable[str], timeline: Timeline) -> list[str]:
+    """Claimed instants that the timeline does not hold and that are older than all of it: no run can come to them any
+    more.
+    """
+    first = min(timeline.requested_times, default="")
+    return [instant for instant in claimed if instant < first]
+
+
+def _result(item: ArchivedInstant) -> InstantResult:
+    return InstantResult(item.instant.requested_time, item.instant.action, ARCHIVED, files_deleted=len(item.files))

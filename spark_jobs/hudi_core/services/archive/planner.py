@@ -1,0 +1,418 @@
+"""Which instants may leave the active timeline, and what holds the others back. Pure (TimelineArchiverV1,
+TimelineArchiverV2, ArchivalUtils).
+
+A reader takes an instant for committed that is older than the first commit of the timeline, without a look into the
+archive. So archival goes from the oldest commit on and leaves no holes, and it must not pass an instant whose absence
+would change what is visible: one that is pending, one whose files nobody may see, one that replaced file groups which
+are still there.
+
+In layout 2 it leaves nothing behind that is older, of whatever action: Hudi 1.2 takes an instant that is not on the
+timeline for pending unless it is older than all that is there, and leaves its log files out of the compactions that it
+plans (CompletionTimeQueryViewV2.cursorInstant).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Final
+
+from hudi_core.config.archive_config import (
+    ARCHIVE_ON_CLEAN,
+    COMPACTION_DELTA_COMMITS,
+    KEEP_MAX,
+    KEEP_MIN,
+    ArchiveConfig,
+)
+from hudi_core.config.clean_config import KEEP_LATEST_FILE_VERSIONS
+from hudi_core.config.verb_config import ARCHIVE_BEYOND_SAVEPOINT
+from hudi_core.timeline.actions.clean import LastClean
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.timeline.timeline import Timeline
+
+_REPLACES: Final = (Action.REPLACE_COMMIT, Action.CLUSTERING)
+_NEVER_BY_HUDI: Final = (Action.INDEXING, Action.RESTORE)
+"""Completed actions that Hudi's own archival leaves on the timeline for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFacts:
+    """What decides an archival. `timeline` is the whole active timeline; all times are requested times unless said
+    otherwise.
+
+    `cleaner_keeps` is the earliest commit that the cleaner would retain, `clean_policy` its policy, `last_clean` the
+    last completed clean that says anything. `metadata_compaction` is the metadata table's last completed compaction,
+    which counts where `has_metadata_table`. `rolling_back` are the instants that pending rollbacks take back.
+    `counts_cleans`: cleans and rollbacks are archived by their own number, as in layout 1; else those before the last
+    archived commit. `interrupted` are instants (requested time and action) that are in the archive already: an archival
+    was cut off before it took them off the timeline.
+    """
+
+    timeline: Timeline
+    merge_on_read: bool = False
+    counts_cleans: bool = True
+    clean_policy: str = ""
+    cleaner_keeps: str | None = None
+    last_clean: LastClean | None = None
+    has_metadata_table: bool = False
+    metadata_compaction: str | None = None
+    rolling_back: frozenset[str] = frozenset()
+    interrupted: frozenset[tuple[str, str]] = frozenset()
+
+    def left_by_interruption(self, instants: Iterable[Instant]) -> int:
+        """How many of the first of these instants an interrupted archival has left. They go now, whether or not the
+        timeline is too long.
+        """
+        return sum(1 for _ in takewhile(lambda item: (item.requested_time, item.action) in self.interrupted, instants))
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Commits requested at `since` or later stay, for this reason, which names the option or action that would change
+    it.
+    """
+
+    since: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlan:
+    """The instants to archive, in the order in which they go, and what keeps more of them from going. Without instants,
+    why there are none.
+    """
+
+    instants: tuple[Instant, ...]
+    reason: str
+
+    @property
+    def commits(self) -> tuple[Instant, ...]:
+        """The commits among the instants, oldest first."""
+        return tuple(
+            sorted((item for item in self.instants if item.action in WRITE_ACTIONS), key=lambda item: item.sort_key)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a listing of the table showed, by requested time.
+
+    `uncleaned` are replacecommits and a file that is still there of a file group that they replaced. `orphans` are data
+    files of instants that never completed. `hidden` are commits behind a savepoint and a file of theirs.
+    """
+
+    uncleaned: Mapping[str, str] = field(default_factory=dict)
+    orphans: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_archival(facts: ArchiveFacts, config: ArchiveConfig, findings: Findings | None = None) -> ArchivePlan:
+    """What to archive. Without `findings` the most that there can be: what is to be looked up in the listing."""
+    holds = _holds(facts, config)
+    if findings is not None:
+        holds += [*_uncleaned(findings), *_orphaned(facts.timeline, findings), *_hidden(findings)]
+    commits, reason = _commits(facts, config, holds)
+    others = _by_number(facts, config, holds, findings) if facts.counts_cleans else _before_last(facts, commits, holds)
+    order = [*others, *commits] if facts.counts_cleans else sorted((*others, *commits), key=lambda item: item.sort_key)
+    return ArchivePlan(tuple(order), reason)
+
+
+def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
+    """Where the timeline of completed commits begins when the commits requested at `gone` have left it; older files
+    count as committed then.
+
+    None when no commit is left, or none but savepointed ones: nothing is older than such a timeline's start.
+    """
+    commits = {instant.requested_time for instant in timeline.commits()} - gone
+    return timeline.filter(
+        lambda item: (
+            item.is_completed
+            and item.requested_time in commits
+            and (item.action in WRITE_ACTIONS or item.action == Action.SAVEPOINT)
+        )
+    ).start
+
+
+def _commits(facts: ArchiveFacts, config: ArchiveConfig, holds: list[Hold]) -> tuple[list[Instant], str]:
+    commits = facts.timeline.commits()
+    least, most, why = _kept(facts, config)
+    saved = savepoints(facts.timeline) if config.beyond_savepoint else frozenset()
+    first = min(holds, key=lambda hold: hold.since, default=None)
+    free = [
+        item
+        for item in commits
+        if item.requested_time not in saved and (first is None or item.requested_time < first.since)
+    ]
+    room = max(0, len(commits) - least)
+    if len(commits) <= most:
+        chosen = free[: min(room, facts.left_by_interruption(free))]
+        return chosen, f"the timeline has {len(commits)} commits and {KEEP_MAX.name} is {most}{why}"
+    chosen = free[:room]
+    if first is not None and len(chosen) < room:
+        return chosen, first.reason
+    return chosen, f"{KEEP_MIN.name} is {least}{why}"
+
+
+def _kept(facts: ArchiveFacts, config: ArchiveConfig) -> tuple[int, int, str]:
+    """The least and the most commits to keep, and why they are more than the options say
+    (ArchivalUtils.getMinAndMaxInstantsToKeep).
+
+    All commits that the cleaner retains stay, and two more.
+    """
+    if facts.cleaner_keeps is not None:
+        needed = len(facts.timeline.commits().after(facts.cleaner_keeps)) + 2
+        if config.keep_min < needed:
+            return (
+                needed,
+                needed + config.keep_max - config.keep_min,
+                f", with the commits that the cleaner keeps since {facts.cleaner_keeps}",
+            )
+    return config.keep_min, config.keep_max, ""
+
+
+def _holds(facts: ArchiveFacts, config: ArchiveConfig) -> list[Hold]:
+    found = (
+        _restoring(facts.timeline),
+        _rolling_back(facts),
+        _pending(facts.timeline),
+        _passed_over(facts),
+        None if config.beyond_savepoint else _savepointed(facts.timeline),
+        _for_compaction(facts, config),
+        _replaced(facts),
+        _for_metadata(facts),
+        _for_clean(facts) if config.block_on_clean else None,
+    )
+    return [hold for hold in found if hold is not None]
+
+
+def _restoring(timeline: Timeline) -> Hold | None:
+    """A pending restore is going to take commits away, and needs to see them all; Hudi does not ask."""
+    pending = timeline.pending().of_actions(Action.RESTORE).first()
+    return (
+        None if pending is None else Hold("", f"restore {pending.requested_time} is pending: run it to its end first")
+    )
+
+
+def _rolling_back(facts: ArchiveFacts) -> Hold | None:
+    """A completed commit that is being rolled back must not become one that is older than the timeline; Hudi does not
+    ask.
+    """
+    first = min(facts.rolling_back, default=None)
+    return None if first is None else Hold(first, f"a rollback of {first} is pending: run it to its end first")
+
+
+def _pending(timeline: Timeline) -> Hold | None:
+    """The last completed commit before the earliest pending write stays: else what that wrote would count as committed.
+
+    Pending compactions and clusterings are among them (hudi#4163, HUDI-2892, HUDI-5728).
+    """
+    pending = timeline.filter(lambda item: not item.is_completed and item.action in WRITE_ACTIONS).first()
+    if pending is None:
+        return None
+    before = timeline.commits().before(pending.requested_time).last()
+    return Hold(
+        (before or pending).requested_time,
+        f"{pending.action} {pending.requested_time} is pending: complete it or roll it back",
+    )
+
+
+def _passed_over(facts: ArchiveFacts) -> Hold | None:
+    """The first pending clean or indexing, which stays and would be older than what went; without log files nobody
+    asks.
+    """
+    if facts.counts_cleans or not facts.merge_on_read:
+        return None
+    first = facts.timeline.pending().of_actions(Action.CLEAN, Action.INDEXING).first()
+    return (
+        None
+        if first is None
+        else Hold(first.requested_time, f"{first.action} {first.requested_time} is pending: run it, or unschedule it")
+    )
+
+
+def _savepointed(timeline: Timeline) -> Hold | None:
+    first = min(savepoints(timeline), default=None)
+    return (
+        None
+        if first is None
+        else Hold(
+            first, f"commit {first} is savepointed: delete the savepoint, or set {ARCHIVE_BEYOND_SAVEPOINT.name}=true"
+        )
+    )
+
+
+def savepoints(timeline: Timeline) -> frozenset[str]:
+    """The requested times of the commits that completed savepoints keep."""
+    return timeline.completed().of_actions(Action.SAVEPOINT).requested_times
+
+
+def _for_compaction(facts: ArchiveFacts, config: ArchiveConfig) -> Hold | None:
+    """The delta commits that are counted until the next compaction is due
+    (CompactionUtils.getEarliestInstantToRetainForCompaction).
+    """
+    if not facts.merge_on_read or config.delta_commits is None:
+        return None
+    deltas = facts.timeline.of_actions(Action.DELTA_COMMIT)
+    last = facts.timeline.commits().of_actions(Action.COMMIT).last()
+    if last is not None:
+        since = last.requested_time
+        deltas = deltas.filter(lambda item: item.completed_at > since and item.requested_time != since)
+    first = last or deltas.first()
+    if first is None:
+        return None
+    kept = first if len(deltas) < config.delta_commits else deltas.instants[len(deltas) - config.delta_commits]
+    reason = (
+        f"the delta commits since {kept.requested_time} count towards the next compaction "
+        f"({COMPACTION_DELTA_COMMITS.name})"
+    )
+    return Hold(kept.requested_time, reason)
+
+
+def _replaced(facts: ArchiveFacts) -> Hold | None:
+    """The first replacecommit that no clean has looked at yet
+    (ClusteringUtils.getEarliestInstantToRetainForClustering).
+    """
+    replacing = facts.timeline.of_actions(*_REPLACES)
+    last = facts.last_clean
+    if last is not None:
+        bound = _savepointed_replaced(facts, last) or last.earliest or last.requested_time
+        replacing = replacing.filter(lambda item: item.requested_time >= bound)
+    first = replacing.first()
+    if first is None:
+        return None
+    return Hold(
+        first.requested_time,
+        f"no clean has removed the file groups yet that {first.action} {first.requested_time} replaced: run one",
+    )
+
+
+def _savepointed_replaced(facts: ArchiveFacts, last: LastClean) -> str | None:
+    """The earliest savepoint that the last clean respected, when it left replaced file groups for it
+    (getEarliestReplacedSavepointInClean).
+    """
+    saved = min(last.savepoints, default="")
+    if facts.clean_policy == KEEP_LATEST_FILE_VERSIONS or not saved or not last.earliest or last.earliest <= saved:
+        return None
+    replaced = facts.timeline.completed().of_actions(Action.REPLACE_COMMIT)
+    return saved if any(saved <= item.requested_time <= last.earliest for item in replaced) else None
+
+
+def _for_metadata(facts: ArchiveFacts) -> Hold | None:
+    """The metadata table's log blocks count by the data timeline until a compaction has taken them up (facts 8.8)."""
+    if not facts.has_metadata_table:
+        return None
+    compacted = facts.metadata_compaction
+    if compacted is None:
+        return Hold(
+            "",
+            "the metadata table was never compacted: Hudi's next writes do it "
+            "(hoodie.metadata.compact.max.delta.commits)",
+        )
+    reason = (
+        f"the metadata table was last compacted at {compacted}: Hudi's next writes do it "
+        "(hoodie.metadata.compact.max.delta.commits)"
+    )
+    if facts.counts_cleans:
+        return Hold(compacted, reason)
+    since = (
+        facts.timeline.commits()
+        .filter(lambda item: item.completed_at > compacted and item.requested_time != compacted)
+        .first()
+    )
+    return None if since is None else Hold(since.requested_time, reason)
+
+
+def _for_clean(facts: ArchiveFacts) -> Hold | None:
+    if facts.last_clean is None or not facts.last_clean.earliest:
+        return None
+    since = facts.last_clean.earliest
+    return Hold(since, f"the last clean kept the files since {since} ({ARCHIVE_ON_CLEAN.name})")
+
+
+def _uncleaned(findings: Findings) -> list[Hold]:
+    return [
+        Hold(
+            time,
+            f"{path} is still there, whose file group replacecommit {time} replaced: run a clean (a "
+            "savepoint may keep "
+            "the file)",
+        )
+        for time, path in findings.uncleaned.items()
+    ]
+
+
+def _orphaned(timeline: Timeline, findings: Findings) -> list[Hold]:
+    """The last commit before an orphan's instant stays: the timeline still begins before the file then, and does not
+    hold its instant.
+    """
+    holds = []
+    for time, paths in findings.orphans.items():
+        before = timeline.commits().before(time).last()
+        reason = f"{paths[0]} is of instant {time}, which never completed: delete the file, or roll the instant back"
+        holds.append(Hold(time if before is None else before.requested_time, reason))
+    return holds
+
+
+def _hidden(findings: Findings) -> list[Hold]:
+    """Readers take for archived what is older than the first commit of the timeline, and for never committed what is
+    behind it and not there.
+
+    So a commit between a savepointed one and the next must not go while it has files: Hudi archives it, and its rows
+    are gone.
+    """
+    why = (
+        f"readers would not see it behind a savepointed commit ({ARCHIVE_BEYOND_SAVEPOINT.name}): delete the "
+        "savepoint, or wait for a clean"
+    )
+    return [Hold(time, f"{path} of commit {time} is still there, and {why}") for time, path in findings.hidden.items()]
+
+
+def _by_number(
+    facts: ArchiveFacts, config: ArchiveConfig, holds: list[Hold], findings: Findings | None
+) -> list[Instant]:
+    """Layout 1: the oldest completed cleans, and apart from them the oldest rollbacks, when there are too many of the
+    kind.
+
+    A rollback stays while a file is there that it should have deleted (hudi#18783); its instant is older than the
+    rollback's.
+    """
+    if any(hold.since == "" for hold in holds):
+        return []
+    least, most, _ = _kept(facts, config)
+    limits = {
+        Action.ROLLBACK: min(findings.orphans, default=None) if findings is not None else None,
+        Action.CLEAN: None,
+    }
+    chosen: list[Instant] = []
+    for action, limit in limits.items():
+        completed = facts.timeline.completed().of_actions(action).instants
+        room = max(0, len(completed) - least)
+        free = completed[: room if len(completed) > most else min(room, facts.left_by_interruption(completed))]
+        bounds = [
+            bound
+            for bound in (limit, facts.metadata_compaction if facts.has_metadata_table else None)
+            if bound is not None
+        ]
+        chosen += [item for item in free if not bounds or item.requested_time < min(bounds)]
+    return chosen
+
+
+def _before_last(facts: ArchiveFacts, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
+    """Layout 2: what is no commit and completed before the last commit that goes, and what an interrupted run left of
+    it at the head.
+
+    What Hudi never archives also goes where it is older than all commits that stay.
+    """
+    others = facts.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
+    last = commits[-1].requested_time if commits else ""
+    held = min((hold.since for hold in holds), default=None)
+    left = frozenset(others.instants[: facts.left_by_interruption(others)])
+    going = frozenset(commits)
+    stays = next((item.requested_time for item in facts.timeline.commits() if item not in going), "")
+
+    def goes(item: Instant) -> bool:
+        behind = item.action in _NEVER_BY_HUDI and item.requested_time < stays
+        return item.requested_time < last or ((item in left or behind) and (held is None or item.requested_time < held))
+
+    return [item for item in others if goes(item)]

@@ -1,0 +1,148 @@
+"""Plans a clean: facts of the timeline, then partition after partition (CleanPlanActionExecutor of Hudi).
+
+Peak memory on the driver: the files of one partition with their slices, and the names of the files to delete, about 200
+bytes each. docs/memory.md has what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from hudi_core.config.clean_config import CLEAN_PARTITIONS, KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, CleanConfig
+from hudi_core.config.table_config import timeline_zone
+from hudi_core.engine.protocol import Json
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.model.partition import check_partition
+from hudi_core.services.clean.partitions import TablePartitions
+from hudi_core.services.clean.policies import PartitionFacts, deletes
+from hudi_core.services.clean.retention import Nothing, RetentionFacts, Scope, partitions_of, retention
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.clean import SAVEPOINTED_KEY, CleanPlan, LastClean, RetainedInstant, decode_last_clean
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan and the bytes that it frees, by partition."""
+
+    plan: CleanPlan
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        """The plan for people: what goes, by partition, and how much that is."""
+        plan, earliest = self.plan, self.plan.earliest
+        return {
+            "policy": plan.policy,
+            "earliest_commit_to_retain": None if earliest is None else earliest.timestamp,
+            "last_completed_commit": plan.last_completed,
+            "files": plan.file_count,
+            "bytes": sum(self.sizes.values()),
+            "partitions": {
+                partition: {"files": list(names), "bytes": self.sizes.get(partition, 0)}
+                for partition, names in plan.files.items()
+            },
+            "partitions_to_delete": list(plan.dropped_partitions),
+            "savepoints": [time for time in plan.extra_metadata.get(SAVEPOINTED_KEY, "").split(",") if time],
+        }
+
+
+def plan_clean(
+    facts: RetentionFacts, scope: Scope, config: CleanConfig, partitions: Iterable[PartitionFacts], *, partitioned: bool
+) -> Planned | Nothing:
+    """The plan over these partitions, or why there is nothing to delete. Pure: takes each partition's facts as they
+    come.
+    """
+    earliest = scope.earliest
+    files: dict[str, tuple[str, ...]] = {}
+    sizes: dict[str, int] = {}
+    dropped: list[str] = []
+    looked_at = 0
+    for partition in partitions:
+        looked_at += 1
+        found = deletes(partition, config, None if earliest is None else earliest.requested_time)
+        if found.files:
+            files[found.partition] = tuple(file.name for file in found.files)
+            sizes[found.partition] = sum(file.size for file in found.files)
+        if found.drop and partitioned:
+            dropped.append(found.partition)
+    if not files:
+        return Nothing(_nothing_to_delete(config, scope, looked_at))
+    last = facts.timeline.commits().last()
+    saved = ",".join(sorted(facts.savepoints)) if partitioned else ""
+    plan = CleanPlan(
+        policy=config.policy,
+        files=files,
+        last_completed="" if last is None else last.requested_time,
+        earliest=None
+        if earliest is None
+        else RetainedInstant(earliest.requested_time, earliest.action, earliest.state.name),
+        dropped_partitions=tuple(dropped),
+        extra_metadata={SAVEPOINTED_KEY: saved} if saved else {},
+    )
+    return Planned(plan, sizes)
+
+
+def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None = None) -> Planned | Nothing:
+    """Plans a clean of the table as it is at `timeline`; nothing is written. `now` is an aware moment, the system's
+    clock when None.
+
+    Raises ConfigError for options that are not valid, FormatError naming a plan, savepoint or commit of the timeline
+    that is not safe.
+    """
+    config = CleanConfig.of(context.options)
+    facts = RetentionFacts(
+        timeline=timeline,
+        now=now or datetime.now(timezone.utc),
+        zone=timeline_zone(context.config, context.options),
+        last_clean=last_clean(context.active, timeline),
+        savepoints=timeline.completed().of_actions(Action.SAVEPOINT).requested_times,
+    )
+    scope = retention(facts, config)
+    if isinstance(scope, Nothing):
+        return scope
+    table = TablePartitions.open(context, timeline)
+    partitions = None if scope.commits is None else _changed_partitions(context.active, scope.commits)
+    chosen = (item for item in table.facts(partitions) if config.takes(item.partition))
+    return plan_clean(facts, scope, config, chosen, partitioned=bool(context.config.partition_fields))
+
+
+def last_clean(active: ActiveTimeline, timeline: Timeline) -> LastClean | None:
+    """The last completed clean that says anything: a crash of old writers may leave an empty file, and archival takes
+    one away meanwhile.
+    """
+    for instant in reversed(timeline.completed().of_actions(Action.CLEAN).instants):
+        try:
+            data = active.read_details(instant)
+        except StorageNotFoundError:
+            continue
+        if data:
+            return decode_last_clean(data, instant.requested_time, path=active.path_of(instant))
+    return None
+
+
+def _changed_partitions(active: ActiveTimeline, commits: Iterable[Instant]) -> Iterator[str]:
+    found: set[str] = set()
+    for instant in commits:
+        found |= {
+            check_partition(partition, source=active.path_of(instant))
+            for partition in partitions_of(active.read_commit(instant))
+        }
+    return iter(sorted(found))
+
+
+def _nothing_to_delete(config: CleanConfig, scope: Scope, looked_at: int) -> str:
+    where = (
+        f"the {looked_at} partitions that changed since the last clean"
+        if scope.commits is not None
+        else f"{looked_at} partitions"
+    )
+    if config.has_partition_filter:
+        where += f" that the filter lets through ({CLEAN_PARTITIONS.name})"
+    kept = {KEEP_LATEST_COMMITS: "commits", KEEP_LATEST_BY_HOURS: "hours"}.get(
+        config.policy, "versions of each file group"
+    )
+    return f"nothing to delete in {where}: {config.policy} keeps {config.retained} {kept} ({config.retention.name})"

@@ -1,0 +1,288 @@
+"""One operation of a compaction plan: merges a file slice's base file and log files into a new base file
+(HoodieCompactor, facts 10.1).
+
+Hudi 0.15 merges by its log scanner and HoodieMergeHandle, 1.x by the reader of its queries
+(FileGroupReaderBasedMergeHandle). They differ in what they make of a key that the base file holds twice, of log blocks
+newer than the compaction reads, and in what they count.
+
+Runs wherever the engine puts it, on what the unit says alone. Peak memory of a task is bounded by the options, not by
+the files: `airflow_hudi.memory.bytes` of log records, beyond which they lie in memory-mapped temporary files; for every
+log record its key, its ordering value and 9 bytes; one batch of base rows and its merged copy; one Parquet row group
+being written (`hoodie.parquet.block.size`); what a sixteenth of the log records' budget (at least 8 MiB) of an Avro log
+block decodes to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ConfigError, ExecutionError
+from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
+from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.merge.ordering import Ordering
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.read.base_file import base_batches, grouped, open_base_file
+from hudi_core.filegroup.read.block_validity import CommittedInstants
+from hudi_core.filegroup.read.log_records import merge_logs
+from hudi_core.filegroup.read.log_scan import ScanCounts, scan_log_files
+from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
+from hudi_core.filegroup.write.markers import MarkerType, create_marker
+from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import BaseFileName, parse_base_file, parse_log_file
+from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.model.stats import WriteStat
+from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.timeline.actions.write_stats import stat_to_json
+from hudi_core.view.file_group import DataFile
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.storage.base import Storage
+    from hudi_core.timeline.actions.compaction import CompactionOperation
+
+DEFAULT_CODEC = "GZIP"
+NULL_COMMIT = "null"
+"""prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
+_LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
+GROUP_ROWS = 4
+"""How many base rows are looked up at once for each log record: every look-up hashes all of the logs' keys anew."""
+GROUP_SHARE = 8
+"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
+
+
+def compaction_unit(
+    operation: CompactionOperation,
+    *,
+    uri: str,
+    storage_options: Mapping[str, str],
+    instant: str,
+    max_instant: str | None,
+    committed: CommittedInstants,
+    schema: AvroSchema,
+    policy: MergePolicy,
+    config: WriteConfig,
+    as_hudi_1: bool,
+    wanted: Wanted | None = None,
+) -> Json:
+    """The unit that compact_operation runs for one operation of the plan at `instant`.
+
+    `max_instant` is validity.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it, `schema`
+    the table's Avro schema. `as_hudi_1` is reading_rules.reads_as_hudi_1 of the table. `wanted` is what the metadata
+    table must know of the new file; None: nothing.
+    """
+    return {
+        "uri": uri,
+        "storage_options": dict(storage_options),
+        "instant": instant,
+        "max_instant": max_instant,
+        "committed": committed.to_json(),
+        "schema": schema,
+        "policy": policy.to_json(),
+        "write": config.to_json(),
+        "as_hudi_1": as_hudi_1,
+        "wanted": None if wanted is None else wanted.to_json(),
+        "operation": {
+            "partition": operation.partition,
+            "file_id": operation.file_id,
+            "base_instant": operation.base_instant,
+            "base_file": operation.base_file,
+            "log_files": list(operation.log_files),
+            "metrics": dict(operation.metrics),
+        },
+    }
+
+
+def compact_operation(unit: Json, attempt: TaskAttempt) -> Json:
+    """Compacts one file slice; the UnitTask of compaction.
+
+    Returns `{"stat": HoodieWriteStat as JSON or None, "facts": FileFacts as JSON or None, "records": row counts,
+    "seconds": by stage}`. `stat` is None when there is nothing to write: no base file, and no log block that counts;
+    `facts` also when none are wanted. Files: the marker first, then the base file under a name of this attempt. Raises
+    HudiError only: StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for
+    a corrupt log block (unless allowed), UnsupportedError, ExecutionError when the counts of rows in and out do not
+    agree.
+    """
+    compaction = _Compaction(unit, attempt)
+    try:
+        return compaction.run()
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(
+            f"merging the file slice failed: {error!r}", path=join(compaction.partition, compaction.name)
+        ) from error
+
+
+class _Compaction:
+    def __init__(self, unit: Json, attempt: TaskAttempt) -> None:
+        try:
+            operation = unit["operation"]
+            self.instant = check_file_name(unit["instant"], source="compaction unit")
+            self.partition = check_partition(operation["partition"], source="compaction unit")
+            self.file_id: str = operation["file_id"]
+            self.base_name: str | None = operation["base_file"]
+            self.log_names: list[str] = [
+                check_file_name(name, source="compaction unit") for name in operation["log_files"]
+            ]
+            self.metrics: Mapping[str, Any] = operation["metrics"]
+            self.max_instant: str | None = unit["max_instant"]
+            self.schema = without_meta_fields(unit["schema"])
+            self.committed = CommittedInstants.from_json(unit["committed"])
+            self.policy = MergePolicy.from_json(unit["policy"])
+            self.config = WriteConfig.from_json(unit["write"])
+            self.as_hudi_1: bool = unit["as_hudi_1"]
+            self.wanted = None if unit["wanted"] is None else Wanted.from_json(unit["wanted"])
+            self.storage: Storage = open_data_storage(unit["uri"], unit["storage_options"])
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"compaction unit is not what this version makes: {error!r}") from error
+        token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
+        self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
+        self.ordering = Ordering.of(self.policy, self.schema, path=self.file_id)
+
+    def run(self) -> Json:
+        started = time.perf_counter()
+        files = self._log_files()
+        scan = scan_log_files(
+            self.storage, files, self.committed, latest_instant=self.max_instant, stop_at_newer=not self.as_hudi_1
+        )
+        if not self.config.allow_corrupt_log_blocks:
+            scan.refuse_corrupt()
+        # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is nothing
+        # when it has none.
+        if not scan.blocks and self.base_name is None:
+            return {"stat": None, "facts": None, "records": asdict(MergeCounts()), "seconds": {}}
+        with ExitStack() as stack:
+            base = None
+            if self.base_name is not None:
+                base = stack.enter_context(open_base_file(self.storage, join(self.partition, self.base_name)))
+            create_marker(
+                self.storage,
+                self.instant,
+                self.partition,
+                self.name,
+                MarkerType.CREATE if base is None else MarkerType.MERGE,
+            )
+            handle = stack.enter_context(
+                BaseFileHandle(
+                    self.storage, join(self.partition, self.name), self.schema, self.config, codec=self._codec(base)
+                )
+            )
+            records = merge_logs(
+                self.storage, scan, handle.rows_schema, self.policy, self.ordering, budget=self.config.memory_bytes
+            )
+            stack.enter_context(records.store)
+            scanned = time.perf_counter()
+            counts = self._merge(base, records, handle)
+            size = handle.close()
+        return self._result(
+            scan.counts,
+            records,
+            counts,
+            size,
+            sum(file.size for file in files),
+            (started, scanned, time.perf_counter()),
+        )
+
+    def _log_files(self) -> list[DataFile]:
+        """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""
+        names = sorted(self.log_names, key=lambda name: parse_log_file(name).scan_order)
+        return [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
+
+    def _counts_deletes(self) -> bool:
+        """Whether entries of delete blocks are among the log records that are reported: those that 1.x compares by
+        ordering value are.
+        """
+        return self.as_hudi_1 and self.policy.rules is not Rules.COMMIT_TIME
+
+    def _codec(self, base: ParquetBaseFile | None) -> str:
+        """The compression asked for, else that of the file that is replaced, else Hudi's default."""
+        return self.config.parquet_codec or (base.compression if base is not None else None) or DEFAULT_CODEC
+
+    def _merge(self, base: ParquetBaseFile | None, records: LogRecords, handle: BaseFileHandle) -> MergeCounts:
+        """Streams the base through the merge into the new file, then what only the logs have; checks that no row was
+        lost or doubled.
+        """
+        path = handle.path if base is None else base.path
+        merger = BaseMerger(records, self.policy, self.ordering, path=path, first_only=self.as_hudi_1)
+        if base is not None:
+            batches = base_batches(base, handle.rows_schema, batch_rows=self.config.batch_rows)
+            for group in grouped(
+                batches, rows=GROUP_ROWS * len(records), max_bytes=self.config.memory_bytes // GROUP_SHARE
+            ):
+                for batch in merger.apply(group):
+                    handle.write(batch)
+        for batch in merger.inserts(self.config.batch_rows):
+            handle.write(batch)
+        counts = merger.counts
+        expected = 0 if base is None else base.num_rows
+        if counts.base != expected or counts.written != handle.rows:
+            raise ExecutionError(
+                f"read {counts.base} of {expected} base rows, deleted {counts.deleted}, inserted "
+                f"{counts.inserted}, "
+                f"but wrote {handle.rows}",
+                path=handle.path,
+            )
+        return counts
+
+    def _result(
+        self,
+        scan: ScanCounts,
+        records: LogRecords,
+        counts: MergeCounts,
+        size: int,
+        log_bytes: int,
+        times: tuple[float, float, float],
+    ) -> Json:
+        started, scanned, ended = times
+        has_base, scan_ms = self.base_name is not None, int((scanned - started) * 1000)
+        extra: dict[str, Any] = {}
+        if self.as_hudi_1:
+            extra = {"numUpdates": 0, "totalLogReadTimeMs": scan_ms} | (
+                {"prevBaseFile": self.base_name} if has_base else {}
+            )
+        stat = WriteStat(
+            file_id=self.file_id,
+            path=join(self.partition, self.name),
+            partition_path=self.partition,
+            prev_commit=NULL_COMMIT if self.base_name is None else parse_base_file(self.base_name).instant,
+            num_writes=counts.written,
+            num_deletes=counts.deleted + counts.missed_deletes,
+            num_update_writes=counts.updated,
+            # HoodieMergeHandle of 0.15 counts a delete whose key the base lacks as an insert too; HoodieCreateHandle
+            # and 1.x do not.
+            num_inserts=counts.inserted + (counts.missed_deletes if has_base and not self.as_hudi_1 else 0),
+            file_size_in_bytes=size,
+            total_write_bytes=size,
+            total_log_records=records.record_count + (records.delete_count if self._counts_deletes() else 0),
+            total_log_files_compacted=scan.files,
+            total_log_size_compacted=int(self.metrics.get(_LOG_SIZE_METRIC, log_bytes)),
+            total_updated_records_compacted=len(records),
+            total_log_blocks=scan.blocks,
+            total_corrupt_log_block=scan.corrupt,
+            total_rollback_blocks=scan.rolled_back,
+            total_scan_time_ms=scan_ms,
+            total_upsert_time_ms=int((ended - scanned) * 1000) if has_base else 0,
+            total_create_time_ms=0 if has_base else int((ended - scanned) * 1000),
+            extra=extra,
+        )
+        seconds = {"scan": round(scanned - started, 3), "write": round(ended - scanned, 3)}
+        facts = None
+        if self.wanted is not None:
+            facts = read_file_facts(
+                self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.wanted
+            ).to_json()
+        return {
+            "stat": stat_to_json(stat),
+            "facts": facts,
+            "records": asdict(counts) | {"written": counts.written},
+            "seconds": seconds,
+        }

@@ -1,0 +1,181 @@
+"""What the doctor's rules judge. Read by `read`, `clocks`, `locks`, `orphans`; the rules look at nothing else. Ages and
+skews are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hudi_core.timeline.instant import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFacts:
+    """A pending instant. `kind` as stuck.pending_plan has it; `age` is the younger of its state's file and of its
+    instant, None when that file is gone.
+
+    `owner` is who claimed it, in words; `alive`: its owner or its writer may be at work. `problem` says why its plan
+    cannot be read.
+    """
+
+    instant: Instant
+    kind: str
+    age: float | None
+    owner: str | None = None
+    alive: bool = False
+    blocks: tuple[str, ...] = ()
+    problem: str | None = None
+    runs_here: bool = True
+    """Whether this release runs its service on this table."""
+    restores_to: str = ""
+    """As PendingPlan has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockFacts:
+    """Clocks and zones. `zone` is the timeline's for this run, `recorded` what hoodie.properties say, `here` what LOCAL
+    is in this process.
+
+    `offsets`: of the latest instants, how much later their time is than the creation of their first file, read in
+    `zone`. `storage_ahead`: how far the newest file lies ahead of this process's clock; `newest_ahead`: the same of the
+    newest instant. Both negative in the ordinary case, and None when there is nothing to compare.
+    """
+
+    zone: str
+    recorded: str
+    here: str
+    tolerated: float
+    offsets: tuple[float, ...] = ()
+    storage_ahead: float | None = None
+    newest_ahead: float | None = None
+    newest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockFacts:
+    """The table's lock. `holder` in words, None when it is free; `left_behind`: its holder is provably gone. `problem`:
+    it cannot be asked.
+    """
+
+    provider: str | None
+    name: str
+    holder: str | None = None
+    age: float | None = None
+    left_behind: bool = False
+    how_to_break: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What the storage offers. Whether it keeps the promise only a race tells (storage.probe)."""
+
+    scheme: str
+    exclusive_create: bool
+    conditional_write: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A distribution that is needed where `side` says; `version` is the one installed here, None without.
+
+    `is_optional`: without it the work is slower, that is all.
+    """
+
+    name: str
+    side: Literal["driver", "driver and executors"]
+    why: str
+    install: str
+    version: str | None
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorFacts:
+    """What Spark's executors have, as far as they were asked: `setups` as engine.protocol.RemoteEngine has them, one
+    per different set-up.
+
+    `problem` says why they could not even be asked, and `remedy` what to do about it.
+    """
+
+    setups: tuple[Mapping[str, str | None], ...] = ()
+    problem: str | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """The first instant of a timeline of layout 2, and how many commits of the archive are later, up to which."""
+
+    first: Instant
+    count: int
+    latest: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanFacts:
+    """Files of instants that never completed, by instant: those that readers take for committed, and those that still
+    are hidden.
+
+    `looked` is False when the table's files were not listed.
+    """
+
+    looked: bool = False
+    visible: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongSize:
+    """A file whose size the metadata table has wrong: bytes as `listed` and as they are `there`."""
+
+    path: str
+    listed: int
+    there: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListingFacts:
+    """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many
+    there are.
+
+    `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed; `wrong_size` are
+    both, and of another size. `problem`: the list cannot be read.
+    """
+
+    missing: tuple[str, ...] = ()
+    missing_count: int = 0
+    unlisted: tuple[str, ...] = ()
+    unlisted_count: int = 0
+    wrong_size: tuple[WrongSize, ...] = ()
+    wrong_size_count: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFacts:
+    """Everything that the rules judge. `options` are this run's over the table's properties; `eager` are pending writes
+    without a heartbeat.
+    """
+
+    uri: str
+    options: Mapping[str, str]
+    stuck_after: float
+    clock: ClockFacts
+    lock: LockFacts
+    store: StoreFacts
+    wheels: tuple[Wheel, ...] = ()
+    pending: tuple[PendingFacts, ...] = ()
+    eager: tuple[str, ...] = ()
+    other_writers: tuple[str, ...] = ()
+    """Signs of another live writer, in words (transaction.locks.unconfigured)."""
+    strange_names: tuple[str, ...] = ()
+    """Paths in the timeline's folder that look like a timeline file's and are none."""
+    overtaken: Overtaken | None = None
+    metadata_drop_unfinished: bool = False
+    orphans: OrphanFacts = OrphanFacts()
+    listings: ListingFacts = ListingFacts()
+    executors: ExecutorFacts | None = None
+    """None where the doctor runs without executors."""

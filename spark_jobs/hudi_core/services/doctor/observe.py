@@ -1,0 +1,161 @@
+"""Reads the doctor's facts. Nothing is written, so ages are measured by this process's clock."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.table_config import timeline_zone
+from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.config.verb_config import STUCK_MINUTES
+from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
+from hudi_core.metadata_table.write.drop import is_drop_unfinished
+from hudi_core.model.partition import join
+from hudi_core.services.context import TableContext
+from hudi_core.services.doctor.clocks import moment_of, read_clocks
+from hudi_core.services.doctor.listings import compare_listings
+from hudi_core.services.doctor.locks import read_lock
+from hudi_core.services.doctor.observations import (
+    DoctorFacts,
+    ExecutorFacts,
+    ListingFacts,
+    OrphanFacts,
+    Overtaken,
+    PendingFacts,
+    StoreFacts,
+)
+from hudi_core.services.doctor.orphans import find_orphans
+from hudi_core.services.doctor.wheels import needed_wheels
+from hudi_core.services.registry import is_run
+from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
+from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.storage.options import scheme_of
+from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant
+from hudi_core.timeline.layout import naming_for
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import current_claim, is_live
+from hudi_core.transaction.locks.unconfigured import read_signs
+from hudi_core.transaction.writer_heartbeats import Heartbeats, eager_writers, read_heartbeats
+
+_ENDINGS: Final = tuple(f".{word}" for word in (*sorted(KNOWN_ACTIONS), "requested", "inflight"))
+_BEGINS_AS_TIME: Final = re.compile(r"^\d{8}", re.ASCII)
+
+
+def read_facts(
+    context: TableContext,
+    *,
+    files: bool = True,
+    executors: ExecutorFacts | None = None,
+    now: Callable[[], float] = time.time,
+) -> DoctorFacts:
+    """The facts of a table; `files` lists its data files, too. `now` gives seconds since the epoch.
+
+    Raises FormatError naming a damaged file of the archive or a damaged log file; what else is damaged is a fact.
+    """
+    moment = now()
+    timeline, modified = context.active.load(), context.active.modified()
+    heartbeats = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=now)
+    options = _options(context)
+    scheme = scheme_of(context.uri)
+    return DoctorFacts(
+        uri=context.uri,
+        options=options,
+        stuck_after=STUCK_MINUTES.read(context.options) * 60.0,
+        clock=read_clocks(context, timeline, modified, moment),
+        lock=read_lock(context, context.options, moment),
+        store=StoreFacts(scheme, context.storage.supports_exclusive_create, context.storage.supports_conditional_write),
+        wheels=needed_wheels(scheme, context.options),
+        pending=tuple(_pending(context, timeline, modified, heartbeats)),
+        eager=tuple(instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)),
+        other_writers=read_signs(context.storage, context.config, context.options, now=now).describe(),
+        strange_names=tuple(_strange(context)),
+        overtaken=_overtaken(context, timeline),
+        metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
+        orphans=find_orphans(context, timeline) if files else OrphanFacts(),
+        listings=compare_listings(context, timeline) if files else ListingFacts(),
+        executors=executors,
+    )
+
+
+def _overtaken(context: TableContext, timeline: Timeline) -> Overtaken | None:
+    """Only log files are asked for the completion times of archived commits."""
+    first = timeline.first()
+    if first is None or not (context.config.features.completion_time_in_name and context.config.is_merge_on_read):
+        return None
+    later = [
+        item.requested_time
+        for item in context.history().instants(after=first.requested_time)
+        if item.action in WRITE_ACTIONS
+    ]
+    return Overtaken(first, len(later), max(later)) if later else None
+
+
+def _options(context: TableContext) -> Mapping[str, str]:
+    recorded = {name: context.config.raw[name] for name in (CONCURRENCY_MODE.name,) if name in context.config.raw}
+    return {**recorded, **context.options}
+
+
+def _pending(
+    context: TableContext, timeline: Timeline, modified: Mapping[str, float], heartbeats: Heartbeats
+) -> Iterator[PendingFacts]:
+    """The pending instants, but for rollbacks of a restore: those stay inflight for good."""
+    rollbacks, problem = _rollbacks(context, timeline)
+    for instant in timeline.pending():
+        if instant.action == Action.ROLLBACK and instant.requested_time not in rollbacks and problem is None:
+            continue
+        yield _one(context, timeline, instant, modified, heartbeats)
+
+
+def _rollbacks(context: TableContext, timeline: Timeline) -> tuple[frozenset[str], str | None]:
+    try:
+        return frozenset(pending_rollbacks(context.active, timeline)), None
+    except (FormatError, StorageNotFoundError) as error:
+        return frozenset(), str(error)  # each rollback is looked at then, and tells its own damage
+
+
+def _one(
+    context: TableContext, timeline: Timeline, instant: Instant, modified: Mapping[str, float], heartbeats: Heartbeats
+) -> PendingFacts:
+    age = _age(context, instant, modified, heartbeats.now)
+    owner, alive = None, False
+    try:
+        owner, alive = _owner(context, instant.requested_time, heartbeats)
+        plan = find_pending(context, timeline, instant.requested_time)
+        blocks = tuple(unblocked_by(context, timeline, plan)["work"])
+    except (FormatError, StorageNotFoundError, ConflictError) as error:
+        return PendingFacts(instant, instant.pending_action, age, owner, alive, problem=str(error))
+    problem = None if plan.damaged is None else str(plan.damaged)
+    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, problem, is_run(plan.kind), plan.restores_to)
+
+
+def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:
+    """The younger of the file's and the instant's: files of a copy may bear any time, and an instant may be drawn long
+    before its state.
+
+    An instant of the future tells no age: its zone or clock is another.
+    """
+    made = modified.get(context.active.path_of(instant))
+    if made is None:
+        return None
+    drawn = moment_of(instant.requested_time, timeline_zone(context.config, context.options))
+    ages = (now - moment for moment in (made, drawn) if moment is not None and moment <= now)
+    return min(ages, default=0.0)
+
+
+def _owner(context: TableContext, instant: str, heartbeats: Heartbeats) -> tuple[str | None, bool]:
+    """Who claimed the instant, and whether that one, or a writer of Hudi by its heartbeat, may be at work on it."""
+    claimed = current_claim(context.storage, instant) if instant.isdigit() else None
+    if claimed is None:
+        return None, not heartbeats.is_expired(instant)
+    return claimed.owner.describe(), is_live(context.storage, instant, claimed.epoch, now=lambda: heartbeats.now)
+
+
+def _strange(context: TableContext) -> Iterator[str]:
+    """Files that begin with a date or end as an instant's, and name none: Hudi passes over them without a word."""
+    naming = naming_for(context.config.layout_version)
+    for name in context.active.names():
+        if (_BEGINS_AS_TIME.match(name) or name.endswith(_ENDINGS)) and not naming.instants([name]):
+            yield join(context.active.folder, name)

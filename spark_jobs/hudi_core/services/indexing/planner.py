@@ -1,0 +1,143 @@
+"""Indexing as a service: an index is planned, then built while writers go on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Engine
+from hudi_core.errors import ConfigError, MetadataUnavailableError
+from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.request.model import InstantResult
+from hudi_core.services.context import TableContext
+from hudi_core.services.indexing.job import IndexingRun
+from hudi_core.services.indexing.requested_indexes import WantedIndexes, wanted_indexes
+from hudi_core.services.indexing.resize import GROUPS, asked_counts, misfits
+from hudi_core.services.metadata.initialization import Beginnings
+from hudi_core.services.metadata.pending_indexing import pending_builds
+from hudi_core.services.service import Scheduled, UnitProgress
+from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+
+class IndexingService:
+    """See service.SchedulingService. The options name the indexes: wanted.wanted_indexes."""
+
+    name = "indexing"
+
+    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
+        """The indexing actions that are requested or inflight, oldest first, whoever planned them."""
+        return [instant.requested_time for instant in timeline.pending().of_actions(Action.INDEXING)]
+
+    def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
+        """Requests an indexing action for the named indexes that are neither listed nor planned
+        (ScheduleIndexActionExecutor).
+
+        One of rows that is listed with another number of file groups than `airflow_hudi.indexing.file_groups` asks for
+        is planned, too: it is resized (see resize). The plan says up to which instant: the last write before the first
+        one that is pending. As in Hudi nothing is made yet, and the partitions are not inflight before a run begins;
+        the definition of a secondary or expression index is put first, by which Hudi's indexer finds it. Raises as
+        wanted_indexes; ConfigError for a number of file groups that no named index can have; UnsupportedError for an
+        index that this release does not keep; MetadataUnavailableError for a table without a metadata table; LockError.
+        """
+        wanted = self._wanted(context)
+        counts = asked_counts(wanted.names, context.options)
+        if dry_run:
+            timeline = context.active.load()
+            left = self._left(context, wanted, counts, timeline)
+            plan = _plan(left, timeline, counts)
+            return Scheduled(None, _document(plan)) if plan else Scheduled(None, None, _nothing(wanted, left))
+        with context.lock(owner) as lock:
+            config, timeline = TableConfig.load(context.storage), context.active.load()
+            left = self._left(context, wanted, counts, timeline)
+            plan = _plan(left, timeline, counts)
+            if not plan:
+                return Scheduled(None, None, _nothing(wanted, left))
+            # A listed index keeps the definition that its files are by.
+            new = [
+                item
+                for name, item in wanted.definitions.items()
+                if name in left and name not in config.metadata_partitions
+            ]
+            put_index_definitions(context.storage, config, new)
+            instant = context.new_instant(timeline)
+            lock.check()
+            context.active.create_requested(
+                instant, Action.INDEXING, encode_index_plan(plan, extra=config.features.index_plan_extra)
+            )
+        log.info("indexing %s requested: %s", instant, ", ".join(left))
+        return Scheduled(instant, _document(plan))
+
+    def run(
+        self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
+    ) -> InstantResult:
+        """See run.IndexingRun."""
+        return IndexingRun(context, instant, engine, owner, progress).run()
+
+    def _wanted(self, context: TableContext) -> WantedIndexes:
+        if not context.has_metadata_table:
+            raise MetadataUnavailableError(
+                "the table has no metadata table that an index could be added to",
+                path=context.config.path,
+                remedy="create one with `hudictl metadata create TABLE`",
+            )
+        wanted = wanted_indexes(
+            context.config, load_index_definitions(context.storage, context.config), context.options
+        )
+        Beginnings(context, LocalEngine(1), 0, wanted.definitions).check(wanted.names)
+        return wanted
+
+    def _left(
+        self, context: TableContext, wanted: WantedIndexes, counts: Mapping[str, int], timeline: Timeline
+    ) -> tuple[str, ...]:
+        config = TableConfig.load(context.storage)
+        resized = misfits(context, config, counts)
+        known = load_index_definitions(context.storage, config)
+        for name in resized:
+            mine = wanted.definitions.get(name)
+            if mine is not None and name in known and mine.is_partitioned != known[name].is_partitioned:
+                raise ConfigError(
+                    f"the index {name} is {'' if known[name].is_partitioned else 'not '}partitioned by the table's "
+                    "partitions",
+                    path=config.path,
+                    remedy="drop it with `hudictl metadata drop`, then build it anew",
+                )
+        planned = {item.name for partitions in pending_builds(context, timeline).values() for item in partitions}
+        # One that is inflight without a plan was given up by somebody who died: it is built anew.
+        there = config.metadata_partitions.difference(resized) | planned
+        return tuple(name for name in wanted.names if name not in there)
+
+
+def _plan(names: tuple[str, ...], timeline: Timeline, counts: Mapping[str, int]) -> tuple[IndexedPartition, ...]:
+    """Up to the last write that completed before the first pending one (getContiguousCompletedWriteTimeline); empty
+    where there is none.
+    """
+    writes = timeline.commits()
+    first = timeline.filter(lambda item: not item.is_completed and item.action != Action.INDEXING).first()
+    last = (writes if first is None else writes.before(first.requested_time)).last()
+    if last is None:
+        return ()
+    return tuple(
+        IndexedPartition(name, last.requested_time, {GROUPS: str(counts[name])} if name in counts else {})
+        for name in names
+    )
+
+
+def _document(plan: tuple[IndexedPartition, ...]) -> dict[str, object]:
+    return {"partitions": [{"name": item.name, "up_to": item.up_to, **_groups(item)} for item in plan]}
+
+
+def _groups(item: IndexedPartition) -> dict[str, int]:
+    return {"file_groups": int(item.extra[GROUPS])} if GROUPS in item.extra else {}
+
+
+def _nothing(wanted: WantedIndexes, left: tuple[str, ...]) -> str:
+    if left:
+        return f"{', '.join(left)}: no write of the table is completed before the first pending one"
+    return f"{', '.join(wanted.names)}: built, or planned already"

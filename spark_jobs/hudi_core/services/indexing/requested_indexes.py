@@ -1,0 +1,149 @@
+"""Which indexes the options ask for, by the names that Hudi's writers and its indexer know (HoodieMetadataConfig,
+HoodieIndexingConfig).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.config.indexing_config import (
+    BLOOM_FILTERS_ENABLE,
+    COLUMN_STATS_ENABLE,
+    EXPRESSION_COLUMN,
+    EXPRESSION_OPTIONS,
+    EXPRESSION_TYPE,
+    INDEX_NAME,
+    PARTITION_STATS_ENABLE,
+    PARTITIONED_RECORD_INDEX_ENABLE,
+    RECORD_INDEX_ENABLE,
+    SECONDARY_COLUMN,
+)
+from hudi_core.config.keys import ConfigKey
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.initialize.from_rows import record_index_definition
+from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.model.partition import check_file_name
+
+_SECONDARY: Final = "secondary_index_"
+_EXPRESSION: Final = "expr_index_"
+_IDENTITY: Final = "identity"
+_BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
+    (BLOOM_FILTERS_ENABLE, "bloom_filters"),
+    (COLUMN_STATS_ENABLE, "column_stats"),
+    (PARTITION_STATS_ENABLE, "partition_stats"),
+    (RECORD_INDEX_ENABLE, RECORD_INDEX),
+    (PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedIndexes:
+    """The partitions of the metadata table that are asked for, sorted, and the definitions of those that have one of
+    their own.
+    """
+
+    names: tuple[str, ...]
+    definitions: Mapping[str, IndexDefinition]
+
+
+def wanted_indexes(
+    config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
+) -> WantedIndexes:
+    """The indexes that `options` name; `defined` are those that the table has definitions of.
+
+    Raises ConfigError when they name none, or an index otherwise than it is defined; UnsupportedError for one that the
+    table's version does not have.
+    """
+    names = {name for key, name in _BY_SWITCH if key.read(options)}
+    definitions = {}
+    for item in _defined_by(config, defined, options):
+        definitions[item.name] = item
+        names.add(item.name)
+    if PARTITIONED_RECORD_INDEX_ENABLE.read(options):
+        if not config.features.defines_record_index:
+            raise UnsupportedError(
+                "a record index of each partition needs table version 9",
+                path=config.path,
+                remedy=_switch(RECORD_INDEX_ENABLE),
+            )
+        own = record_index_definition(config.features, partitioned=True)
+        definitions.update({} if own is None else {RECORD_INDEX: own})
+    if not names:
+        switches = ", ".join(key.name for key, _ in _BY_SWITCH)
+        raise ConfigError(
+            "the options name no index to build", remedy=f"set one of {switches} to true, or {SECONDARY_COLUMN.name}"
+        )
+    if not config.partition_fields and "partition_stats" in names:
+        raise UnsupportedError("a table without partitions has no statistics of them", path=config.path)
+    return WantedIndexes(tuple(sorted(names)), definitions)
+
+
+def _defined_by(
+    config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
+) -> list[IndexDefinition]:
+    """The secondary or expression indexes that are asked for, by a column, or by the name of one that is defined."""
+    found = []
+    for prefix, column in (
+        (_SECONDARY, SECONDARY_COLUMN.read(options)),
+        (_EXPRESSION, EXPRESSION_COLUMN.read(options)),
+    ):
+        named = INDEX_NAME.read(options)
+        if column is None and named is None:
+            continue
+        name = _full_name(prefix, named or f"{column}")
+        known = defined.get(name)
+        if known is None and column is None:
+            continue
+        if not config.features.merge_modes:
+            raise UnsupportedError(f"an index such as {name} needs table version 8", path=config.path)
+        made = known if column is None else _definition(prefix, name, column, config, options)
+        if (
+            known is not None
+            and made is not None
+            and (made.source_fields, made.function) != (known.source_fields, known.function)
+        ):
+            raise ConfigError(
+                f"the index {name} is defined already, on {', '.join(known.source_fields)}",
+                remedy="drop it first, or choose another name",
+            )
+        found += [item for item in (known or made,) if item is not None]
+    if not found and INDEX_NAME.read(options) is not None:
+        raise ConfigError(
+            f"no index {INDEX_NAME.read(options)!r} is defined",
+            remedy=f"name its column by {SECONDARY_COLUMN.name} or {EXPRESSION_COLUMN.name}",
+        )
+    return found
+
+
+def _definition(
+    prefix: str, name: str, column: str, config: TableConfig, options: Mapping[str, str]
+) -> IndexDefinition:
+    version = 2 if config.features.typed_statistics else 1
+    if prefix == _SECONDARY:
+        return IndexDefinition(name, "secondary_index", _IDENTITY, (column,), {}, version)
+    settings = _settings(EXPRESSION_OPTIONS.read(options))
+    kind = EXPRESSION_TYPE.read(options).lower()
+    if kind == "secondary_index":
+        raise ConfigError(
+            f"{EXPRESSION_TYPE.name} is {kind}, which holds no expression", remedy=f"use {SECONDARY_COLUMN.name}"
+        )
+    return IndexDefinition(name, kind, settings.get("expr", _IDENTITY), (column,), settings, version)
+
+
+def _settings(value: str | None) -> dict[str, str]:
+    pairs = [part.split("=", 1) for part in (value or "").split(",") if part.strip()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ConfigError(f"{EXPRESSION_OPTIONS.name} is {value!r}", remedy=EXPRESSION_OPTIONS.doc)
+    return {name.strip(): text.strip() for name, text in pairs}
+
+
+def _full_name(prefix: str, name: str) -> str:
+    return check_file_name(name if name.startswith(prefix) else f"{prefix}{name}", source=INDEX_NAME.name)
+
+
+def _switch(key: ConfigKey[bool]) -> str:
+    return f"use {key.name}"

@@ -1,0 +1,293 @@
+"""What the files of a table say of some columns, learnt in rounds while writers go on, and the records that
+`column_stats` and `partition_stats` lack of it. Pure but for reading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
+from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.stored_ranges import StoredRange, StoredRangeRules
+from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, is_indexable
+from hudi_core.metadata_table.initialize.from_files import COLUMN_STATS, files_of_all_slices
+from hudi_core.metadata_table.initialize.listed_files import Sizes
+from hudi_core.metadata_table.keys import column_id, column_stats_key
+from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.record import RecordKind
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileFacts, Record
+from hudi_core.metadata_table.records.range_records import file_record, partition_record, whole_key
+from hudi_core.metadata_table.records.value_types import as_type, contains, empty_type, is_unknown, merged
+from hudi_core.query.slices_plan import table_schema
+from hudi_core.services.metadata.statistics_units import read_facts
+from hudi_core.timeline.instant import COMMIT_ACTIONS
+from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Engine
+    from hudi_core.services.context import TableContext
+    from hudi_core.services.metadata.initialization import Snapshot
+
+_AT_ONCE: Final = 10_000
+"""Files whose facts one run of the engine gives back."""
+_UNKNOWN: Final = -1
+_LEAVE_OUT: Final = "leave the column out"
+
+
+def indexed_table(context: TableContext, timeline: Timeline) -> IndexedTable:
+    """The table as the kinds of its statistics see it."""
+    history = internal_schema_history(context.storage, timeline)
+    return IndexedTable(
+        context.config,
+        table_schema(context.reading(), timeline),
+        load_index_definitions(context.storage, context.config),
+        context.options,
+        None if history is None else history.to_json(),
+    )
+
+
+def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
+    """Raises ConfigError for a column that the table's files do not have, UnsupportedError for one of which the index
+    holds nothing.
+    """
+    stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
+    for name in columns:
+        kind = column_type(stored, name)
+        if kind is None:
+            raise ConfigError(
+                f"the data files have no column {name!r}",
+                path=table.config.path,
+                remedy="name a column of the table's schema",
+            )
+        if not is_indexable(kind, version):
+            raise UnsupportedError(
+                f"the column {name!r} is of the type {kind}, of which the index holds nothing", remedy=_LEAVE_OUT
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One file: its size in bytes, the ranges of the columns as JSON, and the columns that the index has of it
+    already.
+    """
+
+    size: int
+    ranges: bytes
+    told: tuple[str, ...]
+
+    def of(self) -> Iterator[ColumnRange]:
+        """The ranges."""
+        return map(ColumnRange.from_json, json.loads(self.ranges))
+
+
+class ColumnFacts:
+    """Memory: of each file its name, some 200 bytes, and 200 more for each column; the records of the columns in one
+    file group of the index.
+    """
+
+    def __init__(self, columns: Sequence[str], engine: Engine, epoch: int) -> None:
+        """`columns` by dotted name; `epoch` tells the attempts at one run of the engine apart."""
+        self._columns = columns
+        self._engine = engine
+        self._epoch = epoch
+        self._version = 1
+        self._files: dict[tuple[str, str], _Known] = {}
+        self._left: dict[str, tuple[str, str]] = {}
+        """Keys of records that the index has and of no listed file, with their column and file name."""
+
+    def learn(self, context: TableContext, snapshot: Snapshot) -> int:
+        """Learns of the listed files what is not known yet; returns how many had to be read, the others the index has
+        already.
+
+        Raises ConfigError and UnsupportedError for a column that cannot be indexed, UnsupportedError for a file that
+        does not tell one, ConflictError for a file that a clean has taken meanwhile, and what reading raises.
+        """
+        wanted = self._wanted(context, snapshot.timeline)
+        whole = context.config.features.log_name_has_own_instant
+        new = [file for file in files_of_all_slices(snapshot.committed()) if not self._knows(file)]
+        keys = {
+            column_stats_key(column, file.partition, file.name): (file, column)
+            for file in new
+            for column in self._columns
+        }
+        stored: dict[DataFileRef, dict[str, ColumnRange]] = defaultdict(dict)
+        doubtful: dict[DataFileRef, dict[str, ColumnRange]] = defaultdict(dict)
+        for key, found in self._stored(context, snapshot.timeline, keys):
+            if key not in keys:
+                self._left[key] = (found.range.column, found.name)
+                continue
+            file, column = keys[key]
+            self._left.pop(key, None)
+            if not is_unknown(found.range):
+                # A log file of version 6 may have grown since: its record may be of a part.
+                (stored if whole or file.is_base else doubtful)[file][column] = found.range
+        unread = [file for file in new if len(stored[file]) < len(self._columns)]
+        for file in new:
+            if len(stored[file]) == len(self._columns):
+                self._keep(FileFacts(file, tuple(stored[file].values())), stored[file])
+        for at in range(0, len(unread), _AT_ONCE):
+            for facts in self._read(context, unread[at : at + _AT_ONCE], wanted):
+                wide = {
+                    item.column
+                    for item in facts.ranges
+                    if item.column in (old := doubtful[facts.file]) and contains(old[item.column], item)
+                }
+                self._keep(facts, {*stored[facts.file], *wide})
+        return len(unread)
+
+    def missing(self, listed: Sizes) -> Iterator[Record]:
+        """The records that `column_stats` lacks of the files in `listed`."""
+        for (partition, name), known in self._files.items():
+            if _is_listed(listed, partition, name, known.size):
+                file = DataFileRef(partition, name, known.size, True)
+                records = (file_record(file, found) for found in known.of() if found.column not in known.told)
+                yield from (record for record in records if record is not None)
+
+    def left_over(self, listed: Sizes) -> Iterator[Record]:
+        """Deletions of the records of the columns and of files that are not in `listed`: nobody deletes those of a
+        column that is not indexed.
+        """
+        for key, (column, name) in self._left.items():
+            yield self._deletion(key, column, name)
+        for (partition, name), known in self._files.items():
+            if name not in listed.get(partition, {}):
+                yield from (
+                    self._deletion(column_stats_key(column, partition, name), column, name) for column in known.told
+                )
+
+    def whole_ranges(self, context: TableContext, snapshot: Snapshot) -> Iterator[Record]:
+        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, of which all files have been
+        learnt.
+
+        The records widen what the index has, or will have of a write that is under way; a range of another type they
+        replace. Raises ConflictError where a write is pending that such a record would hide, UnsupportedError for a
+        range that is not known.
+        """
+        stored = indexed_table(context, snapshot.timeline).arrow_schema()
+        kinds = {name: kind for name in self._columns if (kind := column_type(stored, name)) is not None}
+        older = self._older(context, snapshot.timeline)
+        is_written = len(snapshot.timeline.pending().of_actions(*COMMIT_ACTIONS)) > 0
+        by_partition: dict[str, dict[str, ColumnRange]] = {}
+        for item in snapshot.slices(context):
+            self._add(by_partition.setdefault(item.file_group.partition, {}), item)
+        for partition, ranges in sorted(by_partition.items()):
+            for column, found in ranges.items():
+                typed = as_type(found, kinds[column], self._version)
+                standing = older.get(whole_key(column, partition))
+                replaces = standing is not None and not _is_like(standing, typed)
+                record = partition_record(partition, typed, widens=not replaces)
+                if record is None:
+                    raise UnsupportedError(
+                        f"the range of {column} in the partition {partition!r} cannot be told", remedy=_LEAVE_OUT
+                    )
+                if replaces and is_written:
+                    raise ConflictError(
+                        f"the partition {partition!r} has a range of {column} of another type, which cannot be "
+                        "replaced while writes are pending",
+                        path=context.config.path,
+                        remedy="run this again when they are completed or rolled back",
+                    )
+                if standing is None or replaces or not contains(standing, typed):
+                    yield record
+
+    def _add(self, ranges: dict[str, ColumnRange], item: FileSlice) -> None:
+        """Merges what the files of a slice say into `ranges`."""
+        for file in item.files:
+            known = self._files.get((file.partition, file.name))
+            for found in () if known is None else known.of():
+                both = merged((ranges[found.column], found) if found.column in ranges else (found,))
+                ranges[found.column] = found if both is None else both
+
+    def _older(self, context: TableContext, timeline: Timeline) -> dict[str, ColumnRange]:
+        """The ranges of whole partitions that the index holds of the columns, by key, but for those of which it knows
+        no bounds.
+        """
+        opened = OpenedMetadataTable(context.storage, context.config, timeline).partition(
+            PARTITION_STATS, StoredRangeRules()
+        )
+        found = opened.with_prefixes([column_id(name) for name in self._columns])
+        return {key: item.range for key, item in found if not item.is_deleted and item.range.least is not None}
+
+    def _wanted(self, context: TableContext, timeline: Timeline) -> Wanted:
+        table = indexed_table(context, timeline)
+        check_indexable(table, self._columns)
+        self._version = table.version_of(COLUMN_STATS)
+        return Wanted(table.stored_schema(), tuple(self._columns), self._version, history=table.history)
+
+    def _stored(
+        self, context: TableContext, timeline: Timeline, keys: Collection[str]
+    ) -> Iterator[tuple[str, StoredRange]]:
+        """The live records of the columns: all of them at first, then those of `keys`."""
+        index = OpenedMetadataTable(context.storage, context.config, timeline).partition(
+            COLUMN_STATS, StoredRangeRules()
+        )
+        found = (
+            index.lookup(keys).items()
+            if self._files
+            else index.with_prefixes([column_id(name) for name in self._columns])
+        )
+        return ((key, item) for key, item in found if not item.is_deleted)
+
+    def _read(self, context: TableContext, files: Sequence[DataFileRef], wanted: Wanted) -> Iterator[FileFacts]:
+        try:
+            yield from read_facts(context, self._engine, self._epoch, files, wanted)
+        except StorageNotFoundError as error:
+            raise ConflictError(
+                f"a file went while it was to be read: {error.message}", path=error.path, remedy="run this again"
+            ) from error
+
+    def _knows(self, file: DataFileRef) -> bool:
+        known = self._files.get((file.partition, file.name))
+        return known is not None and known.size == file.size
+
+    def _keep(self, facts: FileFacts, told: Collection[str]) -> None:
+        """Raises UnsupportedError where a file with rows has a column of which no record can be made: readers would
+        take it for null.
+        """
+        file = facts.file
+        ranges = [item for item in facts.ranges if item.value_count or not facts.partial]
+        untold = set(self._columns).difference(item.column for item in ranges if file_record(file, item) is not None)
+        if untold and facts.rows and not facts.partial:
+            raise UnsupportedError(
+                f"the range of {', '.join(sorted(untold))} cannot be told",
+                path=f"{file.partition}/{file.name}",
+                remedy=_LEAVE_OUT,
+            )
+        text = json.dumps([item.to_json() for item in ranges], separators=(",", ":")).encode()
+        self._files[file.partition, file.name] = _Known(file.size, text, tuple(told))
+
+    def _deletion(self, key: str, column: str, name: str) -> Record:
+        """HoodieColumnRangeMetadata.stub, deleted."""
+        counts = dict.fromkeys(("valueCount", "nullCount", "totalSize", "totalUncompressedSize"), _UNKNOWN)
+        type_ = empty_type(self._version)
+        body = {
+            "fileName": name,
+            "columnName": column,
+            "minValue": None,
+            "maxValue": None,
+            **counts,
+            "isDeleted": True,
+            "isTightBound": False,
+        }
+        value_type = {"typeOrdinal": type_.ordinal, "additionalInfo": type_.info} if type_.ordinal else None
+        return key, {"type": int(RecordKind.COLUMN_STATS), "ColumnStatsMetadata": {**body, "valueType": value_type}}
+
+
+def _is_like(standing: ColumnRange, new: ColumnRange) -> bool:
+    """Whether Hudi's readers can merge two ranges of a column: of Java's types they compare each with itself alone
+    (mergeColumnStatsRecords).
+    """
+    bounds = (standing.least, new.least)
+    return standing.type == new.type and (bounds[0] is None or bounds[1] is None or bounds[0].kind == bounds[1].kind)
+
+
+def _is_listed(listed: Sizes, partition: str, name: str, size: int) -> bool:
+    return listed.get(partition, {}).get(name) == size

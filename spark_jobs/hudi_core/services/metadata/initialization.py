@@ -1,0 +1,215 @@
+"""How each partition of the metadata table begins, from the table as it was at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.config.table_config import timeline_zone
+from hudi_core.errors import UnsupportedError
+from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.initialize.from_files import (
+    COLUMN_STATS,
+    beginning_of_kind,
+    files_of_all_slices,
+    files_of_latest_slices,
+)
+from hudi_core.metadata_table.initialize.from_rows import beginning_of_rows
+from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.listed_files import committed_files
+from hudi_core.metadata_table.partitions.registry import kind_of, kinds_of
+from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows, is_index_of_rows
+from hudi_core.metadata_table.validity import SOLO_COMMIT
+from hudi_core.model.names import parse_data_file
+from hudi_core.query.slices_plan import table_schema
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.listing import FileListing
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Engine
+    from hudi_core.services.context import TableContext
+
+PARTITION_STATS: Final = "partition_stats"
+_THREADS: Final = 16
+
+
+class KeptListing:
+    """A listing that was read as a whole: what it lists is of one moment, whatever writers do meanwhile. A
+    view.listing.FileListing.
+    """
+
+    def __init__(self, listing: FileListing) -> None:
+        """Reads all of `listing`; memory: some 300 bytes for each file."""
+        self._files = {partition: listing.files(partition) for partition in listing.partitions()}
+
+    def partitions(self) -> list[str]:
+        """See FileListing."""
+        return list(self._files)
+
+    def files(self, partition: str) -> list[FileInfo]:
+        """See FileListing."""
+        return self._files.get(partition, [])
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table at one moment: its timeline and its files. Taken under the table lock it is what commits that complete
+    later change.
+    """
+
+    timeline: Timeline
+    listing: FileListing
+    of_commits: bool
+    """The listing is the metadata table's: all that it names was written by completed instants."""
+
+    @classmethod
+    def of(cls, context: TableContext) -> Snapshot:
+        """The table as it is now, listed by its metadata table where there is one."""
+        timeline = context.active.load()
+        reading = context.reading()
+        metadata = reading.metadata_table("auto", timeline)
+        return cls(timeline, KeptListing(reading.listing(metadata)), metadata is not None)
+
+    def committed(self) -> dict[str, dict[str, int]]:
+        """The files by partition with their sizes in bytes, as listed.committed_files.
+
+        In layout 1 a log file's name carries the instant of its slice, which a pending compaction may have opened: only
+        the metadata table knows that such a file is committed. Real Hudi leaves it out of the indexes that it begins.
+        """
+        if not self.of_commits:
+            return committed_files(self.listing, self.timeline)
+        files = ((partition, self.listing.files(partition)) for partition in self.listing.partitions())
+        return {
+            partition: {info.name: info.size for info in items if info.size > 0 and parse_data_file(info.name)}
+            for partition, items in files
+        }
+
+    def view(self, context: TableContext) -> FileSystemView:
+        """Its file slices."""
+        return context.reading().view(self.listing, self.timeline)
+
+    def slices(self, context: TableContext) -> list[FileSlice]:
+        """The slices that a snapshot query reads."""
+        view = self.view(context)
+        return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+
+
+class Beginnings:
+    """Makes the beginnings of a table's indexes. `defined` are definitions that are not in the table's file yet."""
+
+    def __init__(
+        self, context: TableContext, engine: Engine, epoch: int, defined: Mapping[str, IndexDefinition] | None = None
+    ) -> None:
+        self._context = context
+        self._engine = engine
+        self._epoch = epoch
+        self._defined = dict(defined or {})
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raises UnsupportedError for a name that no kind keeps, and for statistics of partitions without those of
+        files, which they are made of; CorruptFileError for a secondary index that is not defined; FormatError for a
+        table without a schema, which only indexes need.
+        """
+        wanted = list(names)
+        config = self._context.config
+        if PARTITION_STATS in wanted and COLUMN_STATS not in config.metadata_partitions.union(
+            config.metadata_partitions_inflight, wanted
+        ):
+            raise UnsupportedError(
+                f"{PARTITION_STATS} is made of {COLUMN_STATS}, which the table does not have",
+                path=config.path,
+                remedy=f"name {COLUMN_STATS}, too",
+            )
+        table = self._table(self._context.active.load()) if wanted else None
+        if table is not None:
+            kinds_of([name for name in wanted if not is_index_of_rows(name)], table)
+            for name in filter(is_index_of_rows, wanted):
+                index_rows(name, table, {None: 1}, "", timeline_zone(self._context.config, self._context.options))
+
+    def beginning(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Beginning:
+        """The beginning of a partition with what `snapshot` holds; `rows` is what rows_by_partition gave, now or a
+        little earlier.
+        """
+        context, table = self._context, self._table(snapshot.timeline)
+        if is_index_of_rows(name):
+            slices = snapshot.slices(context)
+            history = internal_schema_history(context.storage, snapshot.timeline)
+            spec = ReaderSpec.for_query(
+                context.config,
+                table.schema,
+                snapshot.timeline,
+                merge_logs=True,
+                history=history,
+                options=context.options,
+            ).to_text()
+            known = {item.file_group.partition: 0 for item in slices} | dict(rows)
+            beginning = beginning_of_rows(
+                name,
+                table,
+                group_counts(name, table, known),
+                slices,
+                spec,
+                self._engine,
+                uri=context.uri,
+                storage_options=context.storage_options,
+                run_epoch=self._epoch,
+                zone=timeline_zone(context.config, context.options),
+            )
+            return replace(beginning, definition=beginning.definition or self._defined.get(name))
+        kind = kind_of(name, table)
+        files = (
+            files_of_all_slices(snapshot.committed())
+            if kind.needs.older_slices
+            else files_of_latest_slices(snapshot.view(context))
+        )
+        last = snapshot.timeline.last_completed()
+        beginning = beginning_of_kind(
+            kind,
+            table,
+            files,
+            SOLO_COMMIT if last is None else last.requested_time,
+            self._engine,
+            uri=context.uri,
+            storage_options=context.storage_options,
+            run_epoch=self._epoch,
+        )
+        return replace(beginning, definition=beginning.definition or self._defined.get(name))
+
+    def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:
+        """About how many rows each data partition has, those of base files by their footers; nothing where none of
+        `names` asks for it.
+        """
+        if not any(map(is_index_of_rows, names)):
+            return {}
+        slices = snapshot.slices(self._context)
+        found = {item.file_group.partition: 0 for item in slices}
+        with ThreadPoolExecutor(_THREADS, "metadata-rows") as pool:
+            for item, rows in zip(slices, pool.map(partial(_rows_of, self._context), slices), strict=True):
+                found[item.file_group.partition] += rows
+        return found
+
+    def _table(self, timeline: Timeline) -> IndexedTable:
+        context = self._context
+        definitions = load_index_definitions(context.storage, context.config) | self._defined
+        history = internal_schema_history(context.storage, timeline)
+        schema = table_schema(context.reading(), timeline)
+        return IndexedTable(
+            context.config, schema, definitions, context.options, None if history is None else history.to_json()
+        )
+
+
+def _rows_of(context: TableContext, item: FileSlice) -> int:
+    if item.base_file is None:
+        return 0
+    with open_base_file(context.storage, item.base_file.path) as file, file:
+        return file.num_rows

@@ -1,0 +1,110 @@
+"""Which actions of the data table the metadata table was never told of, and whether they can still be told.
+
+A writer that runs without the metadata table, or by other means than Hudi's, leaves an instant on the data table's
+timeline that the metadata table's has no deltacommit of. Since every block of it would count as soon as it is there, it
+can be written at any later time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from hudi_core.errors import TimelineError
+from hudi_core.history.load import load_history
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.validity import SOLO_COMMIT, rolled_back_by
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.timeline import Timeline
+
+CREATE_ANEW: Final = (
+    "run `hudictl metadata drop TABLE`, then `hudictl metadata create TABLE` with the partitions that it had"
+)
+_TOLD: Final = COMMIT_ACTIONS | {Action.CLEAN}
+"""Each of these has a deltacommit of its own instant."""
+_INSTANT_LENGTH: Final = 17
+
+
+def left_out(context: TableContext, own: OwnTimeline) -> list[Instant]:
+    """The completed actions that the metadata table lacks, in the order of their completion; a rollback or restore is
+    one of them.
+
+    Those older than the metadata table's start are in it from the start. The caller holds the table lock. Raises
+    TimelineError for one that the data table has archived: blocks of archived instants do not count, so that it cannot
+    be told any more.
+
+    Cost: both active timelines; the metadata table's archive only where its active timeline lacks something, the data
+    table's for what is newer than the oldest deltacommit there.
+    """
+    data, mine = context.active.load(), own.active.load()
+    known = {item.requested_time for item in mine.completed()}
+    suspects = [item for item in data.completed() if _is_suspect(item, own, mine, known)]
+    archived = [item for item in _archived(context, mine) if item.requested_time not in known]
+    if suspects or archived:
+        older = load_history(context.storage, own.config, ROOT).timeline()
+        start = _start([*older, *mine.completed()], own)
+        suspects, archived = (
+            [item for item in items if not _is_known(item, older) and _order(item, own) > start]
+            for items in (suspects, archived)
+        )
+    if archived:
+        raise TimelineError(
+            f"the metadata table was not told of {archived[0].action} {archived[0].requested_time}, and "
+            "the table has "
+            "archived it",
+            path=ROOT,
+            remedy=CREATE_ANEW,
+        )
+    undone = [item for item in data.completed().of_actions(Action.ROLLBACK) if _stands(item, context, own, data, mine)]
+    return sorted({*suspects, *undone}, key=lambda item: (item.completed_at, item.requested_time))
+
+
+def _is_known(item: Instant, mine: Timeline) -> bool:
+    """Whether some instants of the metadata table say that it was told. A restore has a restore of the metadata table's
+    own behind it.
+    """
+    if item.action == Action.RESTORE:
+        return any(other.requested_time > item.requested_time for other in mine.completed().of_actions(Action.RESTORE))
+    return item.requested_time in mine.requested_times
+
+
+def _is_suspect(item: Instant, own: OwnTimeline, mine: Timeline, known: Collection[str]) -> bool:
+    """In version 6 a rollback has a deltacommit, too."""
+    if item.action == Action.RESTORE:
+        return not _is_known(item, mine)
+    told = item.action in _TOLD or (item.action == Action.ROLLBACK and not own.features.rollback_deletes_logs)
+    return told and item.requested_time not in known
+
+
+def _archived(context: TableContext, mine: Timeline) -> list[Instant]:
+    """Archived actions of the data table that the metadata table's active timeline should know."""
+    first = min(
+        (item.requested_time for item in mine.completed() if not item.requested_time.startswith(SOLO_COMMIT)),
+        default=None,
+    )
+    return (
+        []
+        if first is None
+        else [item for item in context.history().instants(first[:_INSTANT_LENGTH]) if item.action in _TOLD]
+    )
+
+
+def _start(items: Iterable[Instant], own: OwnTimeline) -> str:
+    """When the metadata table began: what completed by then is in it (create.listed)."""
+    return min(_order(item, own)[:_INSTANT_LENGTH] for item in items if item.action == Action.DELTA_COMMIT)
+
+
+def _order(item: Instant, own: OwnTimeline) -> str:
+    return item.completed_at if own.features.completion_time_in_name else item.requested_time
+
+
+def _stands(rollback: Instant, context: TableContext, own: OwnTimeline, data: Timeline, mine: Timeline) -> bool:
+    """Whether something stands that a rollback took back; an instant that was run again since, as a compaction is, may
+    stand.
+    """
+    if not own.features.rollback_deletes_logs:
+        return False
+    failed = rolled_back_by(context.active, rollback)
+    return any(mine.find(time, Action.DELTA_COMMIT) is not None and not data.contains(time) for time in failed)

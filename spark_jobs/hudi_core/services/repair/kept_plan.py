@@ -1,0 +1,131 @@
+"""The plan of a compaction of layout 1 on its way off the timeline, and back.
+
+A writer that begins in the same moment may have seen the plan; its log files then belong to the slice that the plan
+opens, and without the plan nobody reads them. Hudi's writers request their deltacommit first and read the timeline
+after that (BaseHoodieWriteClient.startCommit, initTable). So who looks when the plan is gone finds every such writer,
+by its deltacommit that is pending or by its log files, and gives the plan back from a copy that was put beside the
+claim before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
+from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.services.context import TableContext
+from hudi_core.services.repair.guards import DropFacts
+from hudi_core.services.repair.pending_plan import PendingPlan, partitions_of
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import CLAIMS
+from hudi_core.transaction.reconcile import list_partitions
+
+
+def read_facts(context: TableContext, timeline: Timeline, plan: PendingPlan) -> DropFacts:
+    """What stands against dropping `plan`. The files are listed after `timeline` was."""
+    if not opens_slices(context, plan):
+        return DropFacts(slice_opens=False)
+    logs = [
+        info.path
+        for _, files in list_partitions(context.storage, partitions_of(context, plan))
+        for info in files
+        for name in [parse_data_file(info.name)]
+        if isinstance(name, LogFileName) and name.instant == plan.instant.requested_time
+    ]
+    writers = [
+        item
+        for item in timeline.pending().of_actions(Action.DELTA_COMMIT)
+        if item.pending_action == Action.DELTA_COMMIT
+    ]
+    return DropFacts(slice_opens=True, logs=tuple(sorted(logs)), writers=tuple(writers))
+
+
+def opens_slices(context: TableContext, plan: PendingPlan) -> bool:
+    """Whether log files of writers are named after the plan."""
+    return plan.kind == "compaction" and not context.config.features.log_name_has_own_instant
+
+
+def keep_plan(context: TableContext, instant: str) -> None:
+    """Puts a copy of the plan beside the claims of `instant`, with which it goes."""
+    context.storage.write(_path(instant), context.active.read_requested(instant, Action.COMPACTION))
+
+
+def kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
+    """The plan of which there is a copy; None where there is none."""
+    try:
+        data = context.storage.read(_path(instant))
+    except StorageNotFoundError:
+        return None
+    found = Instant(instant, Action.COMPACTION, State.REQUESTED)
+    try:
+        plan = decode_compaction_plan(data, path=_path(instant), layout=context.active.layout)
+    except CorruptFileError as error:
+        return PendingPlan(found, "compaction", damaged=error)
+    return PendingPlan(found, "compaction", frozenset(operation.file_group for operation in plan.operations))
+
+
+def give_back_if_needed(context: TableContext, plan: PendingPlan, *, behind: bool = False) -> None:
+    """Looks whether a writer works behind the plan that is gone: then the plan is requested again, and ConflictError
+    raised.
+
+    `behind` a run that was cut off any writer that is pending may have begun long after, and what it writes is not the
+    plan's: such a one is waited for, also by ConflictError, and only log files bring the plan back.
+    """
+    instant = plan.instant.requested_time
+    facts = read_facts(context, context.active.load(), plan)
+    if not facts.logs and not facts.writers:
+        return
+    if facts.logs or not behind:
+        context.active.create_requested(instant, Action.COMPACTION, _with_newer_logs(context, plan))
+        context.storage.delete(_path(instant))
+    if facts.logs:
+        raise ConflictError(
+            f"a writer put {len(facts.logs)} log files behind compaction {instant} while the plan was dropped; the "
+            "plan is back",
+            path=facts.logs[0],
+            remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
+        )
+    first = facts.writers[0]
+    raise ConflictError(
+        f"{first.action} {first.requested_time} began while the plan of compaction {instant} was dropped"
+        + ("" if behind else "; the plan is back"),
+        path=context.active.path_of(first),
+        remedy="wait for that write, or roll it back when its writer is dead; then drop the plan again",
+    )
+
+
+def _with_newer_logs(context: TableContext, plan: PendingPlan) -> bytes:
+    """The plan's content; where a writer that did not see it appended to the slices that it compacts, with these log
+    files as well, which the base files of the compaction would hide.
+    """
+    path = _path(plan.instant.requested_time)
+    data = context.storage.read(path)
+    if plan.damaged is not None:
+        return data
+    old = decode_compaction_plan(data, path=path, layout=context.active.layout)
+    listed = dict(list_partitions(context.storage, partitions_of(context, plan)))
+    new = replace(old, operations=tuple(_add_logs(operation, listed) for operation in old.operations))
+    return data if new == old else encode_compaction_plan(new)
+
+
+def _add_logs(operation: CompactionOperation, listed: Mapping[str, Iterable[FileInfo]]) -> CompactionOperation:
+    known, slice_of = {*operation.log_files, *operation.cdc_files}, (operation.file_id, operation.base_instant)
+    added = [
+        (parsed.scan_order, info.name)
+        for info in listed.get(operation.partition, ())
+        for parsed in [parse_data_file(info.name)]
+        if isinstance(parsed, LogFileName) and (parsed.file_id, parsed.instant) == slice_of and info.name not in known
+    ]
+    return (
+        replace(operation, log_files=(*operation.log_files, *(name for _, name in sorted(added))))
+        if added
+        else operation
+    )
+
+
+def _path(instant: str) -> str:
+    return f"{CLAIMS}/{instant}/dropped.plan"

@@ -1,0 +1,117 @@
+"""A plan that waits on the timeline: which it is, and what waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.errors import ConfigError, CorruptFileError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.services.context import TableContext
+from hudi_core.services.restore.units import read_restore_plan
+from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clustering_plan
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.listing import StorageListing
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPlan:
+    """A pending instant and the file groups of its plan; `kind` is the service, `write` for an ingestion's instant.
+
+    `damaged` says why the plan cannot be read: nobody can run it, and its file groups are not known. `restores_to` is
+    the commit that a restore goes back to, empty where its plan, one of an old Hudi, does not say.
+    """
+
+    instant: Instant
+    kind: str
+    file_groups: frozenset[FileGroupId] = frozenset()
+    damaged: CorruptFileError | None = None
+    restores_to: str = ""
+
+
+_KINDS = {
+    Action.COMPACTION: "compaction",
+    Action.LOG_COMPACTION: "log_compaction",
+    Action.CLUSTERING: "clustering",
+    Action.CLEAN: "clean",
+    Action.INDEXING: "indexing",
+}
+
+
+def find_pending(context: TableContext, timeline: Timeline, instant: str) -> PendingPlan:
+    """What is pending at `instant`. Raises ConfigError when nothing is, saying what is there instead."""
+    found = [item for item in timeline if item.requested_time == instant and not item.is_completed]
+    if not found:
+        done = [item.action for item in timeline if item.requested_time == instant]
+        state = f"its {done[0]} is completed" if done else "the timeline does not hold it"
+        raise ConfigError(
+            f"nothing is pending at instant {instant}: {state}",
+            path=context.active.folder,
+            remedy="list the pending instants with `hudictl timeline TABLE --state requested` and `--state inflight`",
+        )
+    target = found[0]
+    action = target.pending_action
+    if action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
+        try:
+            return PendingPlan(target, _KINDS[action], _file_groups(context, target))
+        except CorruptFileError as error:
+            return PendingPlan(target, _KINDS[action], damaged=error)
+    # In layout 1 an overwrite has the same action, so that only a plan that can be read tells a clustering.
+    clustering = read_clustering_plan(context.active, target) if action == Action.REPLACE_COMMIT else None
+    if clustering is not None:
+        return PendingPlan(target, "clustering", frozenset(clustering.file_groups()))
+    if action == Action.RESTORE:
+        return PendingPlan(target, action, restores_to=read_restore_plan(context, instant).target)
+    if action in (Action.ROLLBACK, Action.SAVEPOINT):
+        return PendingPlan(target, action)
+    return PendingPlan(target, _KINDS.get(action, "write"))
+
+
+def _file_groups(context: TableContext, target: Instant) -> frozenset[FileGroupId]:
+    if target.pending_action != Action.CLUSTERING:
+        plan = context.active.read_plan(target.requested_time, target.pending_action)
+        return frozenset(operation.file_group for operation in plan.operations)
+    clustering = read_clustering_plan(context.active, target)
+    if clustering is None:
+        path = context.active.path(target.requested_time, Action.CLUSTERING, State.REQUESTED)
+        raise CorruptFileError("the file holds no plan", path=path, remedy="it may be a write that was cut short")
+    return frozenset(clustering.file_groups())
+
+
+def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:
+    """Where attempts at the plan may have written: its partitions, or all of the table's when it cannot be read."""
+    if plan.damaged is not None:
+        return frozenset(StorageListing(context.storage).partitions())
+    return frozenset(group.partition for group in plan.file_groups)
+
+
+UNBLOCKS_NOTHING: Final[dict[str, Any]] = {"file_groups": 0, "partitions": [], "work": []}
+
+
+def unblocked_by(context: TableContext, timeline: Timeline, plan: PendingPlan) -> dict[str, Any]:
+    """What an end of `plan` sets free: how many file groups, in which partitions, and which work by name."""
+    return {
+        "file_groups": len(plan.file_groups),
+        "partitions": sorted({group.partition for group in plan.file_groups}),
+        "work": sorted(_waiting(context, timeline, plan)),
+    }
+
+
+def _waiting(context: TableContext, timeline: Timeline, plan: PendingPlan) -> Iterable[str]:
+    oldest = timeline.pending().first()
+    if oldest is not None and oldest.requested_time == plan.instant.requested_time:
+        yield "archival of later instants"
+        if context.has_metadata_table:
+            yield "compaction of the metadata table"
+    if plan.file_groups:
+        yield "cleaning of the plan's files"
+        yield "compaction and clustering of its file groups"
+    if plan.kind == "clustering":
+        yield "writes to its file groups"
+    if plan.kind == "clean":
+        yield "the next clean"
+    if plan.kind == Action.ROLLBACK and plan.instant.requested_time in pending_rollbacks(context.active, timeline):
+        yield "writes of the instant that it rolls back"

@@ -1,0 +1,112 @@
+"""`takeover`: an instant whose owner is dead is freed, so that the next run of it begins at once and from the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_core.errors import ConfigError, CorruptFileError
+from hudi_core.services.context import TableContext
+from hudi_core.services.repair.advice import advice
+from hudi_core.services.repair.pending_plan import UNBLOCKS_NOTHING, PendingPlan, find_pending, unblocked_by
+from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch, planned_partitions
+from hudi_core.services.rollback.result import NOTHING, Removed
+from hudi_core.timeline.instant import State
+from hudi_core.transaction.claim import current_claim, is_free
+from hudi_core.transaction.owner import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """An instant that anybody may run now: who had it, in which state it is and what an attempt at it had written.
+
+    `unblocks` is what goes on from now, which is nothing unless the instant is completed; `after_the_run` what waits
+    until the instant is run or dropped. `reason` says why there was nothing to free.
+    """
+
+    instant: str
+    action: str
+    state: str
+    previous_owner: str | None
+    removed: Removed
+    unblocks: dict[str, Any]
+    after_the_run: dict[str, Any]
+    next: str
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl takeover --json`."""
+        return {
+            "instant": self.instant,
+            "action": self.action,
+            "state": self.state,
+            "previous_owner": self.previous_owner,
+            "removed": self.removed.to_dict(),
+            "unblocks": self.unblocks,
+            "after_the_run": self.after_the_run,
+            "next": self.next,
+            "reason": self.reason,
+        }
+
+
+def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
+    """Claims the pending instant for `owner`, rolls a compaction's or clustering's attempt back to requested, and lets
+    go of it.
+
+    A completion that the old owner had decided on is carried out first. Where nobody has the instant and no attempt
+    left anything, nothing is written, so that a repeated takeover adds no claim. The claim stays until the instant is
+    completed or dropped: were it removed, an old owner that wakes up could take the next one's epoch for its own.
+    Raises ConflictError, with the owner and its last sign of life, while that one may be alive; ConfigError for a write
+    of Hudi, which is rolled back instead; CorruptFileError for a plan that nobody can read.
+    """
+    timeline = context.active.load()
+    plan = find_pending(context, timeline, instant)
+    if plan.kind == "write":
+        raise ConfigError(
+            f"{plan.instant.action} {instant} is a write: only its own writer could go on with it",
+            path=context.active.path_of(plan.instant),
+            remedy=f"roll it back when its writer is dead: `hudictl rollback TABLE --instant {instant}`",
+        )
+    if plan.damaged is not None:
+        remedy = f"drop it: `hudictl unschedule TABLE {instant}`"
+        raise CorruptFileError(
+            f"{plan.damaged.message}; nobody can run this plan", path=plan.damaged.path, remedy=remedy
+        )
+    waiting = unblocked_by(context, timeline, plan)
+    if is_free(context.storage, instant) and not _is_begun(context, plan):
+        reason = "there was nothing to free: nobody has the instant, and no attempt at it left anything"
+        state = plan.instant.state
+        return TakenOver(
+            instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(plan, state), reason
+        )
+    before = current_claim(context.storage, instant)
+    with context.claim(instant, owner) as held:
+        completed = context.completer(held, owner).finish_decided(instant)
+        removed: dict[str, int] = {}
+        if completed is None and plan.file_groups:
+            partitions = planned_partitions(context, plan.instant)
+            attempt = AttemptRollback(context, instant, plan.instant.pending_action, partitions, held)
+            attempt.run()
+            removed = attempt.removed
+            context.active.revert_to_requested(instant, plan.instant.pending_action)
+    found = context.active.load().find(instant, plan.instant.pending_action)
+    state = State.COMPLETED if found is None else found.state
+    name = None if before is None else before.owner.describe()
+    now, later = (waiting, UNBLOCKS_NOTHING) if state is State.COMPLETED else (UNBLOCKS_NOTHING, waiting)
+    return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(plan, state))
+
+
+def _is_begun(context: TableContext, plan: PendingPlan) -> bool:
+    """Whether an attempt at a compaction or clustering has to go before the next one."""
+    if not plan.file_groups:
+        return False
+    instant = plan.instant
+    search = AttemptSearch(
+        context, instant.requested_time, instant.pending_action, planned_partitions(context, instant)
+    )
+    return instant.state is not State.REQUESTED or bool(search.find())
+
+
+def _next(plan: PendingPlan, state: State) -> str:
+    """The command that finishes the instant."""
+    return "nothing: the instant is completed" if state is State.COMPLETED else advice(plan)

@@ -1,0 +1,116 @@
+"""Which instants wait to be rolled back: rollbacks that died, and writes that did."""
+
+from __future__ import annotations
+
+import time
+
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import SILENT_MINUTES
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.restore import decode_restore_plan
+from hudi_core.timeline.actions.rollback import is_own_plan
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import rollback_target
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.writer_heartbeats import (
+    FailedWrites,
+    Heartbeats,
+    expired_writes,
+    failed_writes_policy,
+    may_be_alive,
+    read_heartbeats,
+    silent_seconds,
+    warn_of_eager_writers,
+)
+
+
+def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> list[str]:
+    """The requested times of the rollbacks to finish, oldest first. Those of a restore are the restore's to finish and
+    to remove.
+    """
+    restored = _restored(active, timeline)
+    pending = [instant.requested_time for instant in timeline.pending().of_actions(Action.ROLLBACK)]
+    return [time for time in pending if rollback_target(active, time) not in restored]
+
+
+def dead_rollbacks(
+    context: TableContext, timeline: Timeline, *, eager: bool = False, dry_run: bool = False
+) -> list[str]:
+    """Those of pending_rollbacks that no writer of Hudi may be at: what a run without a name may finish.
+
+    One that this engine planned or ever claimed is among them: its claim says who is at it. One of Hudi's is when its
+    heartbeat expired (1.2 makes one where it has several writers), and without one when it did not change for
+    `airflow_hudi.failed_writes.silent_minutes`; with the EAGER policy, or `eager`, whatever its age.
+    """
+    pending = pending_rollbacks(context.active, timeline)
+    if eager or failed_writes_policy(context.options) is FailedWrites.EAGER:
+        return pending
+    foreign = [time for time in pending if not _is_ours(context, time)]
+    if not foreign:
+        return pending
+    # No rollback of Hudi 0.15 or 1.0 ever beats, whatever the policy's name says of writes.
+    heartbeats = _heartbeats(context, 60.0 * SILENT_MINUTES.read(context.options), dry_run)
+    changed = context.active.modified()
+    alive = {
+        time
+        for time in foreign
+        if may_be_alive(timeline.get(time, Action.ROLLBACK), context.active, changed, heartbeats)
+    }
+    return [time for time in pending if time not in alive]
+
+
+def failed_writes(
+    context: TableContext, timeline: Timeline, *, eager: bool = False, dry_run: bool = False
+) -> list[Instant]:
+    """The pending writes that failed, newest first, as they are to be rolled back.
+
+    By the policy of `hoodie.cleaner.policy.failed.writes`: LAZY, our default, takes those whose heartbeat expired, and
+    those that never had one when nothing of them changed for long (transaction.writer_heartbeats.silent_seconds);
+    EAGER, or `eager`, takes all of them, for a table that nobody writes to. One that a writer of Hudi may be rolling
+    back is not among them (dead_rollbacks).
+    """
+    policy = FailedWrites.EAGER if eager else failed_writes_policy(context.options)
+    heartbeats = _heartbeats(context, silent_seconds(context.options), dry_run)
+    if policy is not FailedWrites.EAGER:
+        warn_of_eager_writers(context.active, timeline, heartbeats)
+    dead = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
+    rolled_back = {
+        rollback_target(context.active, time)
+        for time in pending_rollbacks(context.active, timeline)
+        if time not in dead
+    }
+    return [
+        found
+        for found in expired_writes(context.active, timeline, heartbeats, policy)
+        if found.requested_time not in rolled_back
+    ]
+
+
+def _heartbeats(context: TableContext, silent: float, dry_run: bool) -> Heartbeats:
+    # A dry run may not write the file by which the storage's clock is read.
+    return read_heartbeats(
+        context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None, silent_seconds=silent
+    )
+
+
+def _is_ours(context: TableContext, rollback: str) -> bool:
+    if current_claim(context.storage, rollback) is not None:
+        return True
+    path = context.active.path(rollback, Action.ROLLBACK, State.REQUESTED)
+    return is_own_plan(context.active.read_requested(rollback, Action.ROLLBACK), path=path)
+
+
+def _restored(active: ActiveTimeline, timeline: Timeline) -> frozenset[str]:
+    """The instants that restores on the timeline take, or took, away."""
+    found: set[str] = set()
+    for restore in timeline.of_actions(Action.RESTORE):
+        path = active.path(restore.requested_time, Action.RESTORE, State.REQUESTED)
+        try:
+            plan = decode_restore_plan(active.read_requested(restore.requested_time, Action.RESTORE), path=path)
+        except StorageNotFoundError:
+            continue  # archived since the listing
+        found.update(instant.time for instant in plan.instants)
+    return frozenset(found)

@@ -1,0 +1,95 @@
+"""Reads what the guards of a rollback go by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.errors import ConflictError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import parse_data_file
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.guards import RollbackFacts
+from hudi_core.services.rollback.planner import Failed
+from hudi_core.timeline.actions.clean import decode_clean_plan
+from hudi_core.timeline.actions.plan_fields import texts
+from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clustering_plans
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import HUDI_HEARTBEATS, current_claim, has_let_go
+from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, live_heartbeats
+
+
+def read_facts(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackFacts:
+    """The facts for rolling `failed` back now."""
+    return RollbackFacts(
+        eager=failed_writes_policy(context.options) is FailedWrites.EAGER,
+        clusterings=frozenset(read_clustering_plans(context.active, timeline)),
+        heartbeat=context.storage.exists(f"{HUDI_HEARTBEATS}/{failed.time}"),
+        cleaned=_cleans_since(context, timeline, failed) if failed.instant.is_completed else (),
+    )
+
+
+def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
+    """Raises ConflictError while a writer's heartbeat says that it is at work on `target`.
+
+    Not for an instant that this engine has claimed and did not let go of: there the claim knows more, and is asked when
+    it is taken over.
+    """
+    if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
+        return
+    # A dry run may not write the file by which the storage's clock is read.
+    if target in live_heartbeats(
+        context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None
+    ):
+        raise ConflictError(
+            f"a writer is at work on instant {target}",
+            path=f"{HUDI_HEARTBEATS}/{target}",
+            remedy="wait for it, or stop it and wait until its heartbeat expires",
+        )
+
+
+def _cleans_since(context: TableContext, timeline: Timeline, failed: Failed) -> tuple[str, ...]:
+    """The cleans after the instant that deleted, or are going to delete, what its file groups would go back to.
+
+    That is the slice that a written file was made from (its previous commit), and every file of a group that was
+    replaced. Files older than that slice may go: a table that cleans after each commit loses some after each.
+    """
+    if failed.metadata is None:
+        return ()
+    previous = {
+        FileGroupId(stat.partition_path, stat.file_id): stat.prev_commit for stat in failed.metadata.write_stats()
+    }
+    replaced = frozenset(failed.metadata.replaced_file_groups())
+    return tuple(
+        clean.requested_time
+        for clean in timeline.of_actions(Action.CLEAN).after(failed.time)
+        if any(group in replaced or previous.get(group) == instant for group, instant in _deleted_by(context, clean))
+    )
+
+
+def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGroupId, str]]:
+    """The file group, and the instant in the name, of each data file that a clean deleted; of a pending one, that its
+    plan names.
+    """
+    for partition, names in _names_of(context, clean):
+        for name in names:
+            parsed = parse_data_file(name.rpartition("/")[2])
+            if parsed is not None:
+                yield FileGroupId(partition, parsed.file_id), parsed.instant
+
+
+def _names_of(context: TableContext, clean: Instant) -> Iterator[tuple[str, Sequence[str]]]:
+    if not clean.is_completed:
+        path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        yield from decode_clean_plan(
+            context.active.read_requested(clean.requested_time, Action.CLEAN), path=path
+        ).files.items()
+        return
+    path = context.active.path_of(clean)
+    for partition, raw in member(
+        context.active.read_of(clean), "partitionMetadata", dict, path=path, default={}
+    ).items():
+        yield partition, texts(raw, "successDeleteFiles", path=path)

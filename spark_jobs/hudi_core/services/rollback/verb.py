@@ -1,0 +1,190 @@
+"""`rollback`: one instant goes, or the next one that has to."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
+from hudi_core.errors import ConfigError
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.attempt import AttemptRollback, planned_partitions
+from hudi_core.services.rollback.execute import RollbackExecution, is_planned
+from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, pending_rollbacks
+from hudi_core.services.rollback.inputs import refuse_live_writer
+from hudi_core.services.rollback.job import RollbackRun, keeps_plan
+from hudi_core.services.rollback.planner import sizes_of
+from hudi_core.services.rollback.request import check_rollback, plan_rollback, request_rollback, write_at
+from hudi_core.services.rollback.result import Removed, RollbackResult
+from hudi_core.timeline.actions.rollback import decode_rollback_metadata
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import pending_rollback_of
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.commit import check_inflight
+from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, silent_seconds
+
+
+def clean_failed_writes(
+    context: TableContext, owner: Owner, *, eager: bool = False, dry_run: bool = False
+) -> list[RollbackResult]:
+    """Finishes the pending rollbacks that nobody is at, then rolls the failed writes back, newest first; the results in
+    that order.
+
+    A write failed when its heartbeat expired, or by the table's policy (`hoodie.cleaner.policy.failed.writes`). `eager`
+    takes all pending writes for failed: right only where nobody else writes. One that completes meanwhile is kept; its
+    result has a reason. With `dry_run` nothing is written. Errors as services.rollback.verb.rollback; what was done
+    before stands.
+    """
+    timeline = context.active.load()
+    pending = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
+    results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
+    done = {result.target for result in results}
+    failed = [
+        instant.requested_time
+        for instant in failed_writes(context, context.active.load(), eager=eager, dry_run=dry_run)
+    ]
+    results += [
+        rollback(context, instant, owner, dry_run=dry_run, unless_completed=True)
+        for instant in failed
+        if instant not in done
+    ]
+    return results
+
+
+log = logging.getLogger(__name__)
+
+
+def rollback(
+    context: TableContext, instant: str | None, owner: Owner, *, dry_run: bool = False, unless_completed: bool = False
+) -> RollbackResult:
+    """Rolls `instant` back: a write that failed, an attempt at a compaction or clustering, or the newest completed
+    commit.
+
+    None: a pending rollback is finished, else the newest write that failed goes (services.rollback.failed_writes). A
+    pending rollback of `instant` is finished under its own instant; so is `instant` when it is one itself. What was
+    done before is only cleaned up behind. With `dry_run` nothing is written. With `unless_completed` a write that has
+    completed stays, unless its rollback has begun: whoever asked took it for failed.
+
+    Raises ConfigError for an instant that the timeline does not hold, TimelineError (services.rollback.guards) when it
+    may not be rolled back, ConflictError while it is at work or being rolled back elsewhere.
+    """
+    timeline = context.active.load()
+    if instant is not None:
+        return _roll_back(context, timeline, instant, owner, dry_run, unless_completed)
+    pending = dead_rollbacks(context, timeline, dry_run=dry_run)
+    if pending:
+        return _finish(context, pending[0], owner, dry_run)
+    failed = failed_writes(context, timeline, dry_run=dry_run)
+    if failed:
+        return _roll_back(context, timeline, failed[0].requested_time, owner, dry_run, unless_completed=True)
+    return RollbackResult(None, None, reason=nothing_failed(context, timeline))
+
+
+def nothing_failed(context: TableContext, timeline: Timeline) -> str:
+    """Why there is nothing to roll back, and what would change it."""
+    alive = pending_rollbacks(context.active, timeline)
+    if alive:
+        return (
+            f"rollback {alive[0]} is pending, and the writer of Hudi that began it may be at it: it changed less than "
+            f"{SILENT_MINUTES.read(context.options)} minutes ago ({SILENT_MINUTES.name}) or has a heartbeat; name the "
+            "rollback to finish it now"
+        )
+    if failed_writes_policy(context.options) is FailedWrites.EAGER:
+        return "no rollback is pending, and no write is pending"
+    beat = HeartbeatConfig.of(context.options)
+    seconds = beat.interval_ms * beat.tolerable_misses // 1000
+    silent = max(seconds, int(silent_seconds(context.options)))
+    return (
+        f"no rollback is pending, and no pending write is without a sign of life: for {seconds} s since its last "
+        f"heartbeat, for {silent} s where "
+        f"it never had one ({SILENT_MINUTES.name}); name the instant to roll back, or set "
+        f"{FAILED_WRITES_POLICY.name}=EAGER when nobody writes"
+    )
+
+
+def _roll_back(
+    context: TableContext, timeline: Timeline, instant: str, owner: Owner, dry_run: bool, unless_completed: bool
+) -> RollbackResult:
+    own = timeline.find(instant, Action.ROLLBACK)
+    if own is not None and own.pending_action == Action.ROLLBACK:
+        return _finish(context, instant, owner, dry_run)
+    pending = pending_rollback_of(context.active, timeline, instant)
+    if pending is not None:
+        return _finish(context, pending, owner, dry_run)
+    target = write_at(context, timeline, instant)
+    if target is None:
+        return _finish(context, _get_completed_rollback_of(context, timeline, instant), owner, dry_run)
+    if target.is_completed and unless_completed:
+        return RollbackResult(
+            None, None, reason=f"{target.action} {instant} has completed since it was taken for failed: its rows stay"
+        )
+    if target.state is State.REQUESTED and is_planned(context, target) and not dry_run:
+        done = _completed_rollback_of(context, timeline, instant)
+        if done is not None:  # by a run that may have died right after it
+            return replace(_back_to_requested(context, target, owner), instant=done, reason="it was rolled back before")
+    if dry_run:
+        check_rollback(context, timeline, target, dry_run=True)
+        steps = plan_rollback(context, timeline, target)
+        return RollbackResult(
+            None, instant, Removed(sizes_of(context, steps), () if keeps_plan(context, target) else (instant,))
+        )
+    if keeps_plan(context, target):
+        check_rollback(context, timeline, target)
+        return _back_to_requested(context, target, owner)
+    return _finish(context, request_rollback(context, target, owner), owner, dry_run=False)
+
+
+def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -> RollbackResult:
+    if dry_run:
+        execution = RollbackExecution(context, rollback, owner)
+        target = execution.target(context.active.load())
+        stays = target is not None and keeps_plan(context, target)
+        return RollbackResult(
+            None, execution.plan.instant, Removed(execution.planned(), () if stays else (execution.plan.instant,))
+        )
+    refuse_live_writer(context, rollback)
+    run = RollbackRun(context, rollback, owner)
+    run.run()
+    return RollbackResult(rollback, run.target, run.removed)
+
+
+def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
+    """What an attempt left goes and the plan waits for its next run, under our claim on it: a run of ours that is alive
+    keeps it.
+
+    The claim is released and stays, so that the epochs of later attempts count on.
+    """
+    with context.claim(target.requested_time, owner) as held:
+        context.completer(held, owner).finish_decided(target.requested_time)
+        if target.state is State.INFLIGHT:
+            check_inflight(context.active.load(), target.requested_time, target.pending_action)
+        partitions = planned_partitions(context, target)
+        attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, held)
+        own = attempt.run()
+        context.active.revert_to_requested(target.requested_time, target.pending_action)
+    return RollbackResult(own, target.requested_time, Removed(attempt.removed))
+
+
+def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str | None:
+    """The newest completed rollback of `instant`."""
+    for done in reversed(timeline.completed().of_actions(Action.ROLLBACK).instants):
+        path = context.active.path_of(done)
+        if decode_rollback_metadata(context.active.read_details(done), path=path).instant == instant:
+            return done.requested_time
+    return None
+
+
+def _get_completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str:
+    """As _completed_rollback_of, of an instant that is not on the timeline; raises ConfigError when it never was rolled
+    back.
+    """
+    done = _completed_rollback_of(context, timeline, instant)
+    if done is None:
+        raise ConfigError(
+            f"the timeline holds no instant {instant}",
+            path=context.active.folder,
+            remedy="list the instants: `hudictl timeline TABLE`",
+        )
+    return done

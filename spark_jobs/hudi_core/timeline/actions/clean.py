@@ -1,0 +1,251 @@
+"""The Avro files of a clean: the plan (HoodieCleanerPlan) and what was done (HoodieCleanMetadata); facts 9.3.
+
+A plan names files by the absolute paths of whoever wrote it, and each of them is going to be deleted. So a path is
+never followed: of each the file's name counts, it must be that of a base or log file, and what stands before it must
+end in the partition it is listed under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from hudi_core.codec.avro.large_maps import read_large_record, write_large_record
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import check_partition, join
+from hudi_core.timeline.actions.container import load_schema
+from hudi_core.timeline.actions.plan_fields import name_in_partition, text, texts
+from hudi_core.timeline.actions.pretty_json import member
+
+PLAN_VERSION: Final = 2
+"""Plans of version 2 hold full paths, plans of version 1 file names in another field (CleanPlanV2MigrationHandler)."""
+METADATA_VERSION: Final = 2
+SAVEPOINTED_KEY: Final = "savepointed_timestamps"
+"""Extra metadata of a clean: the savepoints there were when it was planned, as a comma list
+(CleanerUtils.SAVEPOINTED_TIMESTAMPS).
+"""
+
+_REMEDY: Final = "the plan does not fit this table: find out who wrote it before anything is deleted by it"
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedInstant:
+    """The earliest commit whose files a clean keeps: requested time, action and state (`COMPLETED`) as the plan writes
+    them.
+    """
+
+    timestamp: str
+    action: str
+    state: str = "COMPLETED"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """What a clean deletes. `files` maps a partition path to plain names of base and log files.
+
+    `last_completed` is the last completed commit when it was planned, `""` when there was none. `dropped_partitions` go
+    as a whole: nothing but the files listed is left in them. `earliest` is None for the policy by file versions.
+    """
+
+    policy: str
+    files: Mapping[str, tuple[str, ...]]
+    last_completed: str = ""
+    earliest: RetainedInstant | None = None
+    dropped_partitions: tuple[str, ...] = ()
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def file_count(self) -> int:
+        """How many files are to be deleted."""
+        return sum(len(names) for names in self.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedPartition:
+    """What was deleted in one partition: plain names. `is_deleted`: the partition itself went."""
+
+    files: tuple[str, ...]
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CleanMetadata:
+    """What a clean did. `earliest` is the plan's earliest commit to retain, `""` when it has none."""
+
+    start_time: str
+    policy: str
+    partitions: Mapping[str, CleanedPartition]
+    earliest: str = ""
+    last_completed: str = ""
+    time_taken_ms: int = 0
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LastClean:
+    """What planning needs to know of the last completed clean. Empty texts where its metadata says nothing."""
+
+    requested_time: str
+    earliest: str
+    last_completed: str
+    savepoints: frozenset[str] = frozenset()
+
+
+def encode_clean_plan(plan: CleanPlan, address: Callable[[str], str]) -> bytes:
+    """The content of `<T>.clean.requested`. `address` makes the full path of a path below the table, which is what real
+    Hudi follows.
+    """
+    earliest = plan.earliest
+    return write_large_record(
+        load_schema("HoodieCleanerPlan"),
+        {
+            "earliestInstantToRetain": None
+            if earliest is None
+            else {"timestamp": earliest.timestamp, "action": earliest.action, "state": earliest.state},
+            "lastCompletedCommitTimestamp": plan.last_completed,
+            "policy": plan.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": PLAN_VERSION,
+            "partitionsToBeDeleted": list(plan.dropped_partitions),
+            "extraMetadata": dict(plan.extra_metadata),
+        },
+        {
+            "filePathsToBeDeletedPerPartition": (
+                len(plan.files),
+                ((key, _addresses(key, names, address)) for key, names in plan.files.items()),
+            )
+        },
+    )
+
+
+def _addresses(partition: str, names: tuple[str, ...], address: Callable[[str], str]) -> list[dict[str, Any]]:
+    return [{"filePath": address(join(partition, name)), "isBootstrapBaseFile": False} for name in names]
+
+
+def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
+    """Decodes a plan of either version.
+
+    Raises CorruptFileError when the bytes are no plan, FormatError for a file or partition that cannot be this table's,
+    UnsupportedError for the base files of a bootstrapped table, which lie outside it; each names `path`, the plan's
+    file.
+    """
+    names = partial(_names, path=path)
+    _, raw = read_large_record(
+        data, path=path, maps={"filesToBeDeletedPerPartition": names, "filePathsToBeDeletedPerPartition": names}
+    )
+    if "policy" not in raw or "filePathsToBeDeletedPerPartition" not in raw:
+        raise CorruptFileError("the Avro record is no clean plan", path=path)
+    version = member(raw, "version", int, path=path, default=1)
+    if version not in (1, PLAN_VERSION):
+        raise UnsupportedError(
+            f"clean plan version {version} is not supported", path=path, remedy="versions 1 and 2 are"
+        )
+    source = "filesToBeDeletedPerPartition" if version == 1 else "filePathsToBeDeletedPerPartition"
+    dropped = tuple(
+        check_partition(item, source=path) for item in texts(raw, "partitionsToBeDeleted", path=path) if item
+    )
+    return CleanPlan(
+        policy=text(raw, "policy", path=path),
+        files=member(raw, source, dict, path=path, default={}),
+        last_completed=text(raw, "lastCompletedCommitTimestamp", path=path),
+        earliest=_earliest(raw, path),
+        dropped_partitions=dropped,
+        extra_metadata=_texts_by_name(raw, "extraMetadata", path),
+    )
+
+
+def _names(partition: str, items: Any, *, path: str) -> tuple[str, ...]:
+    """The checked names of the files that a plan lists under a partition."""
+    check_partition(partition, source=path)
+    if not isinstance(items, list):
+        raise CorruptFileError(f"the files of partition {partition!r} are not a list", path=path)
+    names = tuple(_data_file(item, partition, path) for item in items)
+    if len(set(names)) != len(names):
+        raise FormatError(f"the plan names a file of partition {partition!r} twice", path=path, remedy=_REMEDY)
+    return names
+
+
+def _data_file(item: Any, partition: str, path: str) -> str:
+    """The name of a file to delete; `item` is its path in a record (version 2) or alone (version 1)."""
+    value = item.get("filePath") if isinstance(item, dict) else item
+    if not isinstance(value, str):
+        raise CorruptFileError(f"a file of partition {partition!r} has no path", path=path)
+    if isinstance(item, dict) and item.get("isBootstrapBaseFile"):
+        raise UnsupportedError(
+            f"the plan deletes {value}, a bootstrap base file outside the table",
+            path=path,
+            remedy="run this clean with Hudi itself",
+        )
+    name = name_in_partition(value, partition, path=path, remedy=_REMEDY)
+    if parse_data_file(name) is None:
+        raise FormatError(f"{value!r} is neither a base file nor a log file", path=path, remedy=_REMEDY)
+    return name
+
+
+def _earliest(raw: dict[str, Any], path: str) -> RetainedInstant | None:
+    found = member(raw, "earliestInstantToRetain", dict, path=path)
+    if found is None:
+        return None
+    return RetainedInstant(
+        text(found, "timestamp", path=path), text(found, "action", path=path), text(found, "state", path=path)
+    )
+
+
+def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
+    """The content of the completed file. Every file counts as deleted: one that was gone before is as gone
+    (CleanActionExecutor of 1.2).
+    """
+    return write_large_record(
+        load_schema("HoodieCleanMetadata"),
+        {
+            "startCleanTime": metadata.start_time,
+            "timeTakenInMillis": metadata.time_taken_ms,
+            "totalFilesDeleted": sum(len(done.files) for done in metadata.partitions.values()),
+            "earliestCommitToRetain": metadata.earliest,
+            "lastCompletedCommitTimestamp": metadata.last_completed,
+            "version": METADATA_VERSION,
+            "bootstrapPartitionMetadata": {},
+            "extraMetadata": dict(metadata.extra_metadata),
+        },
+        {
+            "partitionMetadata": (
+                len(metadata.partitions),
+                ((key, _cleaned(key, metadata.policy, done)) for key, done in metadata.partitions.items()),
+            )
+        },
+    )
+
+
+def _cleaned(partition: str, policy: str, done: CleanedPartition) -> dict[str, Any]:
+    return {
+        "partitionPath": partition,
+        "policy": policy,
+        "deletePathPatterns": done.files,
+        "successDeleteFiles": done.files,
+        "failedDeleteFiles": (),
+        "isPartitionDeleted": done.is_deleted,
+    }
+
+
+def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastClean:
+    """What the completed file of a clean says of where the next one goes on. Raises CorruptFileError naming `path`."""
+    _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: None})
+    if "startCleanTime" not in raw:
+        raise CorruptFileError("the Avro record is no clean metadata", path=path)
+    saved = _texts_by_name(raw, "extraMetadata", path).get(SAVEPOINTED_KEY, "")
+    return LastClean(
+        requested_time,
+        text(raw, "earliestCommitToRetain", path=path).strip(),
+        text(raw, "lastCompletedCommitTimestamp", path=path),
+        frozenset(time for time in saved.split(",") if time),
+    )
+
+
+def _texts_by_name(raw: dict[str, Any], name: str, path: str) -> dict[str, str]:
+    items: dict[str, Any] = member(raw, name, dict, path=path, default={})
+    if not all(isinstance(item, str) for item in items.values()):
+        raise CorruptFileError(f"{name!r} holds something other than text", path=path)
+    return items

@@ -1,0 +1,162 @@
+"""What a completed commit says of itself: HoodieCommitMetadata and HoodieReplaceCommitMetadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.partition import check_partition, check_relative_path
+from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.container import decode_any, encode_datum
+from hudi_core.timeline.actions.pretty_json import dump, member
+from hudi_core.timeline.actions.write_stats import stat_from_json, stat_to_json
+
+SCHEMA_KEY: Final = "schema"
+"""The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
+
+LATEST_SCHEMA_KEY: Final = "latest_schema"
+"""The extra-metadata key of the schema with column ids that schema-on-read tables record
+(SerDeHelper.LATEST_SCHEMA).
+"""
+
+_KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
+
+_REPLACING: Final = frozenset({"CLUSTER", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
+"""Operations that complete as a replacecommit."""
+
+
+class Operation:
+    """Values of `operationType` that this engine writes or asks for (WriteOperationType, enum names)."""
+
+    COMPACT: Final = "COMPACT"
+    LOG_COMPACT: Final = "LOG_COMPACT"
+    CLUSTER: Final = "CLUSTER"
+    INDEX: Final = "INDEX"
+    UPSERT_PREPPED: Final = "UPSERT_PREPPED"
+    BULK_INSERT: Final = "BULK_INSERT"
+    BULK_INSERT_PREPPED: Final = "BULK_INSERT_PREPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """One commit's metadata.
+
+    `partition_to_write_stats` maps a partition path to the stats of the files written there. `replaced_file_ids` maps a
+    partition path to the file ids that the commit replaced; None when the file has no such member, that is for every
+    action but replacecommit. `extra` holds top-level members that Hudi 0.15 does not know.
+    """
+
+    partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    compacted: bool = False
+    operation_type: str | None = None
+    extra_metadata: Mapping[str, str | None] = field(default_factory=dict)
+    replaced_file_ids: Mapping[str, tuple[str, ...]] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def schema_text(self) -> str | None:
+        """The Avro schema text that the commit carries; None when it carries none."""
+        return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    def write_stats(self) -> Iterator[WriteStat]:
+        """All write stats, partition by partition."""
+        for stats in self.partition_to_write_stats.values():
+            yield from stats
+
+    def replaced_file_groups(self) -> Iterator[FileGroupId]:
+        """The file groups that this commit replaced. For comparing only: the names are unchecked."""
+        for partition, file_ids in (self.replaced_file_ids or {}).items():
+            for file_id in file_ids:
+                yield FileGroupId(partition, file_id)
+
+    def check_paths(self, *, source: str) -> None:
+        """Raises FormatError naming `source` when a partition or a written file lies outside the table. Call before a
+        path is used.
+
+        A write stat names its partition again; that is checked like the key that it stands under.
+        """
+        for partition, stats in self.partition_to_write_stats.items():
+            check_partition(partition, source=source)
+            for stat in stats:
+                check_partition(stat.partition_path, source=source)
+                for path in (stat.path, *(name for name, _ in stat.cdc_stats)):
+                    check_relative_path(path, source=source)
+
+
+def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
+    """Parses a commit file: JSON in table version 6, an Avro container later. Empty bytes are empty metadata, as in
+    Hudi after a crash.
+
+    Raises CorruptFileError naming `path`.
+    """
+    return commit_of(decode_any(data, path=path), path=path)
+
+
+def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
+    """The metadata of a commit file's members, as decode_any and the layout 1 archive give them. Raises
+    CorruptFileError naming `path`.
+    """
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for partition, items in member(raw, "partitionToWriteStats", dict, path=path, default={}).items():
+        if not isinstance(items, list):
+            raise CorruptFileError(f"the write stats of partition {partition!r} are not a list", path=path)
+        stats[partition] = tuple(stat_from_json(item, path=path) for item in items)
+    extra_metadata = member(raw, "extraMetadata", dict, path=path, default={})
+    if not all(value is None or isinstance(value, str) for value in extra_metadata.values()):
+        raise CorruptFileError("'extraMetadata' holds something other than text", path=path)
+    return CommitMetadata(
+        partition_to_write_stats=stats,
+        compacted=member(raw, "compacted", bool, path=path, default=False),
+        operation_type=member(raw, "operationType", str, path=path),
+        extra_metadata=extra_metadata,
+        replaced_file_ids=_replaced(raw, path),
+        extra={name: value for name, value in raw.items() if name not in _KEYS},
+    )
+
+
+def _replaced(raw: dict[str, Any], path: str) -> dict[str, tuple[str, ...]] | None:
+    members = member(raw, "partitionToReplaceFileIds", dict, path=path)
+    if members is None:
+        return None
+    for partition, file_ids in members.items():
+        if not isinstance(file_ids, list) or not all(isinstance(file_id, str) for file_id in file_ids):
+            raise CorruptFileError(
+                f"the replaced file ids of partition {partition!r} are not a list of text", path=path
+            )
+    return {partition: tuple(file_ids) for partition, file_ids in members.items()}
+
+
+def encode_commit(metadata: CommitMetadata) -> bytes:
+    """The commit file of layout 1: the keys, their order and the layout of Hudi 0.15, then unknown members."""
+    return dump(_members(metadata))
+
+
+def encode_commit_avro(metadata: CommitMetadata) -> bytes:
+    """The commit file of layout 2: an Avro container of one record in the schema that Hudi 1.x writes
+    (CommitMetadataSerDeV2).
+
+    Members that the schema does not have are left out. Raises FormatError when a value does not fit the schema.
+    """
+    replaces = metadata.replaced_file_ids is not None or metadata.operation_type in _REPLACING
+    return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
+
+
+def _members(metadata: CommitMetadata) -> dict[str, Any]:
+    raw: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [stat_to_json(stat) for stat in stats]
+            for partition, stats in metadata.partition_to_write_stats.items()
+        },
+        "compacted": metadata.compacted,
+        "extraMetadata": dict(metadata.extra_metadata),
+        "operationType": metadata.operation_type,
+    }
+    if metadata.replaced_file_ids is not None:
+        raw["partitionToReplaceFileIds"] = {
+            partition: list(file_ids) for partition, file_ids in metadata.replaced_file_ids.items()
+        }
+    raw.update(metadata.extra)
+    return raw

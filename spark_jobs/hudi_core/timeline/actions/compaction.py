@@ -1,0 +1,184 @@
+"""The compaction plan (HoodieCompactionPlan), with every path of it checked before anyone can follow it.
+
+A plan is a file in the table, so anyone who can write there can name any path. Nothing of a plan is followed as a path:
+each operation must name a partition below the table and plain file names that parse and belong to the operation's own
+file group and base instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import LogFileName, parse_base_file, parse_log_file
+from hudi_core.model.partition import check_file_name, check_partition
+from hudi_core.timeline.actions.container import decode_datum, encode_datum
+from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, records, text, texts
+from hudi_core.timeline.actions.pretty_json import member
+
+PLAN_VERSION: Final = 2
+"""Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
+
+_SCHEMA: Final = "HoodieCompactionPlan"
+_REMEDY: Final = (
+    "the plan does not fit this table: find out who wrote it. Do not just delete it, as log files written "
+    "since belong to it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOperation:
+    """One file slice to compact.
+
+    `base_file` and `log_files` are plain file names in `partition`; `log_files` are in scan order and leave out
+    change-data logs, which hold no records to merge and stand in `cdc_files`. `metrics` are Hudi's sizes and counts by
+    name.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_file: str | None
+    log_files: tuple[str, ...]
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
+    cdc_files: tuple[str, ...] = ()
+
+    @property
+    def file_group(self) -> FileGroupId:
+        """The file group that the operation compacts."""
+        return FileGroupId(self.partition, self.file_id)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is."""
+
+    operations: tuple[CompactionOperation, ...]
+    version: int = PLAN_VERSION
+    extra_metadata: Mapping[str, str] | None = None
+    strategy: Mapping[str, Any] | None = None
+    preserve_hoodie_metadata: bool | None = False
+
+
+def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> CompactionPlan:
+    """Decodes the content of `<T>.compaction.requested`.
+
+    In layout 1 a log file's name carries the base instant of its slice, so it must equal the operation's; in layout 2
+    the instant that wrote it, which may be older than the base instant, as completion decides the slice. Raises
+    CorruptFileError when the bytes are no plan, FormatError when an operation names a file that cannot be its own,
+    UnsupportedError for bootstrap files; each names `path`, the plan's file.
+    """
+    raw = decode_datum(data, path=path)
+    version = member(raw, "version", int, path=path, default=1)
+    if version not in (1, PLAN_VERSION):
+        raise UnsupportedError(
+            f"compaction plan version {version} is not supported", path=path, remedy="versions 1 and 2 are"
+        )
+    if "operations" not in raw:
+        raise CorruptFileError("the Avro record is no compaction plan", path=path)
+    operations = tuple(_operation(item, version, layout, path) for item in records(raw, "operations", path=path))
+    groups = {operation.file_group for operation in operations}
+    if len(groups) != len(operations):
+        raise FormatError("the plan names a file group twice", path=path, remedy=_REMEDY)
+    extra, strategy = member(raw, "extraMetadata", dict, path=path), member(raw, "strategy", dict, path=path)
+    return CompactionPlan(operations, version, extra, strategy, member(raw, "preserveHoodieMetadata", bool, path=path))
+
+
+def _operation(raw: dict[str, Any], version: int, layout: int, path: str) -> CompactionOperation:
+    partition = check_partition(text(raw, "partitionPath", path=path), source=path)
+    file_id, base_instant = _required(raw, "fileId", path), _required(raw, "baseInstantTime", path)
+    if raw.get("bootstrapFilePath"):
+        raise UnsupportedError(
+            "the plan names a bootstrap file", path=path, remedy="compact bootstrapped tables with Hudi itself"
+        )
+    base = text(raw, "dataFilePath", path=path)
+    base_file = _name(base, partition, version, path) if base else None
+    if base_file is not None:
+        _check_base(base_file, file_id, base_instant, path)
+    named = [_name(item, partition, version, path) for item in texts(raw, "deltaFilePaths", path=path)]
+    logs = sorted((_log(name, file_id, base_instant if layout == 1 else None, path), name) for name in named)
+    if len(set(named)) != len(named):
+        raise FormatError(f"the plan names a log file of {file_id} twice", path=path, remedy=_REMEDY)
+    if base_file is None and not logs:
+        raise FormatError(f"the plan names no file for {file_id}", path=path, remedy=_REMEDY)
+    return CompactionOperation(
+        partition,
+        file_id,
+        base_instant,
+        base_file,
+        tuple(name for order, name in logs if not order[-1]),
+        numbers(raw, "metrics", path=path),
+        tuple(name for order, name in logs if order[-1]),
+    )
+
+
+def _required(raw: dict[str, Any], name: str, path: str) -> str:
+    value = text(raw, name, path=path)
+    if not value:
+        raise FormatError(f"a compaction operation has no {name}", path=path, remedy=_REMEDY)
+    return value
+
+
+def _name(value: str, partition: str, version: int, path: str) -> str:
+    if version == PLAN_VERSION:
+        return check_file_name(value, source=path)
+    return name_in_partition(value, partition, path=path, remedy=_REMEDY)
+
+
+def _check_base(name: str, file_id: str, base_instant: str, path: str) -> None:
+    try:
+        parsed = parse_base_file(name)
+    except FormatError as error:
+        raise FormatError(error.message, path=path, remedy=_REMEDY) from error
+    if (parsed.file_id, parsed.instant) != (file_id, base_instant):
+        raise FormatError(
+            f"base file {name!r} does not belong to {file_id} at {base_instant}", path=path, remedy=_REMEDY
+        )
+
+
+def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[str, int, str, bool]:
+    """The scan order of a log file that is checked to belong to the operation; `base_instant` is None where its name
+    does not carry one.
+    """
+    try:
+        parsed: LogFileName = parse_log_file(name)
+    except FormatError as error:
+        raise FormatError(error.message, path=path, remedy=_REMEDY) from error
+    if parsed.file_id != file_id or not parsed.instant:
+        raise FormatError(f"log file {name!r} does not belong to {file_id}", path=path, remedy=_REMEDY)
+    # A change-data log is named after its commit in both layouts, so only its file id can be checked.
+    if base_instant is not None and not parsed.cdc and parsed.instant != base_instant:
+        raise FormatError(
+            f"log file {name!r} does not belong to {file_id} at {base_instant}", path=path, remedy=_REMEDY
+        )
+    return parsed.scan_order
+
+
+def encode_compaction_plan(plan: CompactionPlan) -> bytes:
+    """The content of `<T>.compaction.requested`, as a version 2 plan in the schema of Hudi 0.15."""
+    return encode_datum(
+        _SCHEMA,
+        {
+            "operations": [_to_avro(operation) for operation in plan.operations],
+            "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
+            "version": PLAN_VERSION,
+            "strategy": None if plan.strategy is None else dict(plan.strategy),
+            "preserveHoodieMetadata": plan.preserve_hoodie_metadata,
+        },
+    )
+
+
+def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
+    logs = sorted((parse_log_file(name).scan_order, name) for name in operation.log_files + operation.cdc_files)
+    return {
+        "baseInstantTime": operation.base_instant,
+        "deltaFilePaths": [name for _, name in logs],
+        "dataFilePath": operation.base_file,
+        "fileId": operation.file_id,
+        "partitionPath": operation.partition,
+        "metrics": dict(operation.metrics),
+        "bootstrapFilePath": None,
+    }

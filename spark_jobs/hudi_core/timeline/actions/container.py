@@ -1,0 +1,59 @@
+"""Timeline files that are Avro object containers of one datum: plans, and the metadata of every action but the
+commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from hudi_core.codec.avro.container import container_metadata, read_container, write_container
+from hudi_core.errors import CorruptFileError
+from hudi_core.timeline.actions.pretty_json import load_object
+
+CONTAINER_MAGIC: Final = b"Obj\x01"
+
+
+@cache
+def load_schema(name: str) -> dict[str, Any]:
+    """The Avro schema of a record that Hudi 0.15 writes, by its short name: read from this package, so also from the
+    job's zip.
+    """
+    text = (files("hudi_core.timeline") / "avsc" / f"{name}.avsc").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def decode_datum(data: bytes, *, path: str) -> dict[str, Any]:
+    """The one record of a container; raises CorruptFileError naming `path` when there is not exactly one."""
+    _, records = read_container(data, path=path)
+    if len(records) != 1 or not isinstance(records[0], dict):
+        raise CorruptFileError(f"holds {len(records)} Avro records where one is due", path=path)
+    return records[0]
+
+
+def encode_datum(schema_name: str, datum: dict[str, Any], *, metadata: Mapping[str, bytes] | None = None) -> bytes:
+    """A container of one record in the schema that Hudi 0.15 writes. `metadata` goes into the header, where Hudi passes
+    over it.
+    """
+    return write_container(load_schema(schema_name), [datum], metadata)
+
+
+def datum_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
+    """The metadata in a container's header, Avro's own left out. Raises CorruptFileError naming `path`."""
+    return container_metadata(data, path=path)
+
+
+def decode_any(data: bytes, *, path: str) -> dict[str, Any]:
+    """Any timeline file as a plain dictionary, by its first bytes: Avro container, JSON object, or empty ({}).
+
+    Raises CorruptFileError naming `path`.
+    """
+    if not data:
+        return {}
+    if data.startswith(CONTAINER_MAGIC):
+        return decode_datum(data, path=path)
+    return load_object(data, path=path)

@@ -1,0 +1,116 @@
+"""The Avro files of an indexing action: the plan (HoodieIndexPlan) and what was built (HoodieIndexCommitMetadata);
+facts 9.3.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from hudi_core.codec.avro.container import write_container
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.model.partition import check_file_name
+from hudi_core.timeline.actions.container import decode_datum, load_schema
+from hudi_core.timeline.actions.plan_fields import records, text
+from hudi_core.timeline.actions.pretty_json import member
+
+PLAN_VERSION: Final = 1
+_PLAN: Final = "HoodieIndexPlan"
+_METADATA: Final = "HoodieIndexCommitMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPartition:
+    """A partition of the metadata table to build, or that was built: its name, and the instant of the data table up to
+    which, `""` for none.
+
+    `extra` are texts that 1.x keeps beside them; Hudi writes none.
+    """
+
+    name: str
+    up_to: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def encode_index_plan(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
+    """The content of `<T>.indexing.requested`; `extra`: with the field of that name (TableVersion.index_plan_extra)."""
+    return write_container(
+        _schema(_PLAN, extra), [{"version": PLAN_VERSION, "indexPartitionInfos": _infos(partitions, extra)}]
+    )
+
+
+def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
+    """The content of the completed file; parameters as encode_index_plan. Hudi leaves the operation type empty
+    (RunIndexActionExecutor).
+    """
+    datum = {"version": PLAN_VERSION, "operationType": None, "indexPartitionInfos": _infos(partitions, extra)}
+    return write_container(_schema(_METADATA, extra), [datum])
+
+
+def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]:
+    """The partitions of a plan, or of a completed file.
+
+    Raises CorruptFileError when the bytes are neither or name no partition, FormatError for a name that leaves the
+    metadata table, UnsupportedError for a version that is not known; each names `path`.
+    """
+    raw = decode_datum(data, path=path)
+    if "indexPartitionInfos" not in raw:
+        raise CorruptFileError("the Avro record is no plan of an indexing action", path=path)
+    version = member(raw, "version", int, path=path, default=PLAN_VERSION)
+    if version != PLAN_VERSION:
+        raise UnsupportedError(
+            f"version {version} of an indexing plan is not supported", path=path, remedy="version 1 is"
+        )
+    found = tuple(_partition(item, path) for item in records(raw, "indexPartitionInfos", path=path))
+    if not found:
+        raise CorruptFileError(
+            "the plan names no partition of the metadata table", path=path, remedy="drop it with `hudictl unschedule`"
+        )
+    if len({item.name for item in found}) != len(found):
+        raise CorruptFileError(
+            "the plan names a partition of the metadata table twice",
+            path=path,
+            remedy="drop it with `hudictl unschedule`",
+        )
+    return found
+
+
+def _partition(raw: dict[str, Any], path: str) -> IndexedPartition:
+    extra: dict[str, Any] = member(raw, "extraMetadata", dict, path=path, default={})
+    if not all(isinstance(item, str) for item in extra.values()):
+        raise CorruptFileError("'extraMetadata' holds something other than text", path=path)
+    name = check_file_name(text(raw, "metadataPartitionPath", path=path), source=path)
+    return IndexedPartition(name, text(raw, "indexUptoInstant", path=path), extra)
+
+
+def _infos(partitions: Sequence[IndexedPartition], extra: bool) -> list[dict[str, Any]]:
+    infos = [
+        {"version": PLAN_VERSION, "metadataPartitionPath": item.name, "indexUptoInstant": item.up_to}
+        for item in partitions
+    ]
+    return (
+        [{**info, "extraMetadata": dict(item.extra)} for info, item in zip(infos, partitions, strict=True)]
+        if extra
+        else infos
+    )
+
+
+@cache
+def _schema(name: str, extra: bool) -> dict[str, Any]:
+    schema = load_schema(name)
+    if not extra:
+        return schema
+    schema = copy.deepcopy(schema)
+    texts = {"type": "string", "avro.java.string": "String"}
+    info = next(item for item in schema["fields"] if item["name"] == "indexPartitionInfos")["type"][1]["items"]
+    info["fields"].append(
+        {
+            "name": "extraMetadata",
+            "type": ["null", {"type": "map", "values": texts, "avro.java.string": "String"}],
+            "default": None,
+        }
+    )
+    return schema

@@ -1,0 +1,53 @@
+"""Fields of plans. A plan is decoded with the schema in its own file, so no field is taken to have the type that Hudi
+gives it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.model.partition import check_file_name
+from hudi_core.timeline.actions.pretty_json import member
+
+
+def records(raw: dict[str, Any], name: str, *, path: str) -> list[dict[str, Any]]:
+    """A list of records, empty when it is absent or null; raises CorruptFileError naming `path`."""
+    items: list[Any] = member(raw, name, list, path=path, default=[])
+    if not all(isinstance(item, dict) for item in items):
+        raise CorruptFileError(f"{name!r} holds something other than records", path=path)
+    return items
+
+
+def texts(raw: dict[str, Any], name: str, *, path: str) -> list[str]:
+    """A list of texts, empty when it is absent or null; raises CorruptFileError naming `path`."""
+    items: list[Any] = member(raw, name, list, path=path, default=[])
+    if not all(isinstance(item, str) for item in items):
+        raise CorruptFileError(f"{name!r} holds something other than text", path=path)
+    return items
+
+
+def text(raw: dict[str, Any], name: str, *, path: str) -> str:
+    """A text, `""` when it is absent or null; raises CorruptFileError naming `path`."""
+    value: str = member(raw, name, str, path=path, default="")
+    return value
+
+
+def numbers(raw: dict[str, Any], name: str, *, path: str) -> dict[str, float]:
+    """A map of numbers, empty when it is absent or null; raises CorruptFileError naming `path`."""
+    items: dict[str, Any] = member(raw, name, dict, path=path, default={})
+    if not all(isinstance(item, float | int) for item in items.values()):
+        raise CorruptFileError(f"{name!r} holds something other than numbers", path=path)
+    return items
+
+
+def name_in_partition(value: str, partition: str, *, path: str, remedy: str) -> str:
+    """The plain file name of an absolute path, which counts only when it ends in this partition's folder.
+
+    What stands before the partition is never followed: it is where the table lay for whoever wrote the plan. Raises
+    FormatError naming `path`.
+    """
+    folder, _, name = value.rpartition("/")
+    if folder and (".." in folder.split("/") or (partition and not f"/{folder}".endswith(f"/{partition}"))):
+        raise FormatError(f"path {value!r} does not lie in partition {partition!r}", path=path, remedy=remedy)
+    return check_file_name(name, source=path)

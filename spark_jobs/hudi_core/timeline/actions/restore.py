@@ -1,0 +1,115 @@
+"""The Avro files of a restore: the plan (HoodieRestorePlan) and what was done (HoodieRestoreMetadata). Every table
+version has the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.timeline.actions.container import decode_datum, encode_datum
+from hudi_core.timeline.actions.plan_fields import records, text
+from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.rollback import RollbackMetadata, metadata_datum, metadata_of
+
+PLAN_VERSION: Final = 2
+"""Plans of version 2 name the instant that the table goes back to
+(RestorePlanActionExecutor.RESTORE_PLAN_VERSION_2).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredInstant:
+    """An instant that a restore takes away: its requested time, and its action as the timeline showed it."""
+
+    time: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """`target` is the requested time that the table goes back to, `instants` what goes for that, in this order."""
+
+    target: str
+    instants: tuple[RestoredInstant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMetadata:
+    """What a restore did: `start_time` is its own instant, `rollbacks` what was undone for each instant of `instants`,
+    by its time.
+    """
+
+    start_time: str
+    time_taken_ms: int
+    instants: tuple[RestoredInstant, ...]
+    rollbacks: Mapping[str, RollbackMetadata] = field(default_factory=dict, hash=False)
+
+
+def encode_restore_plan(plan: RestorePlan) -> bytes:
+    """The content of `<R>.restore.requested`."""
+    return encode_datum(
+        "HoodieRestorePlan",
+        {
+            "instantsToRollback": _infos(plan.instants),
+            "version": PLAN_VERSION,
+            "savepointToRestoreTimestamp": plan.target,
+        },
+    )
+
+
+def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
+    """Decodes `<R>.restore.requested`. `target` is `""` in a plan of version 1. Raises CorruptFileError naming
+    `path`.
+    """
+    raw = decode_datum(data, path=path)
+    if "instantsToRollback" not in raw:
+        raise CorruptFileError("the Avro record is no restore plan", path=path)
+    return RestorePlan(text(raw, "savepointToRestoreTimestamp", path=path), _instants(raw, "instantsToRollback", path))
+
+
+def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
+    """The content of the completed `restore` file."""
+    return encode_datum(
+        "HoodieRestoreMetadata",
+        {
+            "startRestoreTime": metadata.start_time,
+            "timeTakenInMillis": metadata.time_taken_ms,
+            "instantsToRollback": [instant.time for instant in metadata.instants],
+            "hoodieRestoreMetadata": {time: [metadata_datum(done)] for time, done in metadata.rollbacks.items()},
+            "version": 1,
+            "restoreInstantInfo": _infos(metadata.instants),
+        },
+    )
+
+
+def decode_restore_metadata(data: bytes, *, path: str) -> RestoreMetadata:
+    """Decodes the completed `restore` file. Raises CorruptFileError, or FormatError for a partition outside the table,
+    naming `path`.
+    """
+    raw = decode_datum(data, path=path)
+    rollbacks: dict[str, RollbackMetadata] = {}
+    for time, done in member(raw, "hoodieRestoreMetadata", dict, path=path, default={}).items():
+        if not isinstance(done, list) or len(done) != 1 or not isinstance(done[0], dict):
+            raise CorruptFileError(f"the restore's metadata has not one rollback of {time}", path=path)
+        rollbacks[time] = metadata_of(done[0], path=path)
+    taken = member(raw, "timeTakenInMillis", int, path=path, default=0)
+    return RestoreMetadata(
+        text(raw, "startRestoreTime", path=path), taken, _instants(raw, "restoreInstantInfo", path), rollbacks
+    )
+
+
+def _infos(instants: tuple[RestoredInstant, ...]) -> list[dict[str, str]]:
+    return [{"commitTime": instant.time, "action": instant.action} for instant in instants]
+
+
+def _instants(raw: dict[str, Any], name: str, path: str) -> tuple[RestoredInstant, ...]:
+    found = tuple(
+        RestoredInstant(text(item, "commitTime", path=path), text(item, "action", path=path))
+        for item in records(raw, name, path=path)
+    )
+    if not all(item.time and item.action for item in found):
+        raise CorruptFileError("the restore names an instant without time or action", path=path)
+    return found

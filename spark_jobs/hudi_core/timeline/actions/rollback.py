@@ -1,0 +1,207 @@
+"""The Avro files of a rollback: the plan (HoodieRollbackPlan) and what was done (HoodieRollbackMetadata). Every table
+version has the same.
+
+The paths of a plan are absolute and those of whoever wrote it. They are kept to be written again, and never followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.model.partition import check_partition
+from hudi_core.model.release import VERSION
+from hudi_core.timeline.actions.container import datum_metadata, decode_datum, encode_datum
+from hudi_core.timeline.actions.plan_fields import numbers, records, text, texts
+from hudi_core.timeline.actions.pretty_json import member
+
+_RELEASE: Final = "airflow_hudi.version"
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """What to undo of one file group: files to delete, or log files whose blocks a command block must cancel.
+
+    Paths are absolute, without a scheme on local file systems, because that is what real Hudi reads there. `file_id`
+    and `base_instant` are empty for files found by listing. `log_blocks` maps a log file, by its plain name or its
+    path, to its size in bytes.
+    """
+
+    partition: str
+    file_id: str = ""
+    base_instant: str = ""
+    files_to_delete: tuple[str, ...] = ()
+    log_blocks: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """Which instant goes, under the action that the timeline showed for it (`compaction` or `commit`), and what to undo
+    for that.
+    """
+
+    instant: str
+    action: str
+    requests: tuple[RollbackRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPartition:
+    """What was undone in one partition. Paths as in RollbackRequest, except that rollback log files carry a scheme
+    (`file:`).
+    """
+
+    partition: str
+    deleted: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    rollback_log_files: Mapping[str, int] = field(default_factory=dict, hash=False)
+    failed_commit_log_files: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackMetadata:
+    """What a rollback did: `start_time` is its own instant, `instant` and `action` those of the instant that it rolled
+    back.
+    """
+
+    start_time: str
+    time_taken_ms: int
+    instant: str
+    action: str
+    partitions: tuple[RollbackPartition, ...] = ()
+
+    @property
+    def files_deleted(self) -> int:
+        """How many files it deleted."""
+        return sum(len(part.deleted) for part in self.partitions)
+
+
+def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackRequest]) -> bytes:
+    """The content of `<R>.rollback.requested`: undo `instant`, whose pending action is `action` (`compaction`, not
+    `commit`).
+
+    This release is named in the header, beside the schema: the record has no room for it.
+    """
+    return encode_datum(
+        "HoodieRollbackPlan",
+        {
+            "instantToRollback": {"commitTime": instant, "action": action},
+            "RollbackRequests": [
+                {
+                    "partitionPath": request.partition,
+                    "fileId": request.file_id,
+                    "latestBaseInstant": request.base_instant,
+                    "filesToBeDeleted": list(request.files_to_delete),
+                    "logBlocksToBeDeleted": dict(request.log_blocks),
+                }
+                for request in requests
+            ],
+            "version": 1,
+        },
+        metadata={_RELEASE: VERSION.encode()},
+    )
+
+
+def is_own_plan(data: bytes, *, path: str) -> bool:
+    """Whether encode_rollback_plan made the plan, and not Hudi. Raises CorruptFileError naming `path`."""
+    return _RELEASE in datum_metadata(data, path=path)
+
+
+def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:
+    """Decodes `<R>.rollback.requested`. Raises CorruptFileError when it names no instant, FormatError for a partition
+    outside the table.
+    """
+    raw = decode_datum(data, path=path)
+    target = member(raw, "instantToRollback", dict, path=path, default={})
+    instant, action = text(target, "commitTime", path=path), text(target, "action", path=path)
+    if not instant or not action:
+        raise CorruptFileError(
+            "the rollback plan names no instant",
+            path=path,
+            remedy="remove the rollback's files from the timeline; plan it again",
+        )
+    return RollbackPlan(
+        instant, action, tuple(_request(item, path) for item in records(raw, "RollbackRequests", path=path))
+    )
+
+
+def _request(raw: dict[str, Any], path: str) -> RollbackRequest:
+    return RollbackRequest(
+        check_partition(text(raw, "partitionPath", path=path), source=path),
+        text(raw, "fileId", path=path),
+        text(raw, "latestBaseInstant", path=path),
+        tuple(texts(raw, "filesToBeDeleted", path=path)),
+        {name: int(size) for name, size in numbers(raw, "logBlocksToBeDeleted", path=path).items()},
+    )
+
+
+def encode_rollback_metadata(
+    start_time: str, time_taken_ms: int, instant: str, action: str, partitions: Iterable[RollbackPartition]
+) -> bytes:
+    """The content of `<R>.rollback`: `start_time` is the rollback's own instant, `time_taken_ms` its duration."""
+    return encode_datum(
+        "HoodieRollbackMetadata",
+        metadata_datum(RollbackMetadata(start_time, time_taken_ms, instant, action, tuple(partitions))),
+    )
+
+
+def metadata_datum(metadata: RollbackMetadata) -> dict[str, Any]:
+    """The Avro record of what a rollback did, which is also a part of what a restore did."""
+    by_partition = {
+        part.partition: {
+            "partitionPath": part.partition,
+            "successDeleteFiles": list(part.deleted),
+            "failedDeleteFiles": list(part.failed),
+            "rollbackLogFiles": dict(part.rollback_log_files),
+            "logFilesFromFailedCommit": dict(part.failed_commit_log_files),
+        }
+        for part in metadata.partitions
+    }
+    return {
+        "startRollbackTime": metadata.start_time,
+        "timeTakenInMillis": metadata.time_taken_ms,
+        "totalFilesDeleted": metadata.files_deleted,
+        "commitsRollback": [metadata.instant],
+        "partitionMetadata": by_partition,
+        "version": 1,
+        "instantsRollback": [{"commitTime": metadata.instant, "action": metadata.action}],
+    }
+
+
+def decode_rollback_metadata(data: bytes, *, path: str) -> RollbackMetadata:
+    """Decodes `<R>.rollback`. Raises CorruptFileError when it names no instant, FormatError for a partition outside the
+    table.
+    """
+    return metadata_of(decode_datum(data, path=path), path=path)
+
+
+def metadata_of(raw: dict[str, Any], *, path: str) -> RollbackMetadata:
+    """What a rollback did, from its Avro record; errors as decode_rollback_metadata."""
+    done = records(raw, "instantsRollback", path=path)
+    commits = texts(raw, "commitsRollback", path=path)
+    if not commits:
+        raise CorruptFileError("the rollback's metadata names no instant", path=path)
+    return RollbackMetadata(
+        text(raw, "startRollbackTime", path=path),
+        member(raw, "timeTakenInMillis", int, path=path, default=0),
+        commits[0],
+        text(done[0], "action", path=path) if done else "",
+        tuple(
+            _partition(name, item, path)
+            for name, item in member(raw, "partitionMetadata", dict, path=path, default={}).items()
+        ),
+    )
+
+
+def _partition(name: str, raw: Any, path: str) -> RollbackPartition:
+    if not isinstance(raw, dict):
+        raise CorruptFileError("'partitionMetadata' holds something other than records", path=path)
+    return RollbackPartition(
+        check_partition(name, source=path),
+        tuple(texts(raw, "successDeleteFiles", path=path)),
+        tuple(texts(raw, "failedDeleteFiles", path=path)),
+        {file: int(size) for file, size in numbers(raw, "rollbackLogFiles", path=path).items()},
+        {file: int(size) for file, size in numbers(raw, "logFilesFromFailedCommit", path=path).items()},
+    )

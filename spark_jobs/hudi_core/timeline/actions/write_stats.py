@@ -1,0 +1,108 @@
+"""HoodieWriteStat and HoodieDeltaWriteStat as the JSON objects of version 6 commit files; keys and their order are
+those of Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.pretty_json import member
+
+_COUNTS: Final = (
+    ("numWrites", "num_writes"),
+    ("numDeletes", "num_deletes"),
+    ("numUpdateWrites", "num_update_writes"),
+    ("numInserts", "num_inserts"),
+    ("totalWriteBytes", "total_write_bytes"),
+    ("totalWriteErrors", "total_write_errors"),
+    ("totalLogRecords", "total_log_records"),
+    ("totalLogFilesCompacted", "total_log_files_compacted"),
+    ("totalLogSizeCompacted", "total_log_size_compacted"),
+    ("totalUpdatedRecordsCompacted", "total_updated_records_compacted"),
+    ("totalLogBlocks", "total_log_blocks"),
+    ("totalCorruptLogBlock", "total_corrupt_log_block"),
+    ("totalRollbackBlocks", "total_rollback_blocks"),
+    ("fileSizeInBytes", "file_size_in_bytes"),
+)
+_TIMES: Final = (
+    ("totalScanTime", "total_scan_time_ms"),
+    ("totalUpsertTime", "total_upsert_time_ms"),
+    ("totalCreateTime", "total_create_time_ms"),
+)
+
+
+def stat_to_json(stat: WriteStat) -> dict[str, Any]:
+    """The JSON object of a write stat: the keys real Hudi 0.15 writes, plus whatever `stat.extra` carries."""
+    raw = _known(stat)
+    raw.update(stat.extra)
+    return raw
+
+
+def _known(stat: WriteStat) -> dict[str, Any]:
+    raw: dict[str, Any] = {
+        "fileId": stat.file_id,
+        "path": stat.path,
+        "cdcStats": dict(stat.cdc_stats) or None,
+        "prevCommit": stat.prev_commit,
+        "numWrites": stat.num_writes,
+        "numDeletes": stat.num_deletes,
+        "numUpdateWrites": stat.num_update_writes,
+        "numInserts": stat.num_inserts,
+        "totalWriteBytes": stat.total_write_bytes,
+        "totalWriteErrors": stat.total_write_errors,
+        "tempPath": None,
+        "partitionPath": stat.partition_path,
+        "totalLogRecords": stat.total_log_records,
+        "totalLogFilesCompacted": stat.total_log_files_compacted,
+        "totalLogSizeCompacted": stat.total_log_size_compacted,
+        "totalUpdatedRecordsCompacted": stat.total_updated_records_compacted,
+        "totalLogBlocks": stat.total_log_blocks,
+        "totalCorruptLogBlock": stat.total_corrupt_log_block,
+        "totalRollbackBlocks": stat.total_rollback_blocks,
+        "fileSizeInBytes": stat.file_size_in_bytes,
+        "minEventTime": None,
+        "maxEventTime": None,
+        "runtimeStats": {name: getattr(stat, field) for name, field in _TIMES},
+    }
+    if stat.log_version is not None:
+        raw["logVersion"] = stat.log_version
+        raw["logOffset"] = stat.log_offset
+        raw["baseFile"] = stat.base_file or ""
+        raw["logFiles"] = list(stat.log_files)
+    return raw
+
+
+def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
+    """Parses a write stat; members it has no field for stay in `extra`. Raises CorruptFileError naming `path` for wrong
+    types.
+    """
+    if not isinstance(raw, dict):
+        raise CorruptFileError("a write stat is not a JSON object", path=path)
+    numbers = {field: member(raw, name, int, path=path, default=0) for name, field in _COUNTS}
+    runtime = member(raw, "runtimeStats", dict, path=path, default={})
+    numbers |= {field: member(runtime, name, int, path=path, default=0) for name, field in _TIMES}
+    values = {
+        "file_id": member(raw, "fileId", str, path=path, default=""),
+        "path": member(raw, "path", str, path=path, default=""),
+        "partition_path": member(raw, "partitionPath", str, path=path, default=""),
+        "prev_commit": member(raw, "prevCommit", str, path=path, default="null"),
+        "log_version": member(raw, "logVersion", int, path=path),
+        "log_offset": member(raw, "logOffset", int, path=path),
+        "base_file": member(raw, "baseFile", str, path=path),
+        "log_files": tuple(_texts(raw, "logFiles", path)),
+        "cdc_stats": tuple(member(raw, "cdcStats", dict, path=path, default={}).items()),
+    }
+    stat = WriteStat(**numbers, **values)
+    known = _known(stat)
+    extra = {name: value for name, value in raw.items() if name not in known or known[name] != value}
+    return stat if not extra else WriteStat(**numbers, **values, extra=extra)
+
+
+def _texts(raw: dict[str, Any], name: str, path: str) -> list[str]:
+    items: list[str] = member(raw, name, list, path=path, default=[])
+    if not all(isinstance(item, str) for item in items):
+        raise CorruptFileError(f"{name!r} holds something other than text", path=path)
+    return items

@@ -1,0 +1,72 @@
+"""Which instant a pending rollback rolls back (BaseHoodieTableServiceClient.getPendingRollbackInfo)."""
+
+from __future__ import annotations
+
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+
+
+def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> ClusteringPlan | None:
+    """The plan of a replacecommit or clustering, whatever its state; None when the instant is no clustering.
+
+    Raises StorageNotFoundError when the requested file is not there.
+    """
+    path = active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
+    return decode_clustering_plan(active.read_requested(instant.requested_time, instant.pending_action), path=path)
+
+
+def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+    """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1.
+
+    False for a replacecommit whose requested file is gone: it was rolled back or archived since the timeline was
+    listed.
+    """
+    if instant.pending_action != Action.REPLACE_COMMIT:
+        return instant.pending_action == Action.CLUSTERING
+    try:
+        return read_clustering_plan(active, instant) is not None
+    except StorageNotFoundError:
+        return False
+
+
+def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, ClusteringPlan]:
+    """The plans of all pending clusterings of `timeline`, by requested time; pending overwrites are passed over.
+
+    So is an instant that was rolled back since `timeline` was listed (ClusteringUtils.getClusteringPlan).
+    """
+    plans: dict[str, ClusteringPlan] = {}
+    for instant in timeline.pending().of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING):
+        try:
+            plan = read_clustering_plan(active, instant)
+        except StorageNotFoundError:
+            continue
+        if plan is not None:
+            plans[instant.requested_time] = plan
+    return plans
+
+
+def rollback_target(active: ActiveTimeline, rollback: str) -> str:
+    """The instant that the plan of `rollback` names. Raises CorruptFileError naming the plan's file when it names
+    none.
+    """
+    plan = active.read_any(rollback, Action.ROLLBACK, State.REQUESTED)
+    info = plan.get("instantToRollback")
+    target = info.get("commitTime") if isinstance(info, dict) else None
+    if not isinstance(target, str) or not target:
+        raise CorruptFileError(
+            "the rollback plan names no instant",
+            path=active.path(rollback, Action.ROLLBACK, State.REQUESTED),
+            remedy="remove the rollback's files from the timeline; Hudi plans it again",
+        )
+    return target
+
+
+def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str) -> str | None:
+    """The latest pending rollback of `instant` on `timeline`; None when there is none."""
+    for pending in reversed(timeline.pending().of_actions(Action.ROLLBACK).instants):
+        if rollback_target(active, pending.requested_time) == instant:
+            return pending.requested_time
+    return None

@@ -1,0 +1,191 @@
+"""Pure questions to a timeline: values in, values out, no storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from hudi_core.errors import TimelineError
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
+
+
+class Timeline:
+    """Instants in timeline order, one per instant time and action class. Immutable; every query returns a new value.
+
+    Mirrors HoodieDefaultTimeline of Hudi 0.15 and BaseTimelineV2 of 1.x. All comparisons of times are comparisons of
+    text.
+    """
+
+    def __init__(self, instants: Iterable[Instant] = ()) -> None:
+        self.instants: tuple[Instant, ...] = tuple(sorted(instants, key=lambda instant: instant.sort_key))
+
+    @classmethod
+    def in_order(cls, instants: Iterable[Instant]) -> Timeline:
+        """The timeline of instants that are in timeline order already."""
+        timeline = cls()
+        timeline.instants = tuple(instants)
+        return timeline
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    def __len__(self) -> int:
+        return len(self.instants)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timeline) and self.instants == other.instants
+
+    def __hash__(self) -> int:
+        return hash(self.instants)
+
+    def __repr__(self) -> str:
+        return f"Timeline({list(self.instants)!r})"
+
+    @cached_property
+    def requested_times(self) -> frozenset[str]:
+        """The requested times of all instants."""
+        return frozenset(instant.requested_time for instant in self.instants)
+
+    def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
+        """The instants for which `keep` holds."""
+        return Timeline.in_order(instant for instant in self.instants if keep(instant))
+
+    def of_actions(self, *actions: str) -> Timeline:
+        """The instants whose file carries one of these actions."""
+        wanted = frozenset(actions)
+        return self.filter(lambda instant: instant.action in wanted)
+
+    def completed(self) -> Timeline:
+        """The completed instants of every action."""
+        return self.filter(lambda instant: instant.is_completed)
+
+    def pending(self) -> Timeline:
+        """The requested and inflight instants of every action."""
+        return self.filter(lambda instant: not instant.is_completed)
+
+    def commits(self) -> Timeline:
+        """Completed commit, deltacommit and replacecommit instants: completed compactions and clusterings are among
+        them.
+        """
+        return self.filter(lambda instant: instant.is_completed and instant.action in COMMIT_ACTIONS)
+
+    def pending_compactions(self) -> Timeline:
+        """Compactions that are requested or inflight."""
+        return self.pending().of_actions(Action.COMPACTION)
+
+    def pending_log_compactions(self) -> Timeline:
+        """Log compactions that are requested or inflight."""
+        return self.pending().of_actions(Action.LOG_COMPACTION)
+
+    def visible_writes(self) -> Timeline:
+        """What decides whether a file slice is visible: completed commits and pending compactions.
+
+        Rule of AbstractTableFileSystemView in 0.15 (`filterCompletedAndCompactionInstants().getWriteTimeline()`).
+        """
+        return self.filter(
+            lambda instant: (
+                instant.action in COMMIT_ACTIONS if instant.is_completed else instant.action == Action.COMPACTION
+            ),
+        )
+
+    def before(self, time: str) -> Timeline:
+        """The instants requested before `time`."""
+        return self.filter(lambda instant: instant.requested_time < time)
+
+    def up_to(self, time: str) -> Timeline:
+        """The instants requested at or before `time`."""
+        return self.filter(lambda instant: instant.requested_time <= time)
+
+    def after(self, time: str) -> Timeline:
+        """The instants requested after `time`."""
+        return self.filter(lambda instant: instant.requested_time > time)
+
+    def first(self) -> Instant | None:
+        """The earliest instant."""
+        return self.instants[0] if self.instants else None
+
+    def last(self) -> Instant | None:
+        """The latest instant."""
+        return self.instants[-1] if self.instants else None
+
+    def first_completed(self) -> Instant | None:
+        """The earliest completed instant."""
+        return self.completed().first()
+
+    def last_completed(self) -> Instant | None:
+        """The latest completed instant, by requested time."""
+        return self.completed().last()
+
+    def instants_in_completion_range(self, begin: str | None, end: str | None) -> Timeline:
+        """The instants completed after `begin` (exclusive) and at or before `end`; None is no bound
+        (findInstantsInRangeByCompletionTime).
+
+        In layout 1, here and below, completion is by requested time (Instant.completed_at).
+        """
+        return self.filter(
+            lambda instant: (
+                instant.is_completed
+                and (begin is None or instant.completed_at > begin)
+                and (end is None or instant.completed_at <= end)
+            )
+        )
+
+    def by_completion(self) -> tuple[Instant, ...]:
+        """The completed instants in the order of their completion (getInstantsOrderedByCompletionTime)."""
+        completed = (instant for instant in self.instants if instant.is_completed)
+        return tuple(sorted(completed, key=lambda instant: (instant.completed_at, instant.requested_time)))
+
+    def last_by_completion(self) -> Instant | None:
+        """The instant that completed last."""
+        ordered = self.by_completion()
+        return ordered[-1] if ordered else None
+
+    def find(self, requested_time: str, action: str) -> Instant | None:
+        """The instant at `requested_time` whose action is of the class of `action`: `compaction` also finds its
+        completed `commit`.
+        """
+        return self._by_class.get((requested_time, completed_action(action)))
+
+    @cached_property
+    def _by_class(self) -> dict[tuple[str, str], Instant]:
+        found: dict[tuple[str, str], Instant] = {}
+        for instant in self.instants:
+            found.setdefault((instant.requested_time, completed_action(instant.action)), instant)
+        return found
+
+    def state_of(self, requested_time: str, action: str) -> State | None:
+        """How far the instant is that find gives; None when the timeline does not hold it (never planned, rolled back,
+        or archived).
+        """
+        instant = self.find(requested_time, action)
+        return None if instant is None else instant.state
+
+    def get(self, requested_time: str, action: str) -> Instant:
+        """As find; raises TimelineError when there is none."""
+        instant = self.find(requested_time, action)
+        if instant is None:
+            raise TimelineError(
+                f"the timeline holds no {action} at instant {requested_time}",
+                remedy="list the instants with `hudictl timeline TABLE`",
+            )
+        return instant
+
+    def contains(self, requested_time: str) -> bool:
+        """Whether any instant of this timeline has this requested time."""
+        return requested_time in self.requested_times
+
+    @cached_property
+    def start(self) -> str | None:
+        """Where the timeline begins: its first instant that no savepoint of this timeline holds
+        (findFirstNonSavepointCommit).
+        """
+        saved = {instant.requested_time for instant in self.instants if instant.action == Action.SAVEPOINT}
+        return next((instant.requested_time for instant in self.instants if instant.requested_time not in saved), None)
+
+    def contains_or_before_start(self, requested_time: str) -> bool:
+        """Whether the time is in this timeline, or older than its start and so archived as completed
+        (containsOrBeforeTimelineStarts).
+
+        Ask a filtered timeline: `timeline.commits().contains_or_before_start(t)` is "t is committed".
+        """
+        return requested_time in self.requested_times or (self.start is not None and requested_time < self.start)

@@ -1,0 +1,138 @@
+"""Gathers from a timeline what a verdict on conflicts depends on: which file groups concurrent operations changed or
+are about to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hudi_core.config.transaction_config import Strategy
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation, commit_of
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan, rollback_target
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.conflict import (
+    RULES,
+    Began,
+    ConcurrentOperation,
+    ConflictFacts,
+    Other,
+    Verdict,
+    candidates,
+    judge,
+)
+
+_PENDING = (Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION, Action.DELTA_COMMIT, Action.COMMIT)
+
+
+def began_at(timeline: Timeline, instant: str) -> Began:
+    """What `timeline`, loaded when the operation at `instant` began, says for later (TransactionUtils)."""
+    last = timeline.commits().last()
+    return Began(
+        None if last is None else last.requested_time,
+        timeline.pending().of_actions(*_PENDING).requested_times - {instant},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictCheck:
+    """The precondition of a commit: compares it with whatever happened beside it, on the timeline as it is under the
+    lock.
+
+    `live` gives the instants with a fresh heartbeat; it is asked only where `blocks_on_requested` (see ConflictFacts).
+    """
+
+    active: ActiveTimeline
+    this: ConcurrentOperation
+    began: Began
+    strategy: Strategy
+    release: str
+    merge_on_read: bool
+    live: Callable[[], frozenset[str]] = frozenset
+    blocks_on_requested: bool = False
+
+    def __call__(self, timeline: Timeline) -> None:
+        """Raises ConflictError naming the conflicts."""
+        self.verdict(timeline).check()
+
+    def verdict(self, timeline: Timeline) -> Verdict:
+        """The verdict on `timeline`. Raises FormatError for a plan or metadata that cannot be read."""
+        chosen = candidates(
+            self.this,
+            self._others(timeline),
+            self.began,
+            self.strategy,
+            RULES[self.release],
+            merge_on_read=self.merge_on_read,
+        )
+        found = (read_operation(self.active, other) for other in chosen)
+        return judge(
+            ConflictFacts(
+                self.this, tuple(item for item in found if item is not None), self.strategy, self.blocks_on_requested
+            )
+        )
+
+    def _others(self, timeline: Timeline) -> list[Other]:
+        completed = self.active.completion_times(timeline)
+        live = self.live() if self.blocks_on_requested else frozenset()
+        return [
+            Other(
+                instant,
+                completed.get(instant),
+                not instant.is_completed
+                and instant.action in (Action.REPLACE_COMMIT, Action.CLUSTERING)
+                and is_clustering(self.active, instant),
+                instant.requested_time in live,
+            )
+            for instant in timeline
+        ]
+
+
+def read_operation(active: ActiveTimeline, other: Other) -> ConcurrentOperation | None:
+    """What an instant did or plans to do; None when it was rolled back or archived since the timeline was listed
+    (ConcurrentOperation).
+    """
+    try:
+        return _read(active, other)
+    except StorageNotFoundError:
+        return None
+
+
+def _read(active: ActiveTimeline, other: Other) -> ConcurrentOperation:
+    instant = other.instant
+    if instant.action == Action.ROLLBACK:
+        return _operation(other, None, (), rollback_target(active, instant.requested_time))
+    if instant.action == Action.COMPACTION:
+        plan = active.read_plan(instant.requested_time)
+        return _operation(other, Operation.COMPACT, (operation.file_group for operation in plan.operations))
+    if other.clustering:
+        clustering = read_clustering_plan(active, instant)
+        return _operation(other, Operation.CLUSTER, () if clustering is None else clustering.file_groups())
+    if instant.action in COMMIT_ACTIONS and (instant.is_completed or instant.state is State.INFLIGHT):
+        metadata = commit_of(active.read_of(instant), path=active.path_of(instant))
+        return _operation(other, metadata.operation_type, changed_groups(metadata, instant))
+    return _operation(other, None, ())
+
+
+def changed_groups(metadata: CommitMetadata, instant: Instant) -> set[FileGroupId]:
+    """The file groups that a commit wrote and those that it replaced; of an inflight one, those that it said it would
+    write.
+    """
+    groups = {
+        FileGroupId(partition, stat.file_id)
+        for partition, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+    }
+    return groups | set(metadata.replaced_file_groups()) if instant.is_completed else groups
+
+
+def _operation(
+    other: Other, kind: str | None, groups: Iterable[FileGroupId], rolls_back: str | None = None
+) -> ConcurrentOperation:
+    return ConcurrentOperation(
+        other.instant.requested_time, other.action, other.instant.state, kind, frozenset(groups), rolls_back
+    )

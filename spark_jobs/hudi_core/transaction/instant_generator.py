@@ -1,0 +1,82 @@
+"""Instant and completion times that nobody else hands out: `SkewAdjustingTimeGenerator` of Hudi 1.x, for both layouts.
+
+The caller holds the table lock. A time is drawn, and then the lock is kept until every clock that is at most `skew_ms`
+behind ours has passed it: whoever takes the lock next, on whatever machine, draws a later one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+from hudi_core.timeline.instant_time import new_instant, of_epoch_seconds
+from hudi_core.timeline.timeline import Timeline
+
+SKEW_MS = 200
+"""`hoodie.time.generator.max_expected_clock_skew_ms`."""
+_FAR_AHEAD_SECONDS = 60
+_guard = threading.Lock()
+_last_read = datetime.min.replace(tzinfo=timezone.utc)
+
+log = logging.getLogger(__name__)
+
+
+class InstantClock:
+    """Draws the times of one table, as 17 digits in the table's zone (timeline.instant_time.zone_of)."""
+
+    def __init__(
+        self,
+        zone: str,
+        skew_ms: int = SKEW_MS,
+        *,
+        now: Callable[[], datetime] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`now` gives an aware moment, the system's when None; `sleep` waits for seconds."""
+        self.zone = zone
+        self._skew_seconds = skew_ms / 1000
+        self._now = now or _system_time
+        self._sleep = sleep
+        self._given = ""
+
+    def next(self, timeline: Timeline, *, minimum: str = "") -> str:
+        """A time larger, as text, than every requested and completion time on `timeline`, than `minimum`, and than all
+        that it gave before.
+
+        `timeline` was loaded under the lock that the caller holds. No two calls in this process read the same
+        millisecond, whatever clock object they use. Raises TimelineError when the latest of these times lies ahead of
+        the clock and is no date.
+        """
+        moment = _read_once(self._now)
+        taken = max(
+            (*timeline.requested_times, *(instant.completed_at for instant in timeline), minimum, self._given),
+            default="",
+        )
+        if taken > of_epoch_seconds(moment.timestamp() + _FAR_AHEAD_SECONDS, self.zone):
+            log.warning(
+                "the table's time %s is ahead of this machine's clock in the zone %s: check the clocks and the zone",
+                taken,
+                self.zone,
+            )
+        self._given = new_instant((taken,), self.zone, clock=lambda: moment)
+        self._sleep(self._skew_seconds)
+        return self._given
+
+
+def _system_time() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def _read_once(now: Callable[[], datetime]) -> datetime:
+    """The clock, one millisecond on where another thread of this process has read the same one
+    (HoodieInstantTimeGenerator).
+    """
+    global _last_read  # all clocks of a process share it
+    with _guard:
+        moment = now()
+        if now is _system_time:
+            _last_read = moment = max(moment, _last_read + timedelta(milliseconds=1))
+        return moment

@@ -1,0 +1,211 @@
+"""The heartbeats of Hudi's writers, and which of their writes have failed (HoodieHeartbeatClient,
+BaseHoodieTableServiceClient).
+
+`.hoodie/.heartbeat/<instant>` is an empty file that a writer with the lazy policy creates again every interval; its
+modification time is the heartbeat. A writer with the eager policy makes none: it takes itself for the only one and
+rolls back whatever it finds pending.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
+from hudi_core.errors import TimelineError
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
+from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.heartbeat_thread import storage_time
+
+FOLDER = ".hoodie/.heartbeat"
+CLOCKS = ".hoodie/.airflow_hudi/clock"
+_TELLING_SECONDS = 1.0
+_COPYING_SECONDS = 30.0
+"""How long after the files of earlier instants a file may have been written to count as copied with them, and not as
+begun on the copy.
+"""
+_INSTANT = re.compile(r"^\d{1,40}\Z", re.ASCII)
+
+log = logging.getLogger(__name__)
+
+
+class FailedWrites(Enum):
+    """`hoodie.cleaner.policy.failed.writes`: who rolls back the writes that died (HoodieFailedWritesCleaningPolicy)."""
+
+    EAGER = "EAGER"
+    """The next writer, all of them: there is only one writer."""
+    LAZY = "LAZY"
+    """The cleaner, those whose heartbeat expired."""
+    NEVER = "NEVER"
+    """Nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeats:
+    """The last signs of life of writers: instant to seconds since the epoch by the storage's clock, as `now` is."""
+
+    last: Mapping[str, float]
+    now: float
+    tolerance_seconds: float
+    silent_seconds: float = 0.0
+    """How long a write may be without any heartbeat and without a change before it counts as failed; never less than
+    the tolerance.
+    """
+
+    def age(self, instant: str) -> float | None:
+        """Seconds since the instant's last heartbeat; None when it has none."""
+        last = self.last.get(instant)
+        return None if last is None else max(0.0, self.now - last)
+
+    def is_expired(self, instant: str) -> bool:
+        """Whether its writer counts as dead; one without a heartbeat does (HoodieHeartbeatUtils.getLastHeartbeatTime is
+        0 then).
+        """
+        age = self.age(instant)
+        return age is None or age > self.tolerance_seconds
+
+    def live(self) -> frozenset[str]:
+        """The instants whose writers are alive."""
+        return frozenset(instant for instant in self.last if not self.is_expired(instant))
+
+
+def read_heartbeats(
+    storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None, silent_seconds: float = 0.0
+) -> Heartbeats:
+    """All heartbeats of a table, one listing. `beat` is the rhythm that its writers share; ages are measured on the
+    storage's clock.
+
+    `now` (seconds since the epoch) stands in for that clock where nothing may be written, as in a dry run.
+    """
+    last = {info.name: info.modified for info in storage.list_files(FOLDER) if _INSTANT.match(info.name)}
+    moment = now() if now is not None else storage_time(storage, CLOCKS)
+    return Heartbeats(last, moment, beat.interval_ms * beat.tolerable_misses / 1000, silent_seconds)
+
+
+def live_heartbeats(
+    storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None
+) -> frozenset[str]:
+    """The instants whose writers are alive by their heartbeats; parameters as read_heartbeats."""
+    return read_heartbeats(storage, beat, now=now).live()
+
+
+def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
+    """The policy of this run. Its default is LAZY, and not Hudi's EAGER: this engine is never a table's only writer."""
+    return FailedWrites(FAILED_WRITES_POLICY.read(options))
+
+
+def silent_seconds(options: Mapping[str, str]) -> float:
+    """How long a write without a heartbeat is left alone: as long as the options say; where they say LAZY by name every
+    writer beats, and it is not (HoodieHeartbeatUtils takes a missing heartbeat for an expired one).
+    """
+    return 0.0 if FAILED_WRITES_POLICY.is_set(options) else 60.0 * SILENT_MINUTES.read(options)
+
+
+def expired_writes(
+    active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats, policy: FailedWrites = FailedWrites.LAZY
+) -> list[Instant]:
+    """The pending writes that failed by `policy`, newest first, as they are to be rolled back (getInstantsToRollback).
+
+    Compactions, log compactions and clusterings are never among them: their plans stay and are run again. Nor is, with
+    LAZY, a write that has no heartbeat and changed lately (Heartbeats.silent_seconds): Hudi takes it for dead, but it
+    may be one that has not beaten yet, or the running write of an EAGER writer, which never beats.
+    """
+    pending = list(reversed(pending_ingestion(active, timeline)))
+    if policy is FailedWrites.EAGER:
+        return pending
+    if policy is FailedWrites.NEVER:
+        return []
+    changed = active.modified()
+    return [instant for instant in pending if not may_be_alive(instant, active, changed, heartbeats)]
+
+
+def may_be_alive(
+    instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats
+) -> bool:
+    """Whether somebody may be at work on a pending instant: its heartbeat is fresh, or it has none and changed lately
+    (but not by being copied).
+
+    `changed` is what ActiveTimeline.modified gives.
+    """
+    return not heartbeats.is_expired(instant.requested_time) or _is_young(instant, active, changed, heartbeats)
+
+
+def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
+    """The young pending writes without a heartbeat: signs of a writer with the EAGER policy, which rolls back what
+    others have pending.
+    """
+    changed = active.modified()
+    silent = (
+        instant for instant in pending_ingestion(active, timeline) if instant.requested_time not in heartbeats.last
+    )
+    return [instant for instant in silent if _is_young(instant, active, changed, heartbeats)]
+
+
+def warn_of_eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
+    """Logs a warning, with the remedy, when eager_writers finds any; returns them."""
+    found = eager_writers(active, timeline, heartbeats)
+    if found:
+        log.warning(
+            "%s: pending writes without a heartbeat (%s). Their writer seems to take itself for the only one "
+            "(%s=EAGER) and may roll back writes of "
+            "others that are running: set it to LAZY on every writer of the table",
+            active.folder,
+            ", ".join(instant.requested_time for instant in found),
+            FAILED_WRITES_POLICY.name,
+        )
+    return found
+
+
+def pending_ingestion(active: ActiveTimeline, timeline: Timeline) -> list[Instant]:
+    """The requested and inflight commits, deltacommits and replacecommits that are no clusterings, oldest first."""
+    return [instant for instant in timeline.pending().of_actions(*COMMIT_ACTIONS) if not is_clustering(active, instant)]
+
+
+def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats) -> bool:
+    last = changed.get(active.path_of(instant))
+    return (
+        instant.requested_time not in heartbeats.last
+        and last is not None
+        and heartbeats.now - last <= max(heartbeats.tolerance_seconds, heartbeats.silent_seconds)
+        and not came_with_a_copy(instant.requested_time, changed)
+    )
+
+
+def came_with_a_copy(instant: str, changed: Mapping[str, float]) -> bool:
+    """Whether the files of a pending instant were copied with their table: then its writer, if it lives, is at work on
+    another one.
+
+    A requested file is created at its instant's time, so two of them are as far apart as their times, whatever the zone
+    is. In a copy that did not keep the times of modification all are of one moment. `changed` is what
+    ActiveTimeline.modified gives.
+    """
+    requested = {
+        path.rpartition("/")[2].partition(".")[0]: modified
+        for path, modified in changed.items()
+        if path.endswith(".requested")
+    }
+    if instant not in requested:
+        return False
+    gaps = [
+        (_seconds_between(instant, other), abs(requested[instant] - modified))
+        for other, modified in requested.items()
+        if other < instant
+    ]
+    told = [(due, found) for due, found in gaps if due >= _TELLING_SECONDS]
+    return bool(told) and all(found <= min(due / 10, _COPYING_SECONDS) for due, found in told)
+
+
+def _seconds_between(one: str, other: str) -> float:
+    """Zero where one of them is no date."""
+    try:
+        return abs((parse_instant(one, "UTC") - parse_instant(other, "UTC")).total_seconds())
+    except TimelineError:
+        return 0.0

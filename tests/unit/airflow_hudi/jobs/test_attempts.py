@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
+from airflow_hudi.jobs.attempts import CLAIMS, HEARTBEATS, InstantWatch, Patience, run_until_completed
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.instant import Instant
+
+T = "20260102000000000"
+PATIENCE = Patience(poll_interval=10, takeover_after=60, timeout=300)
+
+
+class ScriptedJob:
+    """Ends with each of the codes in turn; `during` happens while it runs."""
+
+    def __init__(self, *codes: int, during: Callable[[], None] | None = None) -> None:
+        self.codes = list(codes)
+        self.runs = 0
+        self.stopped = False
+        self.failure: str | None = "the disk is full"
+        self._during = during
+
+    def run(self) -> int:
+        self.runs += 1
+        if self._during is not None:
+            self._during()
+        return self.codes.pop(0)
+
+
+class Time:
+    """A clock that sleeping moves; `events` happen when it passes their second."""
+
+    def __init__(self, events: dict[float, Callable[[], None]] | None = None) -> None:
+        self.now = 0.0
+        self._events = dict(events or {})
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for moment in sorted(self._events):
+            if moment <= self.now:
+                self._events.pop(moment)()
+
+
+@pytest.fixture
+def complete(put: Callable[..., None]) -> Callable[[], None]:
+    put(f"{T}.compaction.requested")
+    return lambda: put(f"{T}.commit", b"{}")
+
+
+def drive(table: Path, job: ScriptedJob, time: Time | None = None) -> Instant:
+    time = time or Time()
+    watch = InstantWatch(TimelineReader(LocalStorage(table)), T, "compaction")
+    return run_until_completed(job, watch, PATIENCE, clock=lambda: time.now, sleep=time.sleep)
+
+
+def touch(table: Path, folder: str, name: str, content: str = "") -> None:
+    path = table / folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+
+
+def test_a_job_that_completes_the_instant(table: Path, complete: Callable[[], None]) -> None:
+    assert drive(table, ScriptedJob(0, during=complete)).is_completed
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 137])
+def test_the_timeline_is_believed_more_than_the_exit_code(table: Path, complete: Callable[[], None], code: int) -> None:
+    assert drive(table, ScriptedJob(code, during=complete)).is_completed
+
+
+@pytest.mark.parametrize("code", [0, 1, 137, -9])
+def test_a_job_that_leaves_the_instant_pending_failed(table: Path, complete: Callable[[], None], code: int) -> None:
+    with pytest.raises(HudiJobFailed, match=f"exit code {code}.*the disk is full"):
+        drive(table, ScriptedJob(code))
+
+
+def test_refused_input_is_told_apart(table: Path, complete: Callable[[], None]) -> None:
+    with pytest.raises(ConfigError, match="the disk is full"):
+        drive(table, ScriptedJob(2))
+
+
+def test_a_stopped_job_is_killed_not_failed(table: Path, complete: Callable[[], None]) -> None:
+    job = ScriptedJob(143)
+    job.stopped = True
+    with pytest.raises(HudiJobKilled):
+        drive(table, job)
+
+
+def test_a_vanished_instant_is_named(table: Path) -> None:
+    with pytest.raises(HudiInstantNotFound, match=T):
+        drive(table, ScriptedJob(1))
+
+
+def test_somebody_else_completes_it(table: Path, complete: Callable[[], None]) -> None:
+    job, time = ScriptedJob(3), Time({45: complete})
+    assert drive(table, job, time).is_completed
+    assert job.runs == 1
+    assert time.now == 50
+
+
+def test_a_dead_owner_is_taken_over(table: Path, complete: Callable[[], None]) -> None:
+    job = ScriptedJob(3, 0)
+    time = Time()
+    runs = iter([lambda: None, complete])
+    job._during = lambda: next(runs)()
+    assert drive(table, job, time).is_completed
+    assert job.runs == 2
+    assert time.now == PATIENCE.takeover_after
+
+
+def test_an_instant_that_its_owner_let_go_of_is_taken_up_at_once(table: Path, complete: Callable[[], None]) -> None:
+    for name in ("000001.json", "000001.released", "000002.json"):
+        touch(table, f"{CLAIMS}/{T}", name)
+    runs = iter([lambda: None, complete])
+    job = ScriptedJob(3, 0, during=lambda: next(runs)())
+    time = Time({30: lambda: touch(table, f"{CLAIMS}/{T}", "000002.released")})
+    assert drive(table, job, time).is_completed
+    assert time.now == 30
+
+
+@pytest.mark.parametrize(("folder", "name"), [(f"{CLAIMS}/{T}", "000001.heartbeat"), (HEARTBEATS, T)])
+def test_a_living_owner_is_waited_for(table: Path, complete: Callable[[], None], folder: str, name: str) -> None:
+    def beat(moment: int) -> Callable[[], None]:
+        def happen() -> None:
+            touch(table, folder, name)
+            os.utime(table / folder / name, (moment, moment))
+
+        return happen
+
+    job, time = ScriptedJob(3), Time({**{float(moment): beat(moment) for moment in range(0, 200, 40)}, 200.0: complete})
+    assert drive(table, job, time).is_completed
+    assert job.runs == 1
+
+
+def test_heartbeats_of_other_instants_are_no_life(table: Path, complete: Callable[[], None]) -> None:
+    events = {
+        float(moment): (lambda moment=moment: touch(table, HEARTBEATS, f"other{moment}"))
+        for moment in range(0, 100, 10)
+    }
+    job, time = ScriptedJob(3, 1), Time(events)
+    with pytest.raises(HudiJobFailed):
+        drive(table, job, time)
+    assert job.runs == 2
+
+
+def test_the_wait_ends(table: Path, complete: Callable[[], None]) -> None:
+    job, time = ScriptedJob(3, 3, 3, 3, 3, 3, 3), Time()
+    with pytest.raises(HudiInstantBusy):
+        drive(table, job, time)
+    assert time.now >= PATIENCE.timeout
+
+
+def test_a_task_that_is_stopped_while_waiting_stops_waiting(table: Path, complete: Callable[[], None]) -> None:
+    job = ScriptedJob(3)
+    time = Time({20: lambda: setattr(job, "stopped", True)})
+    with pytest.raises(HudiJobKilled):
+        drive(table, job, time)
+    assert time.now == 20

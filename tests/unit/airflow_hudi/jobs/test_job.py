@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import Connection
+
+from airflow_hudi.jobs.job import SparkJob, SparkSettings, spark_target
+from hudi_core.errors import ConfigError
+from hudi_core.request.model import PROBE_RESULTS, RESULTS, RunRequest
+from hudi_core.storage.local import LocalStorage
+
+REQUEST = RunRequest(
+    table="/data/my trips", instant="20260102000000000", owner='a "quoted" owner', options={"hoodie.x": "1"}
+)
+
+FAKE_SUBMIT = """#!/bin/sh
+for argument; do printf '%s\\n' "$argument"; done > "$FAKE_OUTPUT"
+env > "$FAKE_OUTPUT.env"
+for request; do :; done
+if [ -n "$FAKE_RESULT" ]; then
+  name=$(printf '%s' "$request" | sed 's/.*"result_name": "\\([^"]*\\)".*/\\1/')
+  mkdir -p "$FAKE_TABLE/$FAKE_RESULTS"
+  printf '%s' "$FAKE_RESULT" > "$FAKE_TABLE/$FAKE_RESULTS/$name.json"
+fi
+exit "$FAKE_CODE"
+"""
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An environment whose spark-submit writes down its arguments."""
+    binary = tmp_path / "bin" / "spark-submit"
+    binary.parent.mkdir()
+    binary.write_text(FAKE_SUBMIT)
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_TEST",
+        json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
+    )
+    return {
+        **os.environ,
+        "PATH": f"{binary.parent}:{os.environ['PATH']}",
+        "FAKE_OUTPUT": str(tmp_path / "arguments"),
+        "FAKE_CODE": "0",
+        "FAKE_TABLE": str(tmp_path),
+        "FAKE_RESULTS": RESULTS,
+    }
+
+
+def settings(**changes: Any) -> SparkSettings:
+    return SparkSettings(
+        **{"conn_id": "spark_test", "conf": {}, "env_vars": {}, "submit_kwargs": {}, "grace_seconds": 1, **changes}
+    )
+
+
+def table_of(environ: dict[str, str]) -> str:
+    return environ["FAKE_TABLE"]
+
+
+def submitted(environ: dict[str, str]) -> list[str]:
+    return Path(environ["FAKE_OUTPUT"]).read_text().splitlines()
+
+
+def test_the_job_is_what_the_connection_and_the_request_say(spark: dict[str, str]) -> None:
+    given = settings(
+        conf={"spark.task.cpus": "1"}, submit_kwargs={"archives": "env.tar.gz#env", "py_files": "extra.zip"}
+    )
+    assert SparkJob(REQUEST, given, spark, LocalStorage(table_of(spark))).run() == 0
+    arguments = submitted(spark)
+    options = dict(zip(arguments[:-3:2], arguments[1:-3:2], strict=True))
+    assert options["--master"] == "local[2]"
+    assert options["--deploy-mode"] == "client"
+    assert options["--conf"] == "spark.task.cpus=1"
+    assert options["--archives"] == "env.tar.gz#env"
+    assert options["--name"] == "hudi-compaction-20260102000000000"
+    job_zip, extra = options["--py-files"].split(",")
+    assert Path(job_zip).is_file()
+    assert extra == "extra.zip"
+    application, flag, request = arguments[-3:]
+    assert Path(application).name == "main.py"
+    assert flag == "--request"
+    assert RunRequest.from_json(request) == REQUEST
+
+
+def test_the_exit_code_is_the_jobs(spark: dict[str, str]) -> None:
+    assert SparkJob(REQUEST, settings(), {**spark, "FAKE_CODE": "3"}, LocalStorage(table_of(spark))).run() == 3
+
+
+def test_the_drivers_environment_is_set_in_client_mode(spark: dict[str, str]) -> None:
+    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, LocalStorage(table_of(spark))).run()
+    assert "AWS_PROFILE=hudi" in Path(spark["FAKE_OUTPUT"] + ".env").read_text().splitlines()
+
+
+def test_on_yarn_the_drivers_environment_goes_with_the_application(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "yarn"}))
+    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, LocalStorage(table_of(spark))).run()
+    assert "spark.yarn.appMasterEnv.AWS_PROFILE=hudi" in submitted(spark)
+
+
+def test_the_operators_own_arguments_cannot_be_overridden(spark: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="application_args"):
+        SparkJob(REQUEST, settings(submit_kwargs={"application_args": []}), spark, LocalStorage(table_of(spark)))
+
+
+def test_a_stopped_job_is_not_started_again(spark: dict[str, str]) -> None:
+    job = SparkJob(REQUEST, settings(), spark, LocalStorage(table_of(spark)))
+    job.stop()
+    assert job.stopped
+    assert job.run() != 0
+    assert not Path(spark["FAKE_OUTPUT"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "master", "deploy_mode"),
+    [
+        ({"conn_type": "spark", "host": "local[2]"}, "local[2]", None),
+        ({"conn_type": "spark", "host": "spark://master:7077"}, "spark://master:7077", None),
+        ({"conn_type": "spark", "host": "spark://master", "port": 7077}, "spark://master:7077", None),
+        ({"conn_type": "spark", "host": "master", "port": 7077}, "spark://master:7077", None),
+        ({"conn_type": "k8s", "host": "https://cluster", "port": 443}, "k8s://https://cluster:443", None),
+        ({"conn_type": "spark", "host": "yarn", "extra": '{"deploy-mode": "cluster"}'}, "yarn", "cluster"),
+    ],
+)
+def test_the_target_is_the_one_that_the_spark_provider_reads(
+    fields: dict[str, Any], master: str, deploy_mode: str | None
+) -> None:
+    found = spark_target(Connection(conn_id="x", **fields))
+    assert (found.master, found.deploy_mode) == (master, deploy_mode)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"conn_type": "spark", "host": "spark://m", "port": 7077}, {"conn_type": "spark", "host": "m", "port": 7077}],
+)
+def test_the_spark_provider_agrees(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(fields))
+    hook = SparkSubmitHook(conn_id="spark_test")
+    # The one private name that operators.submit reads: a new provider version that renames it must fail here.
+    assert hook._submit_sp is None
+    assert hook._connection["master"] == spark_target(Connection(conn_id="x", **fields)).master
+
+
+CLUSTER = json.dumps({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}})
+
+
+def in_cluster(
+    environ: dict[str, str], code: int, result: dict[str, Any] | None, request: RunRequest = REQUEST
+) -> tuple[int, SparkJob]:
+    told = "" if result is None else json.dumps(result)
+    job = SparkJob(
+        request, settings(), {**environ, "FAKE_CODE": str(code), "FAKE_RESULT": told}, LocalStorage(table_of(environ))
+    )
+    return job.run(), job
+
+
+def test_a_driver_in_the_cluster_tells_its_result_by_a_file(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
+    told = {"version": 1, "instants": [], "reason": "no old files", "exit_code": 0}
+    code, job = in_cluster(spark, 0, told)
+    assert (code, job.result, job.failure) == (0, told, None)
+    first = RunRequest.from_json(submitted(spark)[-1])
+    assert first.result_name
+    assert in_cluster(spark, 0, told)[0] == 0
+    assert RunRequest.from_json(submitted(spark)[-1]).result_name != first.result_name
+
+
+def test_a_probe_in_the_cluster_leaves_its_result_where_no_table_need_be(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
+    told = {"version": 1, "document": {"can_carry_timeline": True}, "exit_code": 0}
+    code, job = in_cluster({**spark, "FAKE_RESULTS": PROBE_RESULTS}, 0, told, RunRequest("/data", verb="probe_store"))
+    assert (code, job.result) == (0, told)
+
+
+def test_a_driver_in_the_cluster_tells_its_own_exit_code(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
+    busy = {
+        "version": 1,
+        "error": {"type": "ConflictError", "message": "busy", "path": None, "remedy": None},
+        "exit_code": 3,
+    }
+    code, job = in_cluster(spark, 1, busy)
+    assert (code, job.failure) == (3, "ConflictError: busy")
+    code, job = in_cluster(spark, 1, None)
+    assert (code, job.result, job.failure) == (1, None, None)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_hudi.jobs.submit import SparkSubmission, SparkTarget, job_environment
+from hudi_core.errors import ConfigError
+
+LOCAL = SparkTarget("local[2]", "client")
+CLUSTER = SparkTarget("yarn", "cluster")
+
+
+class ScriptHook:
+    """Does what SparkSubmitHook does with its process, for a shell script."""
+
+    def __init__(self, script: str) -> None:
+        self._command = ["/bin/sh", "-c", script]
+        self._submit_sp: subprocess.Popen[str] | None = None
+        self.lines: list[str] = []
+        self.started = threading.Event()
+        self.kills = 0
+
+    def submit(self, application: str = "", **kwargs: Any) -> None:
+        self._submit_sp = subprocess.Popen(
+            [*self._command, "sh", application], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs
+        )
+        assert self._submit_sp.stdout is not None
+        for line in self._submit_sp.stdout:
+            self.lines.append(line.strip())
+            self.started.set()
+        if code := self._submit_sp.wait():
+            raise AirflowException(f"Error code is: {code}.")
+
+    def on_kill(self) -> None:
+        self.kills += 1
+
+
+def run_in_thread(submission: SparkSubmission) -> tuple[threading.Thread, list[int]]:
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(submission.run("main.py", os.environ)))
+    thread.start()
+    return thread, codes
+
+
+def ends(pid: int, seconds: float = 10) -> bool:
+    """Whether the process ends within this time: a kill is delivered when the kernel gets to it."""
+    deadline = time.monotonic() + seconds
+    while is_alive(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return (
+        Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        if Path(f"/proc/{pid}/stat").exists()
+        else False
+    )
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3])
+def test_run_returns_the_jobs_exit_code(code: int) -> None:
+    assert SparkSubmission(ScriptHook(f"exit {code}"), LOCAL).run("main.py", os.environ) == code
+
+
+def test_the_job_runs_in_a_process_group_of_its_own_with_the_environment_given() -> None:
+    hook = ScriptHook('echo "$1 $GREETING $(ps -o pgid= -p $$) $$"')
+    SparkSubmission(hook, LOCAL).run("main.py", {**os.environ, "GREETING": "hello"})
+    application, greeting, group, pid = hook.lines[0].split()
+    assert (application, greeting) == ("main.py", "hello")
+    assert group == pid != str(os.getpgrp())
+
+
+def test_no_spark_submit_is_bad_input() -> None:
+    hook = ScriptHook("")
+    hook._command = ["/no/such/spark-submit"]
+    with pytest.raises(ConfigError, match="/no/such/spark-submit"):
+        SparkSubmission(hook, LOCAL).run("main.py", os.environ)
+
+
+def test_stop_lets_the_job_end_in_order() -> None:
+    hook = ScriptHook("trap 'echo released; exit 143' TERM; echo up; while :; do sleep 0.05; done")
+    submission = SparkSubmission(hook, LOCAL)
+    thread, codes = run_in_thread(submission)
+    assert hook.started.wait(10)
+    submission.stop()
+    submission.stop()
+    thread.join(10)
+    assert codes == [143]
+    assert [line for line in hook.lines if line != "Terminated"] == [
+        "up",
+        "released",
+    ]  # some shells report the sleep that the signal ended
+    assert submission.stopped
+    assert hook.kills == 0
+
+
+def test_stop_kills_what_does_not_end_and_does_not_wait_for_it() -> None:
+    hook = ScriptHook("trap '' TERM; sleep 300 & echo $!; while :; do sleep 0.05; done")
+    submission = SparkSubmission(hook, LOCAL, grace_seconds=1)
+    thread, codes = run_in_thread(submission)
+    assert hook.started.wait(10)
+    before = time.monotonic()
+    submission.stop()
+    assert time.monotonic() - before < 1
+    thread.join(15)
+    assert codes == [-signal.SIGKILL]
+    assert ends(int(hook.lines[0]))
+
+
+def test_an_interrupted_wait_stops_the_job() -> None:
+    class Interrupted(ScriptHook):
+        def submit(self, application: str = "", **kwargs: Any) -> None:
+            self._submit_sp = subprocess.Popen(["/bin/sh", "-c", "sleep 300"], **kwargs)
+            raise KeyboardInterrupt
+
+    hook = Interrupted("")
+    with pytest.raises(KeyboardInterrupt):
+        SparkSubmission(hook, LOCAL).run("main.py", os.environ)
+    assert hook._submit_sp is not None
+    assert hook._submit_sp.wait(10) == -signal.SIGTERM
+
+
+def test_in_cluster_mode_the_hook_stops_the_driver() -> None:
+    hook = ScriptHook("echo up; sleep 300")
+    submission = SparkSubmission(hook, CLUSTER)
+    thread, _ = run_in_thread(submission)
+    assert hook.started.wait(10)
+    submission.stop()
+    thread.join(10)
+    assert hook.kills == 1
+
+
+def test_stop_before_the_start_does_nothing() -> None:
+    SparkSubmission(ScriptHook(""), LOCAL).stop()
+
+
+class TestJobEnvironment:
+    def test_pips_spark_submit_is_told_where_everything_is(self) -> None:
+        found = job_environment(LOCAL, {"PATH": "/usr/bin:/bin"})
+        assert found["PYSPARK_PYTHON"] == sys.executable
+        assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+        assert Path(found["JAVA_HOME"], "bin", "java").is_file()
+
+    def test_executors_elsewhere_get_no_path_of_this_machine(self) -> None:
+        assert "PYSPARK_PYTHON" not in job_environment(
+            SparkTarget("spark://master:7077", None), {"PATH": "/usr/bin:/bin"}
+        )
+        given = {"PATH": "/usr/bin:/bin", "PYSPARK_PYTHON": "/opt/python"}
+        assert job_environment(SparkTarget("spark://master:7077", None), given)["PYSPARK_PYTHON"] == "/opt/python"
+
+    def test_another_spark_submit_keeps_its_own_set_up(self, tmp_path: Path) -> None:
+        binary = tmp_path / "spark-submit"
+        binary.write_text("#!/bin/sh\n")
+        binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+        environ = {"PATH": f"{tmp_path}:/usr/bin"}
+        assert job_environment(LOCAL, environ) == environ

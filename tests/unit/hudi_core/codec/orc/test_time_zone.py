@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.orc as orc
+import pytest
+
+from hudi_core.codec.binary import Reader
+from hudi_core.codec.orc.file import OrcBaseFile
+from hudi_core.codec.orc.time_zone import _lz4, writer_zones
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+
+WALL = [dt.datetime(2026, 1, 2, 3, 4, 5, 678901), None, dt.datetime(2026, 7, 2, 3)]
+TABLE = pa.table({"t": pa.array(WALL, pa.timestamp("ns")), "n": pa.array([1, 2, 3])})
+
+
+def orc_bytes(table: pa.Table = TABLE, **more: object) -> bytes:
+    """An ORC file, which Arrow writes in GMT."""
+    sink = pa.BufferOutputStream()
+    orc.write_table(table, sink, **more)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_each_stripe_names_its_zone_whatever_the_compression(compression: str) -> None:
+    rng = np.random.default_rng(0)
+    table = pa.table({f"a_rather_long_name_{index}": rng.integers(0, 1 << 62, 20_000) for index in range(20)})
+    data = orc_bytes(table, compression=compression, stripe_size=64 << 10, batch_size=1024)
+    zones = writer_zones(io.BytesIO(data), "f")
+    assert zones == ["GMT"] * orc.ORCFile(pa.BufferReader(data)).nstripes
+    assert len(zones) > 1
+
+
+def test_wall_time_of_another_zone_becomes_the_moment() -> None:
+    """A file stores seconds since the first of January 2015 of its writer's zone, so under MET the same bytes are
+    moments an hour earlier.
+    """
+    data = orc_bytes(compression="uncompressed").replace(b"GMT", b"MET")
+    (batch,) = OrcBaseFile(io.BytesIO(data), "f").batches()
+    utc = dt.timezone.utc
+    assert batch["t"].to_pylist() == [
+        dt.datetime(2026, 1, 2, 2, 4, 5, 678901, utc),
+        None,
+        dt.datetime(2026, 7, 2, 2, tzinfo=utc),
+    ]
+    (same,) = OrcBaseFile(io.BytesIO(orc_bytes(compression="uncompressed")), "f").batches()
+    assert same["t"].to_pylist() == [None if moment is None else moment.replace(tzinfo=utc) for moment in WALL]
+
+
+def test_a_zone_that_nobody_knows_is_not_supported() -> None:
+    data = orc_bytes(compression="uncompressed").replace(b"GMT", b"XXX")
+    with pytest.raises(UnsupportedError, match="XXX"):
+        list(OrcBaseFile(io.BytesIO(data), "f").batches())
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_damage_is_a_typed_error(compression: str) -> None:
+    data = orc_bytes(compression=compression)
+    for at in range(len(data)):
+        for value in (0, 0x7F, 0xFF):
+            broken = data[:at] + bytes([value]) + data[at + 1 :]
+            with contextlib.suppress(FormatError):
+                writer_zones(io.BytesIO(broken), "f")
+    with pytest.raises(CorruptFileError):
+        writer_zones(io.BytesIO(b""), "f")
+
+
+def test_lz4_blocks() -> None:
+    assert _lz4(Reader(b"\x10a\x01\x00\x00", "f"), 100) == b"aaaaa"
+    with pytest.raises(CorruptFileError):
+        _lz4(Reader(b"\x10a\x05\x00\x00", "f"), 100)
+    with pytest.raises(CorruptFileError):
+        _lz4(Reader(b"\x1fa\x01\x00\xff\xff\x00", "f"), 100)
+    text = b"the same words, the same words, and again the same words" * 20
+    assert _lz4(Reader(pa.compress(text, codec="lz4_raw", asbytes=True), "f"), 1 << 20) == text
+
+
+def test_a_file_that_real_hudi_wrote_in_new_york() -> None:
+    """Hudi 0.15 on Spark with `-Duser.timezone=America/New_York`, zlib; `at` was 2026-07-02 03:04:05.678901 there,
+    `at2` 2026-01-02 03:04:05.
+
+    Its milliseconds are lost in the file: AvroOrcUtils sets `nanos` to what is below a millisecond.
+    """
+    data = (Path(__file__).with_name("data") / "hudi_0_15_new_york.orc").read_bytes()
+    assert writer_zones(io.BytesIO(data), "f") == ["America/New_York"]
+    (batch,) = OrcBaseFile(io.BytesIO(data), "f").batches(columns=["id", "at", "at2", "ats", "st", "price", "m"])
+    rows = {row["id"]: row for row in batch.to_pylist()}
+    utc = dt.timezone.utc
+    assert len(rows) == 20
+    assert rows["k7"] == {
+        "id": "k7",
+        "at": dt.datetime(2026, 7, 2, 7, 4, 5, 901, utc),
+        "at2": dt.datetime(2026, 1, 2, 8, 4, 5, tzinfo=utc),
+        "ats": [dt.datetime(2026, 7, 2, 7, 4, 5, tzinfo=utc), None],
+        "st": {"a": 7, "b": dt.datetime(2026, 1, 2, 8, 4, 5, tzinfo=utc)},
+        "price": Decimal("8.75"),
+        "m": [("k", 7)],
+    }

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import io
+import os
+from collections import Counter
+from decimal import Decimal
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.arrow_conform import conform_table
+from hudi_core.codec.avro.schema import parse_schema
+from hudi_core.codec.parquet.file import BaseFileWriter, ParquetBaseFile
+from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageError, UnsupportedError
+from tests.golden_data import GoldenCase
+
+ROWS = 3000
+TABLE = pa.table(
+    {
+        "_hoodie_commit_time": ["20260101000000000"] * ROWS,
+        "_hoodie_record_key": [f"key-{index:012d}" for index in range(ROWS)],
+        "noise": pa.array([int.from_bytes(os.urandom(7), "big") for _ in range(ROWS)]),
+        "few": [f"name-{index % 20}" for index in range(ROWS)],
+        "price": pa.array([Decimal(index % 100).scaleb(-2) for index in range(ROWS)], pa.decimal128(12, 2)),
+        "flag": [index % 2 == 0 for index in range(ROWS)],
+        "nothing": pa.nulls(ROWS, pa.int32()),
+        "tags": [["a", None], None, []] * (ROWS // 3),
+        "at": pa.array(range(ROWS), pa.timestamp("us", tz="UTC")),
+    }
+)
+
+
+def written(table: pa.Table = TABLE, footer: dict[str, str] | None = None, **options: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    writer = BaseFileWriter(file, table.schema, path="f.parquet", **options)
+    for batch in table.to_batches(max_chunksize=700):
+        writer.write(batch)
+    writer.close(footer or {})
+    assert writer.num_rows == table.num_rows
+    return file
+
+
+def test_rows_and_footer_come_back() -> None:
+    with ParquetBaseFile(written(footer={"hoodie_min_record_key": "kéy"}), "f.parquet") as file:
+        assert file.footer == {"hoodie_min_record_key": "kéy"}
+        assert (file.num_rows, file.compression) == (ROWS, "GZIP")
+        assert file.schema.names == TABLE.schema.names
+        batches = list(file.batches(batch_rows=1000))
+        assert [batch.num_rows for batch in batches] == [1000, 1000, 1000]
+        assert pa.Table.from_batches(batches).equals(TABLE)
+
+
+def test_columns_are_read_by_name_in_file_order() -> None:
+    file = ParquetBaseFile(written(), "f.parquet")
+    (batch,) = file.batches(columns=["price", "absent", "few"], batch_rows=ROWS)
+    assert batch.schema.names == ["few", "price"]
+    assert batch.column("price").equals(TABLE.column("price").combine_chunks())
+
+
+def test_no_foreign_metadata_is_written() -> None:
+    field = pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "7"})
+    table = pa.table({"a": [1]}).cast(pa.schema([field], metadata={"pandas": "{}"}))
+    file = io.BytesIO()
+    writer = BaseFileWriter(file, table.schema, path="f.parquet")
+    writer.write(table)
+    writer.close({"k": "v"})
+    parquet = pq.ParquetFile(file)
+    assert parquet.metadata.metadata == {b"k": b"v"}
+    assert parquet.schema_arrow.field("a").metadata is None
+    assert ParquetBaseFile(file, "f.parquet").schema == pa.schema([("a", pa.int64())])
+
+
+@pytest.mark.parametrize("codec", ["GZIP", "snappy", "ZSTD", "LZ4_RAW", "UNCOMPRESSED", "BROTLI"])
+def test_codecs(codec: str) -> None:
+    file = ParquetBaseFile(written(codec=codec), "f.parquet")
+    assert file.compression == {"LZ4_RAW": "LZ4"}.get(codec, codec.upper())
+    assert pa.Table.from_batches(file.batches()).equals(TABLE)
+
+
+def test_an_unknown_codec_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="'LZO' is not supported"):
+        BaseFileWriter(io.BytesIO(), TABLE.schema, path="f.parquet", codec="LZO")
+
+
+def test_row_groups_are_bounded_by_bytes() -> None:
+    table = TABLE.select(["_hoodie_record_key", "noise"])
+    bound = table.nbytes // 5
+    parquet = pq.ParquetFile(written(table, row_group_bytes=bound))
+    counts = [parquet.metadata.row_group(index).num_rows for index in range(parquet.metadata.num_row_groups)]
+    assert len(counts) >= 5
+    assert max(counts) * table.nbytes / table.num_rows <= bound * 1.1
+    whole = io.BytesIO()
+    writer = BaseFileWriter(whole, table.schema, path="f.parquet", row_group_bytes=bound)
+    writer.write(table)
+    writer.close({})
+    assert pq.ParquetFile(whole).metadata.num_row_groups >= 5
+    assert pq.read_table(whole).equals(table)
+
+
+def test_a_file_without_rows_has_a_footer_and_no_codec() -> None:
+    file = ParquetBaseFile(written(TABLE.slice(0, 0), footer={"k": "v"}), "f.parquet")
+    assert (file.num_rows, file.compression, file.footer) == (0, None, {"k": "v"})
+    assert list(file.batches()) == []
+
+
+def test_rows_of_another_schema_are_refused() -> None:
+    writer = BaseFileWriter(io.BytesIO(), pa.schema([("a", pa.int64())]), path="f.parquet")
+    with pytest.raises(FormatError, match=r"f\.parquet: rows have the columns"):
+        writer.write(pa.table({"a": pa.array([1], pa.int32())}))
+
+
+class Full(io.RawIOBase):
+    """A file on a full disk."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_a_storage_error() -> None:
+    writer = BaseFileWriter(cast(BinaryIO, Full()), TABLE.schema, path="f.parquet")
+    writer.write(TABLE)
+    with pytest.raises(StorageError, match=r"f\.parquet: cannot write the file"):
+        writer.close({})
+
+
+@pytest.mark.parametrize("keep", [0, 3, 4, 100, -1, -9])
+def test_a_cut_file_is_corrupt(keep: int) -> None:
+    data = written().getvalue()
+    with pytest.raises(CorruptFileError, match=r"f\.parquet: cannot read") as caught:
+        list(ParquetBaseFile(io.BytesIO(data[:keep]), "f.parquet").batches())
+    assert caught.value.remedy
+
+
+def test_damaged_pages_raise_nothing_but_typed_errors() -> None:
+    data = bytearray(written(TABLE.slice(0, 500)).getvalue())
+    seen: Counter[str] = Counter()
+    for offset in range(8, len(data), len(data) // 120):
+        broken = bytes(data[:offset]) + bytes([data[offset] ^ 0x55]) + bytes(data[offset + 1 :])
+        try:
+            list(ParquetBaseFile(io.BytesIO(broken), "f.parquet").batches())
+        except (CorruptFileError, UnsupportedError, StorageError) as error:
+            seen[type(error).__name__] += 1
+    assert seen["CorruptFileError"] > 10
+
+
+def test_a_footer_that_is_no_text_is_corrupt() -> None:
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, pa.schema([("a", pa.int64())])) as writer:
+        writer.add_key_value_metadata({b"k": b"\xff"})
+    with pytest.raises(CorruptFileError, match="not UTF-8"):
+        _ = ParquetBaseFile(file, "f.parquet").footer
+
+
+def test_int96_timestamps_are_read_as_microseconds() -> None:
+    file = io.BytesIO()
+    pq.write_table(
+        pa.table({"t": pa.array([253_402_300_799_000_000], pa.timestamp("us"))}),
+        file,
+        use_deprecated_int96_timestamps=True,
+    )
+    (batch,) = ParquetBaseFile(file, "f.parquet").batches()
+    assert batch.schema.field("t").type == pa.timestamp("us")
+    assert batch.column(0).cast(pa.int64()).to_pylist() == [253_402_300_799_000_000]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "types_mor",
+        "types_3level_lists_cow",
+        "types_timestamp_millis",
+        "schema_evolution_cow",
+        "mor_compacted",
+        "bulk_insert_multi_groups",
+    ],
+)
+def test_golden_base_files_are_read_with_the_types_of_their_avro_schema(golden: Any, name: str) -> None:
+    case: GoldenCase = golden("6", name)
+    rows: dict[str, dict[str, Any]] = {}
+    for path in sorted(case.table.rglob("*.parquet")):
+        with path.open("rb") as opened, ParquetBaseFile(opened, path.name) as file:
+            assert file.compression == "GZIP"
+            table = pa.Table.from_batches(file.batches(), file.schema)
+            assert table.num_rows == file.num_rows
+            # Spark's row writer (bulk_insert) leaves the Avro schema out.
+            text = file.footer.get("parquet.avro.schema")
+            schema = arrow_schema(parse_schema(text, path=path.name)) if text else file.schema
+            made = conform_table(table, schema, path=path.name)
+            made.validate(full=True)
+            assert made.to_pylist() == table.to_pylist()
+            assert [file.footer[key] for key in ("hoodie_min_record_key", "hoodie_max_record_key")]
+            rows.update({row["_hoodie_commit_seqno"]: row for row in made.to_pylist()})
+    if name.startswith(("types", "bulk")):
+        check_against_hudi(case, rows)
+
+
+def check_against_hudi(case: GoldenCase, rows: dict[str, dict[str, Any]]) -> None:
+    """Every row that real Hudi reads from a base file is among ours, value by value."""
+    compared = 0
+    for wanted in pq.read_table(case.expected / "snapshot.parquet").to_pylist():
+        found = rows.get(wanted["_hoodie_commit_seqno"])
+        if found is not None and wanted["_hoodie_file_name"].endswith(".parquet"):
+            assert {key: found[key] for key in wanted} == wanted
+            compared += 1
+    assert compared

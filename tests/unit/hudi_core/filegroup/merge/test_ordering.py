@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.filegroup.merge.ordering import Ordering, greater, nulls, ranks
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+
+OLD = MergePolicy(("key",), ("ts",))
+NEW = MergePolicy(("key",), ("ts",), Rules.EVENT_TIME)
+SEVERAL = MergePolicy(("key",), ("ts", "seq"), Rules.EVENT_TIME)
+DATE = {"type": "int", "logicalType": "date"}
+DECIMAL = {"type": "fixed", "name": "f", "size": 5, "logicalType": "decimal", "precision": 10, "scale": 2}
+
+
+def schema(kind: Any, second: Any = "string") -> dict[str, Any]:
+    """A record with the columns ts and seq, and a struct `at` that holds another ts."""
+    inner = {"type": "record", "name": "inner", "fields": [{"name": "ts", "type": "int"}]}
+    fields = [("ts", ["null", kind]), ("seq", ["null", second]), ("at", ["null", inner])]
+    return {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": name, "type": types, "default": None} for name, types in fields],
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "compared", "same_class"),
+    [
+        ("int", pa.array([3, 1, 2], pa.int32()), (True, True), True),
+        ("long", pa.array([3, 1, 2]), (True, True), True),
+        ("float", pa.array([3, 1, 2], pa.float32()), (True, True), True),
+        ("double", pa.array([float("nan"), -1.5, 2]), (True, True), True),
+        ("boolean", pa.array([True, False, True]), (True, True), True),
+        ("string", pa.array(["z", "a", "m"]), (False, True), False),
+        (DATE, pa.array([datetime.date(2024, 1, day) for day in (3, 1, 2)]), (True, True), False),
+        (
+            {"type": "long", "logicalType": "timestamp-micros"},
+            pa.array([3, 1, 2], pa.timestamp("us", "UTC")),
+            (True, True),
+            True,
+        ),
+        (
+            DECIMAL,
+            pa.array(
+                [decimal.Decimal("3.00"), decimal.Decimal("-1.00"), decimal.Decimal("2.50")], pa.decimal128(10, 2)
+            ),
+            (False, True),
+            False,
+        ),
+    ],
+)
+def test_types_that_order(kind: Any, column: pa.Array, compared: tuple[bool, bool], same_class: bool) -> None:
+    for policy, compares in zip((OLD, NEW), compared, strict=True):
+        ordering = Ordering.of(policy, schema(kind), path="p")
+        assert (ordering.columns[0].kind in ordering.compared) is compares
+        assert ordering.same_class is same_class
+        values = ordering.values(pa.record_batch([column], ["ts"]), path="p")
+        assert values.type == ordering.type
+        found = ranks(values)
+        first, second, third = found.tolist()
+        assert first >= third > second
+
+
+@pytest.mark.parametrize("kind", ["bytes", {"type": "array", "items": "int"}, {"type": "map", "values": "int"}])
+def test_types_without_order_are_refused_where_they_would_order(kind: Any) -> None:
+    with pytest.raises(UnsupportedError, match="ts"):
+        Ordering.of(OLD, schema(kind), path="p")
+    assert Ordering.of(replace(NEW, rules=Rules.COMMIT_TIME), schema(kind), path="p").columns == ()
+
+
+@pytest.mark.parametrize("fields", [(), ("gone",), ("at.gone",)])
+def test_without_a_column_every_row_is_zero(fields: tuple[str, ...]) -> None:
+    ordering = Ordering.of(replace(NEW, ordering_fields=fields), schema("long"), path="p")
+    batch = pa.record_batch([pa.array([5, 6])], ["ts"])
+    assert ordering.values(batch, path="p").to_pylist() == [0, 0]
+    assert ordering.defaulted(batch).tolist() == [True, True]
+    assert ordering.of_deletes(pa.table({"int": pa.array([0, 3], pa.int32())}))[0].tolist() == [True, False]
+
+
+def test_a_column_within_another() -> None:
+    ordering = Ordering.of(replace(NEW, ordering_fields=("at.ts",)), schema("long"), path="p")
+    batch = pa.record_batch([pa.array([{"ts": 5}, None, {"ts": 7}], pa.struct([("ts", pa.int32())]))], ["at"])
+    assert ordering.values(batch, path="p").to_pylist() == [5, 0, 7]
+    assert ordering.names == {"at"}
+
+
+def test_deletes_of_a_millisecond_column_are_scaled() -> None:
+    ordering = Ordering.of(OLD, schema({"type": "long", "logicalType": "timestamp-millis"}), path="p")
+    natural, values = ordering.of_deletes(pa.table({"long": pa.array([2, None], pa.int64())}))
+    assert natural.tolist() == [False, True]
+    assert values.to_pylist() == [2000, None]
+
+
+def test_int_zero_of_a_delete_is_natural_and_other_kinds_are_not_compared() -> None:
+    entries = pa.table({"int": pa.array([0, 5, None], pa.int32()), "long": pa.array([None, None, 0], pa.int64())})
+    for policy in (OLD, NEW):
+        assert Ordering.of(policy, schema("int"), path="p").of_deletes(entries)[0].tolist() == [True, False, True]
+        assert Ordering.of(policy, schema("long"), path="p").of_deletes(entries)[0].tolist() == [True, True, False]
+        assert Ordering.of(policy, schema("double"), path="p").of_deletes(entries)[0].tolist() == [True, True, True]
+        assert Ordering.of(policy, schema("string"), path="p").of_deletes(entries)[0].tolist() == [True, True, True]
+
+
+def test_text_and_decimals_of_deletes_are_compared_from_hudi_1_1_on() -> None:
+    text = pa.table({"string": ["b", None]})
+    assert Ordering.of(NEW, schema("string"), path="p").of_deletes(text)[0].tolist() == [False, True]
+    assert Ordering.of(OLD, schema("string"), path="p").of_deletes(text)[0].tolist() == [True, True]
+    numbers = pa.table({"decimal": pa.array([decimal.Decimal("1.5")], pa.decimal128(30, 15))})
+    ordering = Ordering.of(NEW, schema(DECIMAL), path="p")
+    natural, values = ordering.of_deletes(numbers)
+    rows = ordering.values(
+        pa.record_batch([pa.array([decimal.Decimal("1.49")], pa.decimal128(10, 2))], ["ts"]), path="p"
+    )
+    assert natural.tolist() == [False]
+    assert greater(values, rows).tolist() == [True]
+    assert Ordering.of(replace(NEW, string_deletes_win=True), schema(DECIMAL), path="p").of_deletes(numbers)[
+        0
+    ].tolist() == [True]
+
+
+def test_wide_decimals_are_compared_exactly() -> None:
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
+    ordering = Ordering.of(NEW, schema(wide), path="p")
+    top = decimal.Decimal("999999999999999999999999999999999999.99")
+    rows = ordering.values(
+        pa.record_batch(
+            [pa.array([top, decimal.Decimal("999999999999999999999999999999999999.98"), None], pa.decimal128(38, 2))],
+            ["ts"],
+        ),
+        path="p",
+    )
+    assert ranks(rows)[0] > ranks(rows)[1]
+    assert greater(rows, rows.take(pa.array([1, 0, 0]))).tolist() == [True, False, False]
+
+
+def test_null_stands_for_the_int_0_and_compares_with_ints_only() -> None:
+    rows = pa.record_batch([pa.array([None, -1], pa.int64())], ["ts"])
+    assert Ordering.of(NEW, schema("int"), path="p").values(rows, path="p").to_pylist() == [0, -1]
+    ordering = Ordering.of(NEW, schema("long"), path="p")
+    assert nulls(ordering.values(rows, path="p")).tolist() == [True, False]
+    assert ordering.defaulted(rows).tolist() == [True, False]
+    assert Ordering.of(NEW, schema("int"), path="p").defaulted(
+        pa.record_batch([pa.array([0, 1, None], pa.int32())], ["ts"])
+    ).tolist() == [
+        True,
+        False,
+        True,
+    ]
+    with pytest.raises(ConfigError, match="'ts'"):
+        Ordering.of(OLD, schema("long"), path="p").values(rows, path="p")
+    assert Ordering.of(OLD, schema("long"), path="p").base_values(rows).to_pylist() == [None, -1]
+
+
+def test_several_columns_compare_one_after_the_other() -> None:
+    ordering = Ordering.of(SEVERAL, schema("int"), path="p")
+    rows = pa.record_batch([pa.array([2, 1, 2, 1, 1]), pa.array(["a", "b", "b", "a", None])], ["ts", "seq"])
+    values = ordering.values(rows, path="p")
+    assert values.type == ordering.type
+    assert ranks(values)[:4].argsort().tolist() == [3, 1, 0, 2]
+    assert nulls(values).tolist() == [False, False, False, False, True]
+    assert ordering.defaulted(rows).tolist() == [False] * 5
+    assert greater(values, values.take(pa.array([1, 0, 0, 3, 0]))).tolist() == [True, False, True, False, False]
+    natural, deletes = ordering.of_deletes(
+        pa.table({"int": [None, 0, None], "0.int": [2, None, 1], "1.string": ["a", None, None]})
+    )
+    assert natural.tolist() == [False, True, True], "an entry without a value of each field always wins"
+    assert greater(values.slice(2, 1), deletes.slice(0, 1)).tolist() == [True]
+
+
+@given(st.lists(st.floats(allow_nan=True) | st.just(0.0), min_size=1))
+def test_ranks_and_greater_agree(numbers: list[float]) -> None:
+    column = pa.array(numbers, pa.float64())
+    found = ranks(column)
+    for index in range(len(numbers)):
+        other = pa.array([numbers[index]] * len(numbers), pa.float64())
+        assert (found > found[index]).tolist() == greater(column, other).tolist()
+
+
+def test_null_is_never_greater() -> None:
+    assert greater(pa.array([None, 2]), pa.array([1, 1])).tolist() == [False, True]

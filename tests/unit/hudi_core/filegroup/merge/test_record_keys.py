@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.filegroup.merge.merge_mode import DeleteMark
+from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
+
+
+def test_one_key_field_is_its_text() -> None:
+    batch = pa.record_batch({"id": [1, -2], "name": ["a", "b"]})
+    assert record_keys(batch, ("id",), path="p").to_pylist() == ["1", "-2"]
+    assert record_keys(batch, ("name",), path="p").to_pylist() == ["a", "b"]
+
+
+def test_several_key_fields_are_named_and_joined() -> None:
+    batch = pa.record_batch({"id": pa.array([1, None, 3], pa.int64()), "name": ["a:b,c", "x", ""]})
+    assert record_keys(batch, ("id", "name"), path="p").to_pylist() == [
+        "id:1,name:a:b,c",
+        "id:__null__,name:x",
+        "id:3,name:__empty__",
+    ]
+    with pytest.raises(CorruptFileError, match=r"log-7.*id, name"):
+        record_keys(pa.record_batch({"id": pa.array([None], pa.int64()), "name": [""]}), ("id", "name"), path="log-7")
+
+
+def test_null_keys_are_refused_by_name() -> None:
+    with pytest.raises(CorruptFileError, match="log-7"):
+        key_texts(pa.array(["a", None]), path="log-7")
+    with pytest.raises(UnsupportedError, match="double"):
+        key_texts(pa.array([1.5]), path="p")
+
+
+def flags(mark: DeleteMark, values: pa.Array) -> list[bool]:
+    return delete_flags(pa.record_batch([values], ["c"]), MergePolicy(("id",), (), delete_marks=(mark,))).tolist()
+
+
+def test_marks_are_texts_whatever_the_column() -> None:
+    assert flags(DeleteMark("c", ("true",)), pa.array([True, False, None])) == [True, False, False]
+    assert flags(DeleteMark("c", ("2",)), pa.array([2, 1, None])) == [True, False, False]
+    assert flags(DeleteMark("c", ("D", "-U")), pa.array(["D", "-U", "d", "+U", None])) == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert flags(DeleteMark("c", ("D",), any_case=True), pa.array(["D", "d", "x", None])) == [True, True, False, False]
+    assert flags(DeleteMark("gone", ("D",)), pa.array(["D"])) == [False]
+    with pytest.raises(UnsupportedError, match="'c'"):
+        flags(DeleteMark("c", ("D",)), pa.array([["D"]]))
+
+
+def test_a_flag_column_that_is_no_boolean_flags_nothing() -> None:
+    policy = MergePolicy(("id",), (), delete_marks=(DeleteMark("_hoodie_is_deleted", ("true",)),))
+    assert delete_flags(pa.record_batch({"_hoodie_is_deleted": ["true"]}), policy).tolist() == [False]

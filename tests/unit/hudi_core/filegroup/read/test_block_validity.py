@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_compaction_instant, latest_read_instant
+from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.timeline import Timeline
+
+TIMELINE = Timeline(
+    [
+        Instant("003", "deltacommit", State.COMPLETED),
+        Instant("004", "clean", State.COMPLETED),
+        Instant("005", "deltacommit", State.INFLIGHT),
+        Instant("006", "commit", State.COMPLETED),
+        Instant("007", "replacecommit", State.REQUESTED),
+        Instant("008", "compaction", State.INFLIGHT),
+        Instant("009", "rollback", State.COMPLETED),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("instant", "committed"),
+    [("001", True), ("003", True), ("004", False), ("005", False), ("006", True), ("007", False), ("010", False)],
+)
+def test_what_is_committed_survives_json(instant: str, committed: bool) -> None:
+    facts = CommittedInstants.of(TIMELINE)
+    assert facts(instant) is committed
+    assert CommittedInstants.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+
+
+def test_what_was_committed_up_to_an_instant_or_before_it() -> None:
+    facts = CommittedInstants.of(TIMELINE)
+    asked = ["001", "002", "003", "005", "006", "010"]
+    expected = {"003": ["001", "002", "003"], "006": ["001", "002", "003", "006"], "005": ["001", "002", "003"]}
+    for instant, committed in expected.items():
+        assert list(filter(facts.up_to(instant), asked)) == committed
+        assert list(filter(facts.up_to(instant, inclusive=False), asked)) == [
+            time for time in committed if time < instant
+        ]
+    archived = facts.up_to("001")
+    assert list(filter(archived, asked)) == ["001"], "instants that were archived after it are not committed yet"
+    assert list(filter(facts.up_to("002", inclusive=False), asked)) == ["001"]
+
+
+def test_latest_instants() -> None:
+    assert latest_read_instant(TIMELINE) == "006"
+    assert latest_compaction_instant(TIMELINE) == "009", "a rollback's command blocks must be obeyed"
+    assert latest_read_instant(Timeline()) is None
+    assert latest_compaction_instant(Timeline()) is None
+
+
+@pytest.mark.parametrize("raw", [{}, {"completed": 1, "inflight": [], "start": None}])
+def test_other_json_is_refused(raw: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        CommittedInstants.from_json(raw)

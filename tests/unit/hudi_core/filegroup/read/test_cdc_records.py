@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.filegroup.read.cdc_records import cdc_batches
+from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.view.file_group import DataFile
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.filegroup.logs import data, put
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def cdc_files(table: Path) -> list[DataFile]:
+    """The change-data logs of a table."""
+    return [
+        DataFile(path.parent.relative_to(table).as_posix(), path.name, path.stat().st_size)
+        for path in sorted(table.glob("**/.*.cdc"))
+    ]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize(
+    ("case", "columns"), [("cdc_cow", ["op", "ts_ms", "before", "after"]), ("cdc_cow_op_key", ["op", "record_key"])]
+)
+def test_entries_of_golden_tables(golden: Golden, version: str, case: str, columns: list[str]) -> None:
+    """24 entries of an upsert and 6 of a delete: the same input in every version."""
+    table = golden(version, case).table
+    found: Counter[str] = Counter()
+    for file in cdc_files(table):
+        for batch in cdc_batches(LocalStorage(str(table)), file):
+            assert batch.schema.names == columns
+            found.update(batch["op"].to_pylist())
+            if "after" in columns:
+                for op, before, after in zip(
+                    *(batch[name].to_pylist() for name in ("op", "before", "after")), strict=True
+                ):
+                    assert ((before is None), (after is None)) == {
+                        "i": (True, False),
+                        "u": (False, False),
+                        "d": (False, True),
+                    }[op]
+                    assert not {
+                        name for row in (before, after) if row for name in row if name.startswith("_hoodie_")
+                    } - {"_hoodie_is_deleted"}
+    assert found.total() == 30
+    assert found["d"] == 6
+
+
+def test_what_is_no_change_data_is_refused() -> None:
+    storage = MemoryStorage()
+    file = put(storage, 1, data("002", [("a", 1, "x")]))
+    with pytest.raises(UnsupportedError, match="AVRO_DATA"):
+        list(cdc_batches(storage, file))
+    cut = put(storage, 2, data("002", [("a", 1, "x")])[:-9])
+    with pytest.raises(CorruptFileError, match=r"\.log\.2"):
+        list(cdc_batches(storage, cut))

@@ -1,0 +1,60 @@
+"""A spec survives JSON, and what is rebuilt from it reads the same; what whole tables hold is in tests/golden."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.slice_reader import SliceReader
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.filegroup.tables import opened, rows
+
+Golden = Callable[[str, str], GoldenCase]
+PREDICATE: dict[str, Any] = {"op": ">", "left": {"column": ["ts"]}, "right": {"literal": "integer", "value": "0"}}
+
+
+def rebuilt(spec: ReaderSpec) -> ReaderSpec:
+    """The spec after a journey as JSON text."""
+    return ReaderSpec.from_json(json.loads(json.dumps(spec.to_json())))
+
+
+@pytest.mark.parametrize(
+    ("version", "case"),
+    [("6", "types_mor"), ("8", "types_mor"), ("9", "drop_partition_columns"), ("9", "no_meta_fields_mor")],
+)
+def test_a_rebuilt_reader_reads_the_same(golden: Golden, version: str, case: str) -> None:
+    reader, slices = opened(golden(version, case).table, options={"hoodie.some.option": "é\n="})
+    again = SliceReader(reader.storage, rebuilt(reader.spec))
+    assert again.spec == reader.spec
+    assert rows(again, slices) == rows(reader, slices)
+
+
+def test_every_field_travels(golden: Golden) -> None:
+    reader, _ = opened(
+        golden("8", "mor_basic").table,
+        columns=["id"],
+        commit_times=frozenset({"1", "2"}),
+        predicate=PREDICATE,
+        zone="Asia/Tokyo",
+    )
+    spec = reader.spec.up_to("3")
+    assert rebuilt(spec) == spec
+    assert (spec.columns, spec.commit_times, spec.latest_instant, spec.zone) == (("id",), {"1", "2"}, "3", "Asia/Tokyo")
+
+
+def test_json_of_another_kind_is_refused(golden: Golden) -> None:
+    raw = opened(golden("6", "mor_log_only").table)[0].spec.to_json()
+    for broken in (
+        {},
+        {**raw, "more": 1},
+        {**raw, "columns": 5},
+        {**raw, "properties": None},
+        {key: raw[key] for key in raw if key != "zone"} | {"x": 1},
+    ):
+        with pytest.raises(ConfigError):
+            ReaderSpec.from_json(broken)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.filegroup.write.markers import (
+    Marker,
+    MarkerType,
+    create_marker,
+    delete_markers,
+    list_markers,
+    marked_partitions,
+)
+from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.memory import MemoryStorage
+from tests.golden_data import GoldenCase
+
+
+def test_direct_markers_are_listed_and_deleted() -> None:
+    storage = MemoryStorage()
+    deep = create_marker(storage, "007", "a=1/b=2", "f-0_0-1-2_007.parquet", MarkerType.MERGE)
+    flat = create_marker(storage, "007", "", "g-0_0-1-2_007.parquet", MarkerType.CREATE)
+    create_marker(storage, "008", "", "h-0_0-1-2_008.parquet", MarkerType.CREATE)
+    assert storage.exists(".hoodie/.temp/007/a=1/b=2/f-0_0-1-2_007.parquet.marker.MERGE")
+    assert list_markers(storage, "007") == sorted([deep, flat])
+    assert marked_partitions(storage, "007") == {"", "a=1/b=2"}
+    assert deep.data_path == "a=1/b=2/f-0_0-1-2_007.parquet"
+    delete_markers(storage, "007")
+    assert list_markers(storage, "007") == []
+    assert len(list_markers(storage, "008")) == 1
+
+
+def test_markers_batched_by_a_timeline_server() -> None:
+    storage = MemoryStorage()
+    storage.write(".hoodie/.temp/007/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    storage.write(".hoodie/.temp/007/MARKERS0", b"p/f-0_0-1-2_007.parquet.marker.MERGE\n")
+    storage.write(
+        ".hoodie/.temp/007/MARKERS12", b"g-0_0-1-2_007.parquet.marker.CREATE\nq/.x-0_001.log.1_0-1-2.marker.APPEND\n"
+    )
+    assert list_markers(storage, "007") == [
+        Marker("", "g-0_0-1-2_007.parquet", "CREATE"),
+        Marker("p", "f-0_0-1-2_007.parquet", "MERGE"),
+        Marker("q", ".x-0_001.log.1_0-1-2", "APPEND"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"../f.marker.MERGE", b"/etc/f.marker.MERGE", b".hoodie/f.marker.MERGE", b"p/f.marker.WHAT", b"p/f.parquet"],
+)
+def test_markers_that_point_elsewhere_are_refused(line: bytes) -> None:
+    storage = MemoryStorage()
+    storage.write(".hoodie/.temp/007/MARKERS0", line + b"\n")
+    with pytest.raises(FormatError, match="MARKERS0"):
+        list_markers(storage, "007")
+
+
+def test_a_line_that_was_cut_as_it_was_written_announces_nothing() -> None:
+    storage = MemoryStorage()
+    storage.write(
+        ".hoodie/.temp/007/MARKERS0", b"p/f-0_0-1-2_007.parquet.marker.MERGE\np/g-0_0-1-2_007.parquet.marker.CREA"
+    )
+    assert [marker.file_name for marker in list_markers(storage, "007")] == ["f-0_0-1-2_007.parquet"]
+    storage.write(
+        ".hoodie/.temp/007/MARKERS0", b"p/f-0_0-1-2_007.parquet.marker.MERGE\np/g-0_0-1-2_007.parquet.marker.CREATE"
+    )
+    assert len(list_markers(storage, "007")) == 2
+
+
+def test_unknown_marker_type_and_broken_text_are_refused() -> None:
+    storage = MemoryStorage()
+    storage.write(".hoodie/.temp/007/MARKERS.type", b"OTHER")
+    with pytest.raises(FormatError, match="OTHER"):
+        list_markers(storage, "007")
+    storage.write(".hoodie/.temp/008/MARKERS1", b"\xff")
+    with pytest.raises(CorruptFileError, match="MARKERS1"):
+        list_markers(storage, "008")
+
+
+@pytest.mark.parametrize("case", ["failed_inflight_cow_direct_markers", "failed_inflight_mor"])
+def test_markers_of_real_hudi(golden: Callable[[str, str], GoldenCase], case: str) -> None:
+    table = golden("6", case).table
+    storage = LocalStorage(str(table))
+    found = [
+        marker
+        for folder in storage.list_folders(".hoodie/.temp")
+        for marker in list_markers(storage, folder.rsplit("/", 1)[-1])
+    ]
+    assert found
+    assert {marker.kind for marker in found} <= {"CREATE", "MERGE", "APPEND"}
+    assert all((table / marker.partition).is_dir() for marker in found)

@@ -1,0 +1,100 @@
+"""The rows of a golden table, commit by commit, through the code that keeps its record index and its secondary
+indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.metadata_table.extract.slice_change import SliceChange
+from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
+from hudi_core.metadata_table.partitions.row_units import IndexRows, index_unit, produce_index_rows, rows_from_json
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.record import MetadataCodec, block_schema
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.storage.local import LocalStorage
+from hudi_core.table import HudiTable
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.view.file_group import FileSlice
+
+
+@dataclass(frozen=True)
+class GoldenRows:
+    """A golden table; `schema` is that of the records in its metadata table."""
+
+    path: Path
+    table: HudiTable
+    storage: LocalStorage
+    schema: str
+
+    @classmethod
+    def open(cls, path: Path) -> GoldenRows:
+        table = HudiTable.open(str(path))
+        storage = LocalStorage(path)
+        if not (path / ".hoodie/metadata").is_dir():
+            return cls(path, table, storage, stored_schema(table.config.features))
+        own = ActiveTimeline(storage, TableConfig.load(storage, base=ROOT), ROOT)
+        return cls(path, table, storage, block_schema(latest_schema(own, own.load())))
+
+    def groups(self, index: str, pattern: str) -> int:
+        """How many file groups an index has: each begins with a log file."""
+        return len(list((self.path / ".hoodie/metadata" / index).glob(f".{pattern}*.log.1_0-0-0")))
+
+    def spec(self, instant: str | None = None) -> str:
+        spec = ReaderSpec.for_query(self.table.config, self.table.schema(), self.table.timeline(), merge_logs=True)
+        return (spec if instant is None else spec.up_to(instant)).to_text()
+
+    def slices(self, as_of: str | None) -> dict[Any, FileSlice]:
+        if as_of == "":
+            return {}
+        view = self.table.view()
+        return {
+            item.file_group: item
+            for partition in view.partitions()
+            for item in view.latest_merged_slices(partition, as_of)
+        }
+
+    def begin(self, rows: IndexRows) -> list[dict[bytes, bytes]]:
+        """What the index begins with, by file group."""
+        return self.exchange(rows, self.spec(), [SliceChange(None, item) for item in self.slices(None).values()])
+
+    def replay(self, rows: IndexRows) -> Iterator[tuple[str, list[dict[bytes, bytes]]]]:
+        """What each commit told the index, by file group."""
+        last = ""
+        for instant in self.table.timeline().commits():
+            time = instant.requested_time
+            before, after = self.slices(last), self.slices(time)
+            changes = [SliceChange(before.get(group), after.get(group), time) for group in sorted({*before, *after})]
+            yield time, self.exchange(rows, self.spec(time), changes)
+            last = time
+
+    def exchange(self, rows: IndexRows, spec: str, changes: list[SliceChange]) -> list[dict[bytes, bytes]]:
+        units = [index_unit(str(self.path), {}, spec, rows, change) for change in changes]
+        found = LocalEngine(2).exchange(
+            produce_index_rows, units, partial(_collect, rows.to_json()), shards=rows.shards, run_epoch=1
+        )
+        return [{bytes.fromhex(key): bytes.fromhex(value) for key, value in shard["rows"]} for shard in found]
+
+    def codec(self) -> MetadataCodec:
+        return MetadataCodec(self.schema, path="ours")
+
+
+def _collect(index: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+    rows = rows_from_json(index)
+    cells = [
+        (key.hex(), value.hex())
+        for batch in distinct_rows(batches, conflict=rows.conflict)
+        for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    ]
+    return {"rows": cells}

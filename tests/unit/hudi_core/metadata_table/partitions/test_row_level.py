@@ -1,0 +1,95 @@
+"""The indexes of rows by name, and what they are refused for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partitions.record_groups import RecordGroups
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.partitions.row_level import (
+    group_counts,
+    index_rows,
+    is_index_of_rows,
+    row_file_ids,
+    tells_of_rows,
+)
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.metadata_table.partitions.golden_rows import GoldenRows
+
+Golden = Callable[[str, str], GoldenCase]
+INDEX = "secondary_index_idx_name"
+
+
+def table(ours: GoldenRows, **definitions: IndexDefinition) -> IndexedTable:
+    return IndexedTable(ours.table.config, ours.table.schema(), definitions)
+
+
+def definition(*fields: str, version: int = 2, **options: str) -> IndexDefinition:
+    return IndexDefinition(INDEX, "secondary_index", "identity", fields, options, version)
+
+
+def test_indexes_of_rows_are_known_by_name() -> None:
+    assert [
+        name
+        for name in ("record_index", INDEX, "secondary_index_", "files", "expr_index_x", "column_stats")
+        if is_index_of_rows(name)
+    ] == [
+        "record_index",
+        INDEX,
+    ]
+    assert row_file_ids(INDEX, {None: 2}) == ["secondary-index-idx-name-0000-0", "secondary-index-idx-name-0001-0"]
+    assert row_file_ids("record_index", {"a": 1, "b": 1}) == ["record-index-a-0000-0", "record-index-b-0000-0"]
+
+
+def test_compactions_tell_nothing(golden: Golden) -> None:
+    assert [name for name in (None, "UPSERT", "CLUSTER", "COMPACT", "LOG_COMPACT") if tells_of_rows(name)] == [
+        None,
+        "UPSERT",
+        "CLUSTER",
+    ]
+    ours = GoldenRows.open(golden("8", "mor_compacted").table)
+    rows = RecordIndexRows(RecordGroups({None: 3}), ours.schema, ours.table.config.timezone)
+    told = dict(ours.replay(rows))
+    (compaction,) = [item.requested_time for item in ours.table.timeline().commits() if item.action == "commit"]
+    assert told[compaction] == [{}, {}, {}]
+    assert sum(len(cells) for shards in told.values() for cells in shards) > 0
+
+
+def test_their_rows_are_made_by_definition_and_version(golden: Golden) -> None:
+    ours = GoldenRows.open(golden("9", "mdt_all_cow").table)
+    rows = index_rows(INDEX, table(ours, **{INDEX: definition("name")}), {None: 4}, ours.schema, "UTC")
+    assert rows == SecondaryIndexRows(INDEX, "name", 4, ours.schema, by_value=True)
+    assert rows.shards == 4
+    found = index_rows("record_index", table(ours), {None: 3}, ours.schema, "UTC")
+    assert isinstance(found, RecordIndexRows)
+    assert found.shards == 3
+    counts = {"p": 10**9, "q": 0}
+    assert group_counts("record_index", table(ours), counts) == {None: 89}
+    parts = replace(definition(isPartitioned="true"), name="record_index")
+    assert group_counts("record_index", table(ours, record_index=parts), counts) == {"p": 10, "q": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        (("amount",), UnsupportedError, "'amount' of type double"),
+        (("absent",), UnsupportedError, "no column that data files hold"),
+        (("name", "qty"), CorruptFileError, "names its one column"),
+        ((), CorruptFileError, "names its one column"),
+    ],
+)
+def test_an_index_that_cannot_be_kept_is_refused(
+    golden: Golden, fields: tuple[str, ...], error: type[Exception], message: str
+) -> None:
+    ours = GoldenRows.open(golden("9", "mdt_all_cow").table)
+    with pytest.raises(error, match=message):
+        index_rows(INDEX, table(ours, **{INDEX: definition(*fields)}), {None: 4}, ours.schema, "UTC")
+    with pytest.raises(CorruptFileError, match=INDEX):
+        index_rows(INDEX, table(ours), {None: 4}, ours.schema, "UTC")

@@ -1,0 +1,26 @@
+"""By which Hudi's rules the metadata table of a table is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
+from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.active import ActiveTimeline
+from tests.golden_data import GoldenCase
+
+
+@pytest.mark.parametrize(("version", "stops"), [("6", True), ("6-by-1.2.0", False), ("8", False), ("9", False)])
+def test_its_logs_are_scanned_by_the_rule_of_the_data_tables_logs(
+    golden: Callable[[str, str], GoldenCase], version: str, stops: bool
+) -> None:
+    """A version 6 table that 1.x keeps is scanned as 1.x does, in which a block that is newer does not end the scan."""
+    storage = LocalStorage(str(golden(version, "mor_basic").table))
+    config = TableConfig.load(storage)
+    metadata = OpenedMetadataTable(storage, config, ActiveTimeline(storage, config).load())
+    assert metadata.blocks.stop_at_newer is stops
+    assert reads_as_hudi_1(config) is not stops

@@ -1,0 +1,153 @@
+"""Types of bounds, and how the ranges of one column merge."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.extract.row_ranges import RowRanges
+from hudi_core.metadata_table.records.file_statistics import ColumnRange
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType
+from hudi_core.metadata_table.records.value_types import as_type, empty_range, is_unknown, kind_and_type, merged
+
+
+def ranged(
+    least: Bound | None, greatest: Bound | None, nulls: int = 0, values: int = 5, type_: ValueType | None = None
+) -> ColumnRange:
+    return ColumnRange("c", least, greatest, nulls, values, 10, 20, type_ or ValueType(0))
+
+
+def ints(low: int, high: int) -> ColumnRange:
+    return ranged(Bound("int", low), Bound("int", high))
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        (pa.bool_(), ("boolean", 0), ("boolean", 2)),
+        (pa.int32(), ("int", 0), ("int", 3)),
+        (pa.int64(), ("long", 0), ("long", 4)),
+        (pa.float32(), ("float", 0), ("float", 5)),
+        (pa.float64(), ("double", 0), ("double", 6)),
+        (pa.string(), ("string", 0), ("string", 7)),
+        (pa.binary(), ("bytes", 0), ("bytes", 8)),
+        (pa.binary(4), ("bytes", 0), ("bytes", 9)),
+        (pa.decimal128(10, 2), ("decimal", 0), ("decimal", 10)),
+        (pa.date32(), ("date", 0), ("date", 12)),
+        (pa.time32("ms"), ("int", 0), ("time_millis", 13)),
+        (pa.time64("us"), ("long", 0), ("time_micros", 14)),
+        (pa.timestamp("ms", tz="UTC"), ("long", 0), ("timestamp_millis", 15)),
+        (pa.timestamp("us", tz="UTC"), ("long", 0), ("timestamp_micros", 16)),
+        (pa.timestamp("ns", tz="UTC"), ("long", 0), ("timestamp_nanos", 17)),
+        (pa.timestamp("ms"), ("long", 0), ("timestamp_millis", 18)),
+        (pa.timestamp("us"), ("long", 0), ("timestamp_micros", 19)),
+    ],
+)
+def test_each_type_has_its_kind_in_both_versions(
+    kind: pa.DataType, first: tuple[str, int], second: tuple[str, int]
+) -> None:
+    assert [(name, found.ordinal) for name, found in (kind_and_type(kind, 1), kind_and_type(kind, 2))] == [
+        first,
+        second,
+    ]
+
+
+def test_a_decimal_says_its_precision_and_scale() -> None:
+    assert kind_and_type(pa.decimal128(10, 2), 2)[1].info == "10,2"
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.struct([("a", pa.int32())]), pa.null()])
+def test_a_type_without_an_order_is_refused(kind: pa.DataType) -> None:
+    with pytest.raises(UnsupportedError):
+        kind_and_type(kind, 2)
+
+
+def test_ranges_merge_to_the_wider_one_and_counts_add_up() -> None:
+    assert merged([ints(3, 9), ints(-1, 4)]) == ColumnRange(
+        "c", Bound("int", -1), Bound("int", 9), 0, 10, 20, 40, ValueType(0)
+    )
+    assert merged([]) is None
+
+
+def test_a_range_without_values_adds_nothing() -> None:
+    whole = merged(
+        [
+            empty_range("c", 2),
+            ranged(None, None, 5, 5, ValueType(7)),
+            ranged(Bound("string", "a"), Bound("string", "b"), 0, 2, ValueType(7)),
+        ]
+    )
+    assert whole is not None
+    assert (whole.least, whole.greatest, whole.type.ordinal) == (Bound("string", "a"), Bound("string", "b"), 7)
+
+
+def test_an_unknown_range_makes_the_whole_unknown() -> None:
+    whole = merged([ints(1, 2), ranged(None, None)])
+    assert whole is not None
+    assert is_unknown(whole)
+
+
+def test_a_widened_column_merges_by_its_wider_type() -> None:
+    whole = merged([ints(1, 5), ranged(Bound("long", -7), Bound("long", 3))])
+    assert whole is not None
+    assert (whole.least, whole.greatest) == (Bound("long", -7), Bound("long", 5))
+
+
+def test_numbers_and_text_do_not_merge() -> None:
+    whole = merged([ints(1, 5), ranged(Bound("string", "1"), Bound("string", "5"))])
+    assert whole is not None
+    assert is_unknown(whole)
+
+
+def test_a_range_is_given_the_type_that_the_column_has_now() -> None:
+    found = as_type(ints(1, 5), pa.int64(), 2)
+    assert (found.least, found.greatest, found.type) == (Bound("long", 1), Bound("long", 5), ValueType(4))
+    assert is_unknown(as_type(ints(1, 5), pa.string(), 2))
+
+
+def test_nan_is_the_greatest_value_of_rows_and_of_ranges() -> None:
+    rows = RowRanges("c", pa.float64(), 2)
+    rows.add(pa.array([1.5, float("nan"), None, -2.0]))
+    rows.add(pa.array([None, 7.0]))
+    found = rows.result()
+    assert found.least == Bound("double", -2.0)
+    assert found.greatest is not None
+    assert math.isnan(found.greatest.value)
+    assert (found.null_count, found.value_count) == (2, 6)
+    whole = merged([found, ranged(Bound("double", -9.0), Bound("double", 9.0), type_=ValueType(6))])
+    assert whole is not None
+    assert whole.greatest is not None
+    assert whole.least == Bound("double", -9.0)
+    assert math.isnan(whole.greatest.value)
+
+
+def test_rows_of_nan_alone() -> None:
+    rows = RowRanges("c", pa.float32(), 1)
+    rows.add(pa.array([float("nan")], pa.float32()))
+    found = rows.result()
+    assert found.least is not None
+    assert math.isnan(found.least.value)
+
+
+@pytest.mark.parametrize(
+    ("array", "least", "greatest"),
+    [
+        (pa.array([True, None, True]), Bound("boolean", True), Bound("boolean", True)),
+        (pa.array([b"b", b"a"], pa.binary(1)), Bound("bytes", b"a"), Bound("bytes", b"b")),
+        (pa.array(["é", "z", "日"]), Bound("string", "z"), Bound("string", "日")),
+        (pa.array([5, None, 3], pa.int32()).cast(pa.date32()), Bound("date", 3), Bound("date", 5)),
+        (
+            pa.array([5, 3], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            Bound("timestamp_micros", 3),
+            Bound("timestamp_micros", 5),
+        ),
+        (pa.array([5, 3], pa.int64()).cast(pa.time64("us")), Bound("time_micros", 3), Bound("time_micros", 5)),
+    ],
+)
+def test_ranges_of_rows_of_each_type(array: pa.Array, least: Bound, greatest: Bound) -> None:
+    rows = RowRanges("c", array.type, 2)
+    rows.add(array)
+    assert (rows.result().least, rows.result().greatest) == (least, greatest)

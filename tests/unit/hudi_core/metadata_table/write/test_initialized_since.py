@@ -1,0 +1,64 @@
+"""Which partitions of the metadata table began when a commit was complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.write.initialized_since import begun_since
+from tests.golden_data import GoldenCase
+from tests.unit.hudi_core.metadata_table.whole_table import Table
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def begun(table: Table) -> dict[str, frozenset[str]]:
+    """What began since each commit of the table."""
+    own = OwnTimeline(table.storage, table.config)
+    return {
+        item.requested_time: begun_since(table.storage, table.config, own, item) for item in table.data.load().commits()
+    }
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("case", ["mdt_all_cow", "mdt_all_mor", "mdt_record_index_lookup"])
+def test_what_began_with_the_table_holds_every_commit(golden: Golden, version: str, case: str) -> None:
+    """All but the indexes that CREATE INDEX made behind the first commit, which their base files hold."""
+    table = Table(golden(version, case).table)
+    first, *others = begun(table).values()
+    assert first == {
+        name for name in table.config.metadata_partitions if name.startswith(("expr_index_", "secondary_index_"))
+    }
+    assert set(others) == {frozenset()}
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_index_that_is_being_built_began_after_all(golden: Golden, version: str) -> None:
+    """Its deltacommit is pending: what it holds nobody knows."""
+    table = Table(golden(version, "mdt_all_cow").table)
+    own = table.own
+    (made,) = table.path.joinpath(own.folder).glob("00000000000000002_*.deltacommit")
+    made.unlink()
+    assert set(begun(table).values()) >= {frozenset({"bloom_filters"})}
+
+
+def test_version_6_tells_by_the_instant_that_a_partition_began_at(golden: Golden) -> None:
+    table = Table(golden("6", "mdt_all_cow").table)
+    *_, before, last = table.data.load().commits().instants
+    for path in sorted(table.path.joinpath(ROOT, "record_index").iterdir()):
+        if "_00000000000000" in path.name:
+            stem = next(part for part in path.name.split("_") if part.startswith("00000000000000"))[:17]
+            path.rename(path.with_name(path.name.replace(stem, f"{before.requested_time}010")))
+    found = begun(table)
+    assert found[before.requested_time] == {"record_index"}
+    assert found[last.requested_time] == frozenset()
+
+
+def test_a_folder_without_files_is_in_nobodys_way(golden: Golden) -> None:
+    table = Table(golden("9", "mdt_all_cow").table)
+    for path in table.path.joinpath(ROOT, "record_index").iterdir():
+        path.unlink()
+    assert set(begun(table).values()) >= {frozenset()}

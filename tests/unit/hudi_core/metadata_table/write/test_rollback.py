@@ -1,0 +1,246 @@
+"""The metadata table's rollback and publication, byte by byte against what real Hudi 0.15 left of the same steps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.encode import encode_block
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
+from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.read.file_group import FOLDER, ROOT, blocks_of, latest_slice, metadata_path
+from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.rollback import MetadataRollback
+from hudi_core.model.ids import WriteToken
+from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, State
+from tests.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+
+FAILED, ROLLBACK = "20261120222902673", "20261120222904540"
+OWN = f"{ROLLBACK}006"
+REAL_TOKEN = WriteToken(0, 5934, 8485)
+
+
+class Opened:
+    """A table's storage, properties and metadata timeline."""
+
+    def __init__(self, table: Path) -> None:
+        self.table = table
+        self.storage = LocalStorage(table)
+        self.config = TableConfig.load(self.storage)
+        self.active = ActiveTimeline(self.storage, self.config, ROOT)
+        self.rollback = MetadataRollback(self.storage, self.config)
+
+    def names(self) -> set[str]:
+        return set(self.active.names()) | {info.name for info in self.storage.list_files(FOLDER)}
+
+    def writer(self, token: WriteToken = REAL_TOKEN) -> MetadataPublisher:
+        return MetadataPublisher(self.storage, self.config, token)
+
+    def blocks(self, instant: str = FAILED) -> tuple[list[str], list[str]]:
+        found = blocks_of(self.storage, latest_slice(self.storage, self.active.load()).logs, instant)
+        return [info.name for info in found.live], [instant for _, instant in found.commands]
+
+
+@pytest.fixture
+def failed(golden: Golden) -> tuple[Opened, Opened]:
+    """A table whose compaction died after it had written the metadata table, and the same after real Hudi rolled it
+    back and re-ran it.
+    """
+    case = golden("6", "compaction_inflight")
+    return Opened(case.table), Opened(case.after())
+
+
+def commit_of(opened: Opened) -> CommitMetadata:
+    path = opened.table / ".hoodie" / f"{FAILED}.commit"
+    return decode_commit(path.read_bytes(), path=str(path))
+
+
+def plain(opened: Opened, instant: str, action: str, state: State) -> dict[str, Any]:
+    """A timeline file with addresses cut to the file name and durations left out."""
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                cut(key): cut(item)
+                for key, item in value.items()
+                if key not in ("timeTakenInMillis", "totalUpsertTime")
+            }
+        if isinstance(value, list):
+            return [cut(item) for item in value]
+        return value.rpartition("/.hoodie/")[2] if isinstance(value, str) and "/.hoodie/" in value else value
+
+    result: dict[str, Any] = cut(opened.active.read_any(instant, action, state))
+    return result
+
+
+def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Opened, Opened]) -> None:
+    ours, real = failed
+    ours.rollback.run(FAILED, ROLLBACK)
+    ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+    assert ours.names() == real.names()
+    for state in State:
+        assert ours.active.path(OWN, Action.ROLLBACK, state)
+    for state in (State.REQUESTED, State.COMPLETED):
+        assert plain(ours, OWN, Action.ROLLBACK, state) == plain(real, OWN, Action.ROLLBACK, state)
+    command = f"{FOLDER}/.files-0000-0_00000000000000010.log.6_1-0-1"
+    assert sorted(ours.storage.read(command)) == sorted(real.storage.read(command)), (
+        "only the order of the header entries may differ"
+    )
+    empty = plain(real, ROLLBACK, Action.DELTA_COMMIT, State.COMPLETED)
+    assert plain(ours, ROLLBACK, Action.DELTA_COMMIT, State.COMPLETED) == empty
+    assert plain(ours, ROLLBACK, Action.DELTA_COMMIT, State.INFLIGHT) == plain(
+        real, ROLLBACK, Action.DELTA_COMMIT, State.INFLIGHT
+    )
+
+
+def test_the_deltacommits_stats_are_those_of_real_hudi(failed: tuple[Opened, Opened]) -> None:
+    ours, real = failed
+    ours.rollback.run(FAILED, ROLLBACK)
+    ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+    mine, theirs = (plain(opened, FAILED, Action.DELTA_COMMIT, State.COMPLETED) for opened in failed)
+    for metadata in (mine, theirs):
+        stat = metadata["partitionToWriteStats"]["files"][0]
+        stat["fileSizeInBytes"] = stat["totalWriteBytes"] = 0  # the schema in our block has no doc texts
+    assert mine == theirs
+    profile, real_profile = (
+        plain(opened, FAILED, Action.DELTA_COMMIT, State.INFLIGHT)["partitionToWriteStats"]["files"]
+        for opened in failed
+    )
+    assert profile == [stat for stat in real_profile if stat["fileId"]], "what real Hudi's own rollback goes by"
+
+
+def test_a_second_rollback_finds_nothing(failed: tuple[Opened, Opened]) -> None:
+    ours, _ = failed
+    assert ours.rollback.traces(FAILED)
+    ours.rollback.run(FAILED, ROLLBACK)
+    assert not ours.rollback.traces(FAILED)
+    before = ours.names()
+    ours.rollback.run(FAILED, ROLLBACK)
+    assert ours.names() == before
+    assert ours.blocks() == ([], [OWN])
+
+
+def test_a_rollback_that_died_anywhere_is_resumed(golden: Golden, tmp_path: Path) -> None:
+    number = 0
+    while True:
+        opened = Opened(golden("6", "compaction_inflight").table)
+        plan = FaultPlan(kill_at=number, timing="after", counts=MUTATIONS)
+        with contextlib.suppress(InjectedCrash):
+            MetadataRollback(FaultStorage(opened.storage, plan), opened.config).run(FAILED, ROLLBACK)
+        opened.rollback.run(FAILED, ROLLBACK)
+        assert not opened.rollback.traces(FAILED)
+        assert opened.blocks() == ([], [OWN])
+        assert [instant.requested_time for instant in opened.active.load().pending()] == []
+        assert opened.active.load().get(OWN, Action.ROLLBACK).is_completed
+        assert not opened.active.load().contains(FAILED)
+        if not plan.crashed:
+            break
+        number += 1
+    assert number > 8
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+def test_an_unfinished_deltacommit_is_rolled_back(failed: tuple[Opened, Opened], state: State) -> None:
+    ours, _ = failed
+    for later in (State.COMPLETED, State.INFLIGHT):
+        if later.rank > state.rank:
+            ours.active.remove(FAILED, Action.DELTA_COMMIT, later)
+    ours.rollback.run(FAILED, ROLLBACK)
+    assert not ours.active.load().contains(FAILED)
+    assert ours.blocks() == ([], [OWN])
+
+
+def test_an_instant_without_traces_gets_the_empty_deltacommit_only(failed: tuple[Opened, Opened]) -> None:
+    ours, _ = failed
+    before = ours.names()
+    ours.rollback.run("20261120222902999", ROLLBACK)
+    added = ours.names() - before
+    assert added == {f"{ROLLBACK}.deltacommit{suffix}" for suffix in ("", ".inflight", ".requested")}
+
+
+def test_a_compacted_metadata_table_cannot_be_rolled_back(failed: tuple[Opened, Opened]) -> None:
+    ours, _ = failed
+    compaction = f"{FAILED}001"
+    for state, data in ((State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, b"{}")):
+        ours.storage.write(ours.active.path(compaction, Action.COMPACTION, state), data)
+    with pytest.raises(TimelineError, match=compaction):
+        ours.rollback.run(FAILED, ROLLBACK)
+
+
+def test_a_damaged_log_file_stops_the_rollback(failed: tuple[Opened, Opened]) -> None:
+    ours, _ = failed
+    path = next(info.path for info in ours.storage.list_files(FOLDER) if ".log.3_" in info.name)
+    ours.storage.write(path, ours.storage.read(path)[:-9])
+    with pytest.raises(CorruptFileError, match="damaged block"):
+        ours.rollback.traces(FAILED)
+
+
+def test_publishing_beside_another_attempt_is_refused(failed: tuple[Opened, Opened]) -> None:
+    ours, real = failed
+    with pytest.raises(ConflictError, match="deltacommit"):
+        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+    for state in (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
+        ours.active.remove(FAILED, Action.DELTA_COMMIT, state)
+    with pytest.raises(ConflictError, match="another attempt's block"):
+        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+
+
+def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[Opened, Opened]) -> None:
+    ours, real = failed
+    ours.rollback.run(FAILED, ROLLBACK)
+    (ours.table / ROOT / ".hoodie" / f"{OWN}.rollback").unlink()
+    with pytest.raises(ConflictError, match="unfinished"):
+        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+
+
+def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Opened, Opened]) -> None:
+    """It lands between our look at the slice and our own log file."""
+    ours, real = failed
+    ours.rollback.run(FAILED, ROLLBACK)
+    late = metadata_path(latest_slice(ours.storage, ours.active.load()).next_log(WriteToken(0, 9, 9)))
+
+    def fire() -> None:
+        ours.storage.write(late, encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: FAILED}, b""))
+
+    storage = _Late(ours.storage, fire)
+    with pytest.raises(ConflictError, match="appeared"):
+        MetadataPublisher(storage, ours.config, REAL_TOKEN).publish_commit(
+            FAILED, commit_of(real), [], Wanted({"fields": []})
+        )
+    assert ours.active.load().get(FAILED, Action.DELTA_COMMIT).state is State.INFLIGHT
+
+
+class _Late(FaultStorage):
+    """Lets something happen right before the metadata table's log file is created."""
+
+    def __init__(self, inner: LocalStorage, fire: Callable[[], None]) -> None:
+        super().__init__(inner, FaultPlan())
+        self._fire = fire
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        if path.startswith(FOLDER):
+            self._fire()
+        super().create_exclusive(path, data)
+
+
+def test_new_logs_join_the_slice_of_a_pending_compaction(failed: tuple[Opened, Opened]) -> None:
+    _, real = failed
+    compaction = f"{FAILED}001"
+    real.active.create_requested(compaction, Action.COMPACTION, b"")
+    place = latest_slice(real.storage, real.active.load())
+    assert place.base_instant == compaction
+    assert str(place.next_log(WriteToken(0, 1, 0))) == f".files-0000-0_{compaction}.log.1_0-1-0"
+    assert place.base_file is not None
+    assert len(place.logs) == 7

@@ -1,0 +1,95 @@
+"""The facts of golden tables with a metadata table, savepoints, pending rollbacks: what they hold back, and what is
+said about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.services.archive.job import ArchiveService
+from hudi_core.timeline.actions.rollback import encode_rollback_plan
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+from tests.consistency import read_rows
+from tests.golden_data import GoldenCase
+from tests.rows import assert_same_rows
+from tests.unit.hudi_core.services.archive.golden_archives import TIGHT, archive, history_of
+from tests.unit.hudi_core.services.clean.golden_cleans import context_of, without_metadata_table
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ("6", "8", "9")
+TIGHTEST = {
+    **TIGHT,
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.keep.min.commits": "1",
+    "hoodie.keep.max.commits": "2",
+}
+
+
+def reason(case: GoldenCase, options: dict[str, str] = TIGHTEST) -> str:
+    planned = ArchiveService().preview(context_of(case.table, options))
+    assert planned.plan is None
+    return str(planned.reason)
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_nothing_while_the_metadata_table_was_never_compacted(golden: Golden, folder: str) -> None:
+    case = golden(folder, "mor_basic")
+    assert "the metadata table was never compacted" in reason(case)
+    assert archive(case.table, TIGHTEST) == []
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_up_to_the_metadata_tables_compaction(golden: Golden, folder: str) -> None:
+    """The rows are the same by the metadata table and by the storage, before and after."""
+    table = golden(folder, "mdt_all_cow_compacted").table
+    rows = read_rows(table, "on")
+    compacted = max(
+        path.name.split("_")[0].split(".")[0]
+        for path in (table / ".hoodie" / "metadata" / context_of(table).active.folder).iterdir()
+        if path.name.endswith(".commit")
+    )
+    commits = context_of(table).active.load().commits()
+    late = next(item for item in commits if (item.completion_time or item.requested_time) > compacted)
+    archive(table, TIGHTEST)
+    gone = [time for time, action in history_of(table) if action in COMMIT_ACTIONS]
+    assert gone == [item.requested_time for item in commits.before(late.requested_time)]
+    assert gone
+    for metadata in ("on", "off"):
+        assert_same_rows(read_rows(table, metadata), rows)
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_savepoint_is_named(golden: Golden, folder: str) -> None:
+    case = golden(folder, "savepoint_cow")
+    without_metadata_table(case.table)
+    timeline = context_of(case.table).active.load()
+    (saved,) = timeline.completed().of_actions(Action.SAVEPOINT)
+    went = archive(case.table, TIGHTEST)
+    assert went == [(item.requested_time, item.action) for item in timeline.commits().before(saved.requested_time)]
+    assert f"commit {saved.requested_time} is savepointed: delete the savepoint" in reason(case)
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_the_target_of_a_pending_rollback_stays(golden: Golden, folder: str) -> None:
+    case = golden(folder, "archived_timeline_cow")
+    context = context_of(case.table)
+    first, *_, last = context.active.load().commits().instants
+    plan = encode_rollback_plan(first.requested_time, first.action, ())
+    context.active.create_requested(f"{int(last.requested_time) + 10_000}", Action.ROLLBACK, plan)
+    planned = ArchiveService().preview(context_of(case.table, TIGHTEST))
+    said = (
+        planned.reason if planned.plan is None else planned.plan["held_by"]
+    )  # version 6 archives cleans by their own number
+    assert said == f"a rollback of {first.requested_time} is pending: run it to its end first"
+    assert "commit" not in {action for _, action in archive(case.table, TIGHTEST)}
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_by_hours_the_cleaner_keeps_from_the_last_commit_on(golden: Golden, folder: str) -> None:
+    """All commits of a golden table are of one hour: the cleaner keeps them all, and so does archival."""
+    case = golden(folder, "archived_timeline_cow")
+    first = context_of(case.table).active.load().commits().instants[0]
+    options = {**TIGHT, "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "1"}
+    assert f"the commits that the cleaner keeps since {first.requested_time}" in reason(case, options)

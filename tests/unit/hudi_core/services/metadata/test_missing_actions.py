@@ -1,0 +1,43 @@
+"""Which actions of golden tables the metadata table was not told of."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.config.properties import parse_properties
+from hudi_core.config.table_config import METADATA
+from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.services.metadata.missing_actions import left_out
+from tests.golden_data import GoldenCase, golden_cases, golden_root
+from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+
+Golden = Callable[[str, str], GoldenCase]
+FOLDERS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
+
+
+def missing(table: Table) -> list[str]:
+    context = context_of(table.path)
+    return [
+        item.requested_time for item in left_out(context, OwnTimeline(context.storage, context.config, context.clock()))
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_real_hudi_left_nothing_out(golden: Golden, folder: str) -> None:
+    looked = 0
+    for case in golden_cases(folder):
+        with zipfile.ZipFile(golden_root() / folder / f"{case}.zip") as zipped:
+            (name,) = (
+                entry
+                for entry in zipped.namelist()
+                if entry.endswith("/.hoodie/hoodie.properties") and "/metadata/" not in entry
+            )
+            if "files" not in METADATA.read(parse_properties(zipped.read(name), path=name), path=name):
+                continue
+        assert missing(Table(golden(folder, case).table)) == [], case
+        looked += 1
+    assert looked > 5

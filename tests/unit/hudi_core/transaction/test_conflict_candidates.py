@@ -1,0 +1,184 @@
+"""What a timeline tells of concurrent operations: their file groups by plan, inflight profile and metadata, on both
+layouts.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.config.transaction_config import Strategy
+from hudi_core.config.versions import V6, V8, V9
+from hudi_core.errors import ConflictError, CorruptFileError
+from hudi_core.model.ids import FileGroupId
+from hudi_core.testing.memory import MemoryStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant_time import of_epoch_seconds
+from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.transaction.conflict import RULES, Began, ConcurrentOperation, Other, Verdict
+from hudi_core.transaction.conflict_candidates import ConflictCheck, began_at, read_operation
+from tests.unit.hudi_core.timeline.golden_tables import every_table, load_timelines, timelines_of
+from tests.unit.hudi_core.transaction.layouts import Layout
+from tests.unit.hudi_core.transaction.pending_plans import Operations, describe
+
+EARLIER, ME, LATER, LATEST = "20260104000000000", "20260105000000000", "20260106000000000", "20260107000000000"
+G, H = FileGroupId("p", "f-0"), FileGroupId("p", "g-0")
+
+
+class Timeline:
+    """A timeline of one layout at a time of its own: in layout 1 an instant completes when its file is written."""
+
+    def __init__(self, layout: int) -> None:
+        self.now = 1_700_000_000.0
+        self.storage = MemoryStorage(clock=lambda: self.now)
+        self.active = ActiveTimeline(self.storage, Layout(layout), zone="UTC")
+        self.others = Operations(self.active)
+
+    def verdict(
+        self, strategy: Strategy, *, action: str = Action.DELTA_COMMIT, began: Began | None = None, **options: object
+    ) -> Verdict:
+        this = ConcurrentOperation(ME, action, State.INFLIGHT, "UPSERT", frozenset({G}))
+        release = V6.conflict_release if self.active.layout == 1 else V9.conflict_release
+        check = ConflictCheck(self.active, this, began or Began(EARLIER), strategy, release, True, **options)  # type: ignore[arg-type]
+        return check.verdict(self.active.load())
+
+
+@pytest.fixture(params=[1, 2])
+def timeline(request: pytest.FixtureRequest) -> Timeline:
+    return Timeline(request.param)
+
+
+def test_each_version_has_the_rules_of_the_release_that_writes_it() -> None:
+    assert [version.conflict_release for version in (V6, V8, V9)] == ["0.15", "1.0", "1.2"]
+    assert set(RULES) == {"0.15", "1.0", "1.2"}
+
+
+def test_a_write_that_completed_meanwhile(timeline: Timeline) -> None:
+    timeline.others.write(LATER, G, completed=LATEST)
+    timeline.others.write("20260106000000001", H, completed=LATEST)
+    assert describe(timeline.verdict(Strategy.SIMPLE)) == LATER
+
+
+def test_an_overwrite_that_replaced_the_file_group(timeline: Timeline) -> None:
+    timeline.others.overwrite(LATER, G, completed=LATEST)
+    timeline.others.overwrite("20260106000000001", H, completed=LATEST)
+    assert describe(timeline.verdict(Strategy.SIMPLE)) == LATER
+
+
+def test_a_clustering_that_is_planned_for_the_file_group(timeline: Timeline) -> None:
+    timeline.others.cluster(LATER, G, begun=False)
+    timeline.others.cluster("20260106000000001", G)
+    timeline.others.cluster("20260106000000002", H)
+    assert describe(timeline.verdict(Strategy.SIMPLE)) == f"{LATER},20260106000000001"
+
+
+def test_an_old_clustering_counts_from_1_2_on(timeline: Timeline) -> None:
+    timeline.others.cluster("20260101000000000", G)
+    assert describe(timeline.verdict(Strategy.SIMPLE)) == ("" if timeline.active.layout == 1 else "20260101000000000")
+
+
+def test_an_overwrite_that_is_under_way_says_what_it_writes(timeline: Timeline) -> None:
+    timeline.others.overwrite(LATER, G)
+    timeline.others.overwrite("20260106000000001", H)
+    assert describe(timeline.verdict(Strategy.SIMPLE)) == LATER
+
+
+def test_a_compaction_that_was_planned_after_the_write_began(timeline: Timeline) -> None:
+    """In version 6 the write's logs belong to the old slice, which the compaction has planned without them."""
+    timeline.others.compact(LATER, G)
+    timeline.others.compact("20260106000000001", H, begun=False)
+    assert describe(timeline.verdict(Strategy.SIMPLE)) == (LATER if timeline.active.layout == 1 else "")
+
+
+def test_a_service_gives_way_to_a_writer_that_has_announced_the_file_group(timeline: Timeline) -> None:
+    timeline.others.write(LATER, G)
+    timeline.others.write("20260106000000001", H)
+    timeline.others.write("20260106000000002", begun=False)
+    assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.COMPACTION)) == LATER
+    assert timeline.verdict(Strategy.PREFER_WRITER).allowed
+    assert timeline.verdict(Strategy.SIMPLE).allowed
+
+
+def test_preferred_writers_go_by_when_it_completed(timeline: Timeline) -> None:
+    timeline.others.write("20260101000000000", G, completed="20260101000000001")
+    timeline.others.write("20260101000000002", G, completed=LATER)
+    late = timeline.active.path_of(timeline.active.load().get("20260101000000002", Action.DELTA_COMMIT))
+    timeline.now = 1_900_000_000.0
+    timeline.storage.write(late, timeline.storage.read(late))
+    assert of_epoch_seconds(1_700_000_000.0, "UTC") < ME < of_epoch_seconds(1_900_000_000.0, "UTC")
+    assert describe(timeline.verdict(Strategy.PREFER_WRITER)) == "20260101000000002"
+
+
+def test_a_rollback_of_this_very_write_is_seen_from_1_2_on(timeline: Timeline) -> None:
+    timeline.others.roll_back(LATER, ME)
+    timeline.others.roll_back("20260106000000001", EARLIER, begun=False)
+    assert describe(timeline.verdict(Strategy.PREFER_WRITER)) == ("" if timeline.active.layout == 1 else LATER)
+
+
+def test_a_clustering_that_waits_for_live_writers_asks_for_heartbeats(timeline: Timeline) -> None:
+    timeline.others.write(LATER, begun=False)
+    timeline.others.write("20260106000000001", begun=False)
+    options = {"live": lambda: frozenset({LATER}), "blocks_on_requested": True}
+    assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING, **options)) == LATER
+    assert timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING).allowed
+
+
+def test_as_a_precondition_it_raises(timeline: Timeline) -> None:
+    timeline.others.write(LATER, G, completed=LATEST)
+    this = ConcurrentOperation(ME, Action.DELTA_COMMIT, State.INFLIGHT, "UPSERT", frozenset({G}))
+    check = ConflictCheck(timeline.active, this, Began(), Strategy.SIMPLE, "0.15", merge_on_read=True)
+    with pytest.raises(ConflictError, match=LATER):
+        check(timeline.active.load())
+
+
+def test_what_is_gone_since_the_listing_is_passed_over_and_what_is_damaged_is_not(timeline: Timeline) -> None:
+    timeline.others.compact(LATER, G)
+    listed = timeline.active.load()
+    path = timeline.active.path(LATER, Action.COMPACTION, State.REQUESTED)
+    timeline.storage.write(path, b"Obj\x01 cut")
+    with pytest.raises(CorruptFileError, match=LATER):
+        read_operation(timeline.active, Other(listed.get(LATER, Action.COMPACTION)))
+    timeline.storage.delete(path)
+    assert read_operation(timeline.active, Other(listed.get(LATER, Action.COMPACTION))) is None
+
+
+def test_what_the_timeline_showed_at_the_start(timeline: Timeline) -> None:
+    timeline.others.write("20260101000000000", G, completed="20260101000000001")
+    timeline.others.write("20260102000000000", G, completed="20260102000000001")
+    timeline.others.write(EARLIER, G)
+    timeline.others.write(ME, G)
+    timeline.others.compact(LATER, H)
+    timeline.others.roll_back(LATEST, ME)
+    assert began_at(timeline.active.load(), ME) == Began("20260102000000000", frozenset({EARLIER, LATER}))
+    assert began_at(ActiveTimeline(MemoryStorage(), Layout(1)).load(), ME) == Began()
+
+
+def _reads(active: ActiveTimeline) -> None:
+    for instant in active.load():
+        clustering = (
+            not instant.is_completed
+            and instant.action in (Action.REPLACE_COMMIT, Action.CLUSTERING)
+            and is_clustering(active, instant)
+        )
+        operation = read_operation(active, Other(instant, clustering=clustering))
+        assert operation is not None
+        if instant.is_completed and instant.action in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
+            metadata = active.read_commit(instant)
+            written = {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats()}
+            assert operation.groups == written | set(metadata.replaced_file_groups())
+
+
+def test_every_instant_of_every_golden_table_can_be_compared() -> None:
+    for version, name in every_table("6", "8", "9"):
+        _reads(timelines_of(load_timelines(name, version))[0])
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_pending_clusterings_and_compactions_of_real_hudi_conflict_by_their_plans(version: str) -> None:
+    for case in ("clustering_requested_mor", "mor_compaction_requested", "compaction_inflight"):
+        active = timelines_of(load_timelines(case, version))[0]
+        (pending,) = active.load().pending()
+        operation = read_operation(active, Other(pending, clustering="clustering" in case))
+        assert operation is not None
+        assert operation.groups
+        assert operation.kind == ("CLUSTER" if "clustering" in case else "COMPACT")
