@@ -47,14 +47,14 @@ def nothing_result(table: str, action: str) -> dict[str, Any]:
     }
 
 
-def removed_result(table: str, told: Mapping[str, Any]) -> dict[str, Any]:
+def removed_result(table: str, reported: Mapping[str, Any]) -> dict[str, Any]:
     """The XCom value of an instant that the job took off the timeline, since nobody had planned anything for it: as the
     job tells it.
     """
     return {
-        **nothing_result(table, str(told.get("action"))),
-        "instant": told.get("instant"),
-        "state": told.get("state"),
+        **nothing_result(table, str(reported.get("action"))),
+        "instant": reported.get("instant"),
+        "state": reported.get("state"),
     }
 
 

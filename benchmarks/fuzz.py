@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--targets", default=",".join(NAMES))
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
-    begun = time.monotonic()
+    started = time.monotonic()
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -37,7 +37,7 @@ def main() -> int:
     targets: dict[str, Any] = json.loads(chosen.output.read_text())["targets"] if chosen.output.exists() else {}
     found: dict[str, Any] = {"machine": machine(), "inputs": 0, "failed": 0, "targets": targets}
     for report in run_all(chosen.targets.split(","), chosen.inputs, chosen.seed):
-        targets[report.target] = {"commit": head, "until_second": round(time.monotonic() - begun), **report.as_json()}
+        targets[report.target] = {"commit": head, "until_second": round(time.monotonic() - started), **report.as_json()}
         found["inputs"] = sum(target["inputs"] for target in targets.values())
         found["failed"] = sum(target["ends"].get("failed", 0) for target in targets.values())
         # After every target: a run of hours that is stopped has its results so far.

@@ -123,11 +123,11 @@ def run_whole_process(
     """
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-    begun = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
     with TreeWatch(poll_seconds) as tree:
         output, errors = process.communicate()
-        wall = time.perf_counter() - begun
+        wall = time.perf_counter() - started
         _reap_orphans()
     if process.returncode != 0:
         sys.stderr.write(errors[-8000:])

@@ -69,16 +69,16 @@ class Run:
         self.scratch = scratch
         self._with_hudi = with_hudi
 
-    def ours(self, work: str, folder: Path, **asked: Any) -> dict[str, Any]:
+    def ours(self, work: str, folder: Path, **requested: Any) -> dict[str, Any]:
         """What our process found, and its peak of memory in MiB."""
-        return self._module("metadata_process", work, folder, asked)
+        return self._module("metadata_process", work, folder, requested)
 
-    def hudi(self, work: str, folder: Path, **asked: Any) -> dict[str, Any]:
+    def hudi(self, work: str, folder: Path, **requested: Any) -> dict[str, Any]:
         """What real Hudi's process found, under its name; nothing where it is left out."""
-        return {"hudi_0_15_0": self._module("metadata_spark", work, folder, asked)} if self._with_hudi else {}
+        return {"hudi_0_15_0": self._module("metadata_spark", work, folder, requested)} if self._with_hudi else {}
 
-    def _module(self, module: str, work: str, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-        command = [sys.executable, "-m", f"benchmarks.{module}", work, str(folder), json.dumps(asked)]
+    def _module(self, module: str, work: str, folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
+        command = [sys.executable, "-m", f"benchmarks.{module}", work, str(folder), json.dumps(requested)]
         if work == "create":
             # The one work of several processes, whose memory has to be sampled; the others say their own.
             cost, output = run_whole_process(command, poll_seconds=0.5)
@@ -132,11 +132,11 @@ def record_index(run: Run, scale: float) -> dict[str, Any]:
         folder = run.scratch / name
         created = run.ours("create", folder, files=100, partitions=10, entries=entries, groups=groups)
         work = "keys" if groups == 1 else "groups"
-        asked = {"entries": entries, "groups": groups}
+        requested = {"entries": entries, "groups": groups}
         found[name] = {
             "create": created,
-            "ours": run.ours(work, folder, **asked),
-            **(run.hudi(work, folder, **asked) if groups == 1 else {}),
+            "ours": run.ours(work, folder, **requested),
+            **(run.hudi(work, folder, **requested) if groups == 1 else {}),
         }
         shutil.rmtree(folder)
     found["bytes_by_places"] = {

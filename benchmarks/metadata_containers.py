@@ -101,12 +101,12 @@ def ask(folder: Path, container: str) -> dict[str, Any]:
         "5k_rows_anywhere": (some, len(some)),
     }
     found: dict[str, float] = {}
-    for name, (wanted, rows) in questions.items():
+    for name, (requested, rows) in questions.items():
         taken, worked = [], []
         for _ in range(TURNS):
-            begun, work = time.perf_counter(), time.process_time()
-            answer = look(path, wanted)
-            taken.append((time.perf_counter() - begun) * 1000)
+            started, work = time.perf_counter(), time.process_time()
+            answer = look(path, requested)
+            taken.append((time.perf_counter() - started) * 1000)
             worked.append((time.process_time() - work) * 1000)
             if answer.num_rows != rows:
                 raise RuntimeError(f"{container}: {answer.num_rows} rows for {name}, not {rows}")
@@ -114,7 +114,7 @@ def ask(folder: Path, container: str) -> dict[str, Any]:
     return {"rows": len(keys), "bytes": path.stat().st_size, **found}
 
 
-def _of_hfile(path: Path, wanted: Sequence[bytes] | None) -> pa.Table:
+def _of_hfile(path: Path, requested: Sequence[bytes] | None) -> pa.Table:
     how = StatColumns(pa.int64(), "us")
     with path.open("rb") as file:
 
@@ -123,7 +123,7 @@ def _of_hfile(path: Path, wanted: Sequence[bytes] | None) -> pa.Table:
             return file.read(length)
 
         reader = HFileReader(read, path.stat().st_size, path.name)
-        cells = iter(reader.items() if wanted is None else reader.lookup_many(wanted))
+        cells = iter(reader.items() if requested is None else reader.lookup_many(requested))
         tables = []
         while run := list(islice(cells, RUN)):
             tables.append(
@@ -137,19 +137,19 @@ def _of_hfile(path: Path, wanted: Sequence[bytes] | None) -> pa.Table:
         return pa.concat_tables(tables)
 
 
-def _of_parquet(path: Path, wanted: Sequence[bytes] | None) -> pa.Table:
+def _of_parquet(path: Path, requested: Sequence[bytes] | None) -> pa.Table:
     """The rows of the wanted keys, by the row groups whose bounds let one of them in. One thread, as for the HFile."""
     with pq.ParquetFile(path) as file:
-        if wanted is None:
+        if requested is None:
             return file.read(columns=list(_COLUMNS), use_threads=False)
         metadata = file.metadata
         groups = []
         at = 0
         for group in range(metadata.num_row_groups):
             bounds = metadata.row_group(group).column(0).statistics
-            while at < len(wanted) and wanted[at] < bounds.min:
+            while at < len(requested) and requested[at] < bounds.min:
                 at += 1
-            if at < len(wanted) and wanted[at] <= bounds.max:
+            if at < len(requested) and requested[at] <= bounds.max:
                 groups.append(group)
         table = file.read_row_groups(groups, columns=list(_COLUMNS), use_threads=False)
-    return table.filter(pc.is_in(table["key"], pa.array(wanted, pa.binary())))
+    return table.filter(pc.is_in(table["key"], pa.array(requested, pa.binary())))

@@ -63,9 +63,9 @@ VERBS = {
 
 def milliseconds(work: Callable[[], object]) -> float:
     """The wall time of one call."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     work()
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 class Turns:
@@ -77,9 +77,9 @@ class Turns:
 
     def take(self, name: str, work: Callable[[], object]) -> None:
         """Asks once."""
-        begun = time.process_time()
+        started = time.process_time()
         wall = milliseconds(work)
-        self._cpu.setdefault(name, []).append((time.process_time() - begun) * 1000)
+        self._cpu.setdefault(name, []).append((time.process_time() - started) * 1000)
         self._wall.setdefault(name, []).append(wall)
 
     def figures(self, per: float = 1, *, cpu: Callable[[list[float]], float] = min) -> dict[str, Any]:
@@ -129,84 +129,84 @@ class Opened:
         return turns.figures()
 
 
-def create(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def create(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """Makes a metadata table; `files` and `partitions`, and what more is asked for: `entries` and `groups`,
     `statistics`.
     """
-    dataset = Dataset(asked["files"], asked["partitions"])
-    begun, cpu = time.perf_counter(), time.process_time()
+    dataset = Dataset(requested["files"], requested["partitions"])
+    started, cpu = time.perf_counter(), time.process_time()
     storage = new_table(folder)
     make_listing(storage, dataset)
     made = FILES_PARTITION
-    if "entries" in asked:
-        begun, cpu, made = time.perf_counter(), time.process_time(), RECORD_INDEX
-        make_record_index(storage, asked["entries"], asked["groups"], asked.get("places", PLACES))
-    if asked.get("statistics"):
-        begun, cpu, made = time.perf_counter(), time.process_time(), COLUMN_STATS
+    if "entries" in requested:
+        started, cpu, made = time.perf_counter(), time.process_time(), RECORD_INDEX
+        make_record_index(storage, requested["entries"], requested["groups"], requested.get("places", PLACES))
+    if requested.get("statistics"):
+        started, cpu, made = time.perf_counter(), time.process_time(), COLUMN_STATS
         make_column_stats(storage, dataset)
     return {
-        "seconds": round(time.perf_counter() - begun, 2),
+        "seconds": round(time.perf_counter() - started, 2),
         "cpu_seconds": round(time.process_time() - cpu, 2),
         **bytes_of(storage, made),
     }
 
 
-def listing(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def listing(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """All partitions, and the files of one: the middle one by name; asked between are partitions at the two ends."""
-    opened = Opened(folder)
-    names = opened.table().list_partitions()
+    metadata_snapshot = Opened(folder)
+    names = metadata_snapshot.table().list_partitions()
     name, others = names[len(names) // 2], (names[0], names[-1])
 
     def between(table: MetadataTable) -> None:
         for other in others:
             table.list_files(other)
 
-    found = len(opened.table().list_files(name))
-    if len(names) != asked["partitions"] or found not in (
-        asked["files"] // asked["partitions"] + add for add in (0, 1)
+    found = len(metadata_snapshot.table().list_files(name))
+    if len(names) != requested["partitions"] or found not in (
+        requested["files"] // requested["partitions"] + add for add in (0, 1)
     ):
         raise RuntimeError(f"{len(names)} partitions, {found} files in {name}: not what was made")
     return {
         "files_of_the_partition": found,
-        "all_partitions": opened.three(MetadataTable.list_partitions, between),
-        "files_in_partition": opened.three(lambda table: table.list_files(name), between),
+        "all_partitions": metadata_snapshot.three(MetadataTable.list_partitions, between),
+        "files_in_partition": metadata_snapshot.three(lambda table: table.list_files(name), between),
     }
 
 
-def verbs(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def verbs(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """The verbs of a file-system view over one partition.
 
     `cold`: the metadata table is opened for it; `open`: a new view over an open one; `cached`: the same view again.
     """
-    opened = Opened(folder)
-    names = opened.table().list_partitions()
+    metadata_snapshot = Opened(folder)
+    names = metadata_snapshot.table().list_partitions()
     name = names[len(names) // 2]
     found: dict[str, Any] = {}
     for verb, ask in VERBS.items():
         turns = Turns()
         for _ in range(TURNS):
-            table = opened.table()
-            turns.take("cold", lambda table=table, ask=ask: ask(opened.view(table), name))  # type: ignore[misc]
+            table = metadata_snapshot.table()
+            turns.take("cold", lambda table=table, ask=ask: ask(metadata_snapshot.view(table), name))  # type: ignore[misc]
             table.list_files(names[0])
-            view = opened.view(table)
+            view = metadata_snapshot.view(table)
             turns.take("open", lambda view=view, ask=ask: ask(view, name))  # type: ignore[misc]
             turns.take("cached", lambda view=view, ask=ask: ask(view, name))  # type: ignore[misc]
         found[verb] = turns.figures()
     return found
 
 
-def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def keys(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """Record keys singly and batched, all of which are there, in one file group: blocks as creation makes them, of 1
     MiB.
     """
-    entries = asked["entries"]
-    opened = Opened(folder)
+    entries = requested["entries"]
+    metadata_snapshot = Opened(folder)
     sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
-    stored = bytes_of(opened.storage, RECORD_INDEX)
+    stored = bytes_of(metadata_snapshot.storage, RECORD_INDEX)
     single = Turns()
     for _ in range(TURNS):
-        single.take("cold", partial(opened.table().record_locations, sample[:1]))
-    table = opened.table()
+        single.take("cold", partial(metadata_snapshot.table().record_locations, sample[:1]))
+    table = metadata_snapshot.table()
     table.record_locations(sample[:1])
     for key in sample[:SINGLES]:
         single.take("open", partial(table.record_locations, [key]))
@@ -216,25 +216,29 @@ def keys(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     for count in BATCHES:
         batch = sample[:count]
         if len(batch) == count:
-            batched[str(count)] = _batch(opened, table, batch)
+            batched[str(count)] = _batch(metadata_snapshot, table, batch)
     return {
         "entries": entries,
         "bytes_per_mapping": round(stored["bytes"] / entries, 2),
-        "every_block": _every_block(opened),
+        "every_block": _every_block(metadata_snapshot),
         "single_us": single.figures(1 / 1000, cpu=statistics.median),
         "batched_us_per_key": batched,
     }
 
 
-def _every_block(opened: Opened) -> dict[str, Any]:
+def _every_block(metadata_snapshot: Opened) -> dict[str, Any]:
     """What it takes to read and inflate all blocks and to cut them into cells, which is the floor of a batch that needs
     them all.
     """
     info = next(
-        info for info in opened.storage.list_files(f".hoodie/metadata/{RECORD_INDEX}") if info.name.endswith(".hfile")
+        info
+        for info in metadata_snapshot.storage.list_files(f".hoodie/metadata/{RECORD_INDEX}")
+        if info.name.endswith(".hfile")
     )
     reader = HFileReader(
-        lambda start, length: opened.storage.read_range(info.path, ByteRange(start, length)), info.size, info.path
+        lambda start, length: metadata_snapshot.storage.read_range(info.path, ByteRange(start, length)),
+        info.size,
+        info.path,
     )
     turns = Turns()
     for _ in range(FEW_TURNS):
@@ -242,29 +246,32 @@ def _every_block(opened: Opened) -> dict[str, Any]:
     return {"blocks": reader.trailer.data_index_count, **turns.figures()}
 
 
-def _batch(opened: Opened, table: MetadataTable, batch: list[str]) -> dict[str, Any]:
+def _batch(metadata_snapshot: Opened, table: MetadataTable, batch: list[str]) -> dict[str, Any]:
     """Microseconds per key. There is no cached: one block is kept, and a batch needs many."""
     if len(table.record_locations(batch)) != len(batch):
         raise RuntimeError("a key of the record index was not found")
     turns = Turns()
     for _ in range(FEW_TURNS):
-        turns.take("cold", partial(opened.table().record_locations, batch))
+        turns.take("cold", partial(metadata_snapshot.table().record_locations, batch))
         turns.take("open", partial(table.record_locations, batch))
     return turns.figures(len(batch) / 1000)
 
 
-def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def groups(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """M keys over N file groups against RFC-8's model K + M/N times the cost of a key: K is the time to open a group,
     for one key.
 
     `widest_group_ms`: the slowest of the N questions that N executors would ask side by side, each of a group just
     opened; `one_process_ms`: all of them one after the other, as a reader of a near storage asks.
     """
-    entries, count = asked["entries"], asked["groups"]
-    opened = Opened(folder)
+    entries, count = requested["entries"], requested["groups"]
+    metadata_snapshot = Opened(folder)
     sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
     found: dict[str, Any] = {"entries": entries, "groups": count}
-    one = [milliseconds(partial(opened.table().record_locations, sample[index : index + 1])) for index in range(TURNS)]
+    one = [
+        milliseconds(partial(metadata_snapshot.table().record_locations, sample[index : index + 1]))
+        for index in range(TURNS)
+    ]
     for asked_for in BATCHES:
         batch = sample[:asked_for]
         if len(batch) < asked_for:
@@ -272,8 +279,10 @@ def groups(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
         whole, by_group = Turns(), _by_group(batch, count)
         widest = []
         for _ in range(FEW_TURNS):
-            whole.take("one_process_ms", partial(opened.table().record_locations, batch))
-            widest.append(max(milliseconds(partial(opened.table().record_locations, part)) for part in by_group))
+            whole.take("one_process_ms", partial(metadata_snapshot.table().record_locations, batch))
+            widest.append(
+                max(milliseconds(partial(metadata_snapshot.table().record_locations, part)) for part in by_group)
+            )
         found[str(asked_for)] = {
             **whole.figures(),
             "widest_group_ms": middle(widest),
@@ -289,30 +298,33 @@ def _by_group(batch: list[str], count: int) -> list[list[str]]:
     return list(parts.values())
 
 
-def ranges(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def ranges(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """The statistics of one column, a row for each file: of 10 and of 5,000 files, by name or from anywhere; of all
     files by the column's prefix.
     """
-    opened = Opened(folder)
+    metadata_snapshot = Opened(folder)
     column, other = column_names()[0], column_names()[-1]
-    table = opened.table()
+    table = metadata_snapshot.table()
     partitions = table.list_partitions()
     files = {name: sorted(table.list_files(name)) for name in partitions}
     every = [(partition, name) for partition, names in files.items() for name in names]
-    found: dict[str, Any] = {**bytes_of(opened.storage, COLUMN_STATS), "rows": len(every) * len(column_names())}
+    found: dict[str, Any] = {
+        **bytes_of(metadata_snapshot.storage, COLUMN_STATS),
+        "rows": len(every) * len(column_names()),
+    }
     for title, chosen in {
         "10_rows_ms": _grouped(every[:10]),
         f"{WIDE}_rows_ms": _grouped(every[:WIDE]),
         "10_rows_anywhere_ms": _grouped(Random(10).sample(every, 10)),
         f"{WIDE}_rows_anywhere_ms": _grouped(Random(WIDE).sample(every, min(WIDE, len(every)))),
     }.items():
-        found[title] = opened.three(
+        found[title] = metadata_snapshot.three(
             lambda table, chosen=chosen: _rows(
                 table.column_stats([column], files=chosen)[column].num_rows, sum(map(len, chosen.values()))
             ),  # type: ignore[misc]
             lambda table: table.column_stats([other], files={partitions[-1]: files[partitions[-1]][-1:]}),
         )
-    found["whole_column_ms"] = opened.three(
+    found["whole_column_ms"] = metadata_snapshot.three(
         lambda table: _rows(table.column_stats([column])[column].num_rows, len(every)),
         lambda table: table.column_stats([other], files={partitions[-1]: files[partitions[-1]][-1:]}),
     )
@@ -327,16 +339,16 @@ def _grouped(chosen: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def _rows(found: int, wanted: int) -> None:
-    if found != wanted:
-        raise RuntimeError(f"{found} rows of statistics were found, not {wanted}")
+def _rows(found: int, requested: int) -> None:
+    if found != requested:
+        raise RuntimeError(f"{found} rows of statistics were found, not {requested}")
 
 
-def trade_off(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def trade_off(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """The same records in an HFile and in Parquet: made, or asked of one container."""
-    if "container" in asked:
-        return metadata_containers.ask(folder, asked["container"])
-    return metadata_containers.make(folder, Dataset(asked["files"], asked["partitions"]))
+    if "container" in requested:
+        return metadata_containers.ask(folder, requested["container"])
+    return metadata_containers.make(folder, Dataset(requested["files"], requested["partitions"]))
 
 
 WORK = {

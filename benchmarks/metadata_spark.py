@@ -110,9 +110,9 @@ class _Turns:
         self._taken: dict[str, list[tuple[float, float]]] = {}
 
     def take(self, name: str, work: Callable[[], Any]) -> Any:
-        cpu, begun = self._hudi.cpu_ms(), time.perf_counter()
+        cpu, started = self._hudi.cpu_ms(), time.perf_counter()
         answer = work()
-        wall = (time.perf_counter() - begun) * 1000
+        wall = (time.perf_counter() - started) * 1000
         self._taken.setdefault(name, []).append((wall, self._hudi.cpu_ms() - cpu))
         return answer
 
@@ -125,7 +125,7 @@ class _Turns:
         }
 
 
-def _opened(table: Any, ask: Callable[[Any], Any]) -> Any:
+def _metadata_snapshot(table: Any, ask: Callable[[Any], Any]) -> Any:
     ask(table)
     return table
 
@@ -135,7 +135,7 @@ def _three(
 ) -> dict[str, Any]:
     turns = _Turns(hudi)
     for _ in range(WARM_UP + count):
-        table = turns.take("cold", lambda: _opened(hudi.table(), ask))
+        table = turns.take("cold", lambda: _metadata_snapshot(hudi.table(), ask))
         between(table)
         turns.take("open", lambda table=table: ask(table))  # type: ignore[misc]
         turns.take("cached", lambda table=table: ask(table))  # type: ignore[misc]
@@ -143,17 +143,17 @@ def _three(
     return turns.figures(per)
 
 
-def _same(found: int, wanted: int) -> None:
-    if found != wanted:
-        raise RuntimeError(f"real Hudi gives {found}, not {wanted}")
+def _same(found: int, requested: int) -> None:
+    if found != requested:
+        raise RuntimeError(f"real Hudi gives {found}, not {requested}")
 
 
-def listing(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
+def listing(hudi: RealHudi, requested: dict[str, Any]) -> dict[str, Any]:
     """All partitions, and the files of one, as benchmarks.metadata_process asks."""
     names = sorted(hudi.table().getAllPartitionPaths())
-    _same(len(names), asked["partitions"])
+    _same(len(names), requested["partitions"])
     place, others = hudi.path(names[len(names) // 2]), [hudi.path(names[0]), hudi.path(names[-1])]
-    _same(hudi.table().getAllFilesInPartition(place).size(), asked["files_of_the_partition"])
+    _same(hudi.table().getAllFilesInPartition(place).size(), requested["files_of_the_partition"])
 
     def between(table: Any) -> None:
         for other in others:
@@ -165,7 +165,7 @@ def listing(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def verbs(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
+def verbs(hudi: RealHudi, requested: dict[str, Any]) -> dict[str, Any]:
     """Each verb over one partition; `open` is not there: a view opens a metadata table of its own."""
     names = sorted(hudi.table().getAllPartitionPaths())
     name = names[len(names) // 2]
@@ -186,9 +186,9 @@ def _asked_view(hudi: RealHudi, verb: str, partition: str) -> Any:
     return view
 
 
-def keys(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
+def keys(hudi: RealHudi, requested: dict[str, Any]) -> dict[str, Any]:
     """Record keys singly and batched."""
-    entries = asked["entries"]
+    entries = requested["entries"]
     sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
     table = hudi.table()
     single = _Turns(hudi)
@@ -206,7 +206,7 @@ def keys(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def ranges(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
+def ranges(hudi: RealHudi, requested: dict[str, Any]) -> dict[str, Any]:
     """The statistics of one column of 10 and of 5,000 files, by name."""
     column, names = column_names()[0], hudi.table().getAllPartitionPaths()
     pair = hudi.jvm.org.apache.hudi.common.util.collection.Pair
@@ -214,10 +214,10 @@ def ranges(hudi: RealHudi, asked: dict[str, Any]) -> dict[str, Any]:
     for name in sorted(names):
         for info in hudi.table().getAllFilesInPartition(hudi.path(name)):
             every.add(pair.of(name, info.getPath().getName()))
-        if every.size() >= asked["wide"]:
+        if every.size() >= requested["wide"]:
             break
     found = {}
-    for count in (10, min(asked["wide"], every.size())):
+    for count in (10, min(requested["wide"], every.size())):
         some = every.subList(0, count)
         _same(hudi.table().getColumnStats(some, column).size(), count)
         found[f"{count}_rows_ms"] = _three(
@@ -233,11 +233,11 @@ def _statistics(files: Any, column: str, table: Any) -> Any:
 WORK = {"listing": listing, "verbs": verbs, "keys": keys, "ranges": ranges}
 
 
-def main(work: str, folder: str, asked: dict[str, Any]) -> None:
+def main(work: str, folder: str, requested: dict[str, Any]) -> None:
     """Answers one question in a JVM of its own."""
     hudi = RealHudi(Path(folder))
     try:
-        answer = WORK[work](hudi, asked)
+        answer = WORK[work](hudi, requested)
         print(json.dumps({**answer, "peak_mib": hudi.peak_mib()}))
     finally:
         hudi.close()

@@ -22,7 +22,7 @@ import pyarrow as pa
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.metadata_table.initialize.from_rows import write_base_shard
-from hudi_core.metadata_table.initialize.initialize import Beginning, MetadataCreation
+from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
@@ -121,7 +121,7 @@ def new_table(folder: Path) -> LocalStorage:
 
 def make_listing(storage: LocalStorage, dataset: Dataset) -> None:
     """The metadata table with its partition `files`."""
-    MetadataCreation(storage, TOKEN).begin_table(listing=InventedListing(dataset))
+    MetadataCreation(storage, TOKEN).initialize_table(listing=InventedListing(dataset))
 
 
 def make_record_index(storage: LocalStorage, entries: int, groups: int, places: int) -> None:
@@ -143,7 +143,7 @@ def make_record_index(storage: LocalStorage, entries: int, groups: int, places: 
         return [NewBaseFile.from_json(item["file"]) for item in made if item["file"] is not None]
 
     ids = RecordGroups({None: groups}).file_ids()
-    MetadataCreation(storage, TOKEN).begin(Beginning(RECORD_INDEX, ids, fill))
+    MetadataCreation(storage, TOKEN).begin(Initialization(RECORD_INDEX, ids, fill))
 
 
 def record_keys(first: int, count: int) -> list[str]:
@@ -181,7 +181,7 @@ def make_column_stats(storage: LocalStorage, dataset: Dataset) -> None:
     def fill(target: NewPartition) -> Sequence[NewBaseFile]:
         return target.write(storage, statistics_of(dataset))
 
-    MetadataCreation(storage, TOKEN).begin(Beginning(COLUMN_STATS, numbered_file_ids("col-stats-", 1), fill))
+    MetadataCreation(storage, TOKEN).begin(Initialization(COLUMN_STATS, numbered_file_ids("col-stats-", 1), fill))
 
 
 def statistics_of(dataset: Dataset) -> Iterator[Record]:

@@ -21,11 +21,11 @@ def main(table: str) -> None:
     """Session and Python workers first, then plan to commit, timed apart."""
     session = open_session("local[2]", publish_zip(), conf={})
     session.range(0, 2, 1, 2).mapInArrow(_same, "id long").collect()
-    begun, cpu = time.perf_counter(), tree_cpu(os.getpid())
+    started, cpu = time.perf_counter(), tree_cpu(os.getpid())
     result = HudiTable.open(table).run(
         RunRequest(table=table, service="compaction", owner="benchmark"), SparkEngine(session)
     )
-    warm = {"wall": time.perf_counter() - begun, "cpu": tree_cpu(os.getpid()) - cpu}
+    warm = {"wall": time.perf_counter() - started, "cpu": tree_cpu(os.getpid()) - cpu}
     session.stop()
     print(
         json.dumps(

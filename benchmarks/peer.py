@@ -18,9 +18,9 @@ def main(table: str) -> None:
     session = hudi_session(2)
     session.sql(f"CREATE TABLE {NAME} USING hudi LOCATION '{table}'")
     session.sql("SELECT 1").collect()
-    begun, cpu = time.perf_counter(), tree_cpu(os.getpid())
+    started, cpu = time.perf_counter(), tree_cpu(os.getpid())
     done = session.sql(f"CALL run_compaction(op => 'run', table => '{NAME}')").collect()
-    warm = {"wall": time.perf_counter() - begun, "cpu": tree_cpu(os.getpid()) - cpu}
+    warm = {"wall": time.perf_counter() - started, "cpu": tree_cpu(os.getpid()) - cpu}
     session.stop()
     print(json.dumps({"warm": warm, "instants": len(done)}))
 

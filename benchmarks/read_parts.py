@@ -46,9 +46,9 @@ def seconds_of(work: Callable[[], object], turns: int) -> float:
     """The median of some runs, in CPU seconds of this process."""
     taken = []
     for _ in range(turns):
-        begun = time.process_time()
+        started = time.process_time()
         work()
-        taken.append(time.process_time() - begun)
+        taken.append(time.process_time() - started)
     return statistics.median(taken)
 
 
@@ -88,18 +88,18 @@ def lookups(scratch: Path, entries: int, block_kib: int) -> dict[str, Any]:
     cold_source = Counted(path)
     cold_source.reader().lookup(keys[0])
     opened_source = Counted(path)
-    opened = opened_source.reader()
-    opened.lookup(keys[0])
+    metadata_snapshot = opened_source.reader()
+    metadata_snapshot.lookup(keys[0])
     opened_source.reads = opened_source.bytes = 0
     single = keys[:300]
-    single_seconds = seconds_of(lambda: [opened.lookup(key) for key in single], 3)
+    single_seconds = seconds_of(lambda: [metadata_snapshot.lookup(key) for key in single], 3)
     single_bytes = opened_source.bytes // (3 * len(single))
     batches = {}
     for count in (100, 1_000, 10_000, 100_000):
         batch = sorted(set(keys[:count]))
         opened_source.bytes = 0
-        seconds = seconds_of(lambda batch=batch: list(opened.lookup_many(batch)), 3)  # type: ignore[misc]
-        assert len(list(opened.lookup_many(batch))) == len(batch)
+        seconds = seconds_of(lambda batch=batch: list(metadata_snapshot.lookup_many(batch)), 3)  # type: ignore[misc]
+        assert len(list(metadata_snapshot.lookup_many(batch))) == len(batch)
         batches[str(count)] = {
             "us_per_key": round(seconds / len(batch) * 1e6, 2),
             "bytes_per_key": opened_source.bytes // (4 * len(batch)),
@@ -142,11 +142,11 @@ def log_decode(records: int) -> dict[str, Any]:
             assert decode_records(body, count, PLAIN, schema, path="benchmark", route=route).num_rows == records  # type: ignore[arg-type]
 
         decode()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         cpu = seconds_of(decode, 3)
         found[route] = {
             "records_per_cpu_second": round(records / cpu),
-            "wall_per_cpu": round((time.perf_counter() - begun) / (3 * cpu), 2),
+            "wall_per_cpu": round((time.perf_counter() - started) / (3 * cpu), 2),
         }
     return found
 
@@ -210,17 +210,17 @@ def openings(scratch: Path, active: int, archived: int, turns: int = 9) -> dict[
         table = long_timeline(scratch, layout, active, count)
         walls, cpus = [], []
         for _ in range(turns + 1):
-            begun, cpu = time.perf_counter(), time.process_time()
+            started, cpu = time.perf_counter(), time.process_time()
             assert len(HudiTable.open(str(table)).timeline()) == active
-            walls.append((time.perf_counter() - begun) * 1000)
+            walls.append((time.perf_counter() - started) * 1000)
             cpus.append((time.process_time() - cpu) * 1000)
         middle = {"ms": round(statistics.median(walls[1:]), 1), "cpu_ms": round(statistics.median(cpus[1:]), 1)}
         found[name] = {"active": active, "archived": count, **middle}
-    opened = HudiTable.open(str(table))
-    begun = time.perf_counter()
-    context = opened._context
+    metadata_snapshot = HudiTable.open(str(table))
+    started = time.perf_counter()
+    context = metadata_snapshot._context
     assert len(load_history(context.storage, context.config).instants()) == archived
-    found["listing_all_archived_ms"] = round((time.perf_counter() - begun) * 1000, 1)
+    found["listing_all_archived_ms"] = round((time.perf_counter() - started) * 1000, 1)
     return found
 
 
@@ -228,12 +228,12 @@ def pruned(queries: Sequence[tuple[str, Path, str]]) -> list[dict[str, Any]]:
     """For each query, the base and log files that are opened and those that the predicate rules out."""
     found = []
     for name, table, where in queries:
-        opened = HudiTable.open(str(table))
-        begun = time.perf_counter()
-        plan = opened.plan(where=where)
+        metadata_snapshot = HudiTable.open(str(table))
+        started = time.perf_counter()
+        plan = metadata_snapshot.plan(where=where)
         rows = sum(batch.num_rows for batch in plan.batches())
-        seconds = time.perf_counter() - begun
-        everything = opened.plan()
+        seconds = time.perf_counter() - started
+        everything = metadata_snapshot.plan()
         found.append(
             {
                 "table": name,

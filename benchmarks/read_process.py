@@ -30,7 +30,7 @@ def batches_of(engine: str, table: str) -> Iterator[Any]:
 
 def main(engine: str, table: str) -> None:
     """Reads once; the sums prove that both engines hold the same rows."""
-    begun, cpu = time.perf_counter(), time.process_time()
+    started, cpu = time.perf_counter(), time.process_time()
     rows = stamps = check = 0
     for batch in batches_of(engine, table):
         rows += batch.num_rows
@@ -39,7 +39,7 @@ def main(engine: str, table: str) -> None:
     print(
         json.dumps(
             {
-                "wall": time.perf_counter() - begun,
+                "wall": time.perf_counter() - started,
                 "cpu": time.process_time() - cpu,
                 "rows": {"n": rows, "ts": stamps, "a": check},
             }

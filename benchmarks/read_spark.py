@@ -46,10 +46,10 @@ def main(engine: str, table: str, runs: int) -> None:
     session.sparkContext.setLogLevel("ERROR")
     walls, cpus = [], []
     for turn in range(runs + 1):
-        begun, cpu = time.perf_counter(), tree_cpu(os.getpid())
+        started, cpu = time.perf_counter(), tree_cpu(os.getpid())
         frame_of(engine, session, table).write.format("noop").mode("overwrite").save()
         if turn:
-            walls.append(time.perf_counter() - begun)
+            walls.append(time.perf_counter() - started)
             cpus.append(tree_cpu(os.getpid()) - cpu)
     sums = frame_of(engine, session, table).selectExpr("count(*) n", "sum(ts) ts", "sum(a) a").collect()[0].asDict()
     session.stop()

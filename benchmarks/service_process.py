@@ -40,11 +40,11 @@ def ours(service: str, table: str) -> dict[str, Any]:
     from hudi_core.request.model import RunRequest
     from hudi_core.table import HudiTable
 
-    opened = HudiTable.open(table, options=OPTIONS[service])
+    metadata_snapshot = HudiTable.open(table, options=OPTIONS[service])
 
-    def run(**asked: Any) -> Callable[[], Any]:
-        request = RunRequest(table=table, service=service, owner="benchmark", options=OPTIONS[service], **asked)
-        return lambda: opened.run(request, LocalEngine(2))
+    def run(**requested: Any) -> Callable[[], Any]:
+        request = RunRequest(table=table, service=service, owner="benchmark", options=OPTIONS[service], **requested)
+        return lambda: metadata_snapshot.run(request, LocalEngine(2))
 
     if service == "archive":
         return {"warm": _timed(run())}
@@ -62,19 +62,19 @@ def hudi(service: str, table: str) -> dict[str, Any]:
     session.sql("SET hoodie.metadata.enable=false")
     session.sql(f"CREATE TABLE {NAME} USING hudi LOCATION '{table}'")
     session.sql("SELECT 1").collect()
-    begun = time.time()
+    started = time.time()
     warm = _timed(lambda: session.sql(_CALLS[service]).collect())
     session.stop()
     found: dict[str, Any] = {"warm": warm}
     for plan in Path(table).glob(".hoodie/*.clean.requested"):
-        found["planning_wall"] = plan.stat().st_mtime - begun
+        found["planning_wall"] = plan.stat().st_mtime - started
     return found
 
 
 def _timed(work: Callable[[], Any]) -> dict[str, float]:
-    begun, cpu = time.perf_counter(), tree_cpu(os.getpid())
+    started, cpu = time.perf_counter(), tree_cpu(os.getpid())
     work()
-    return {"wall": time.perf_counter() - begun, "cpu": tree_cpu(os.getpid()) - cpu}
+    return {"wall": time.perf_counter() - started, "cpu": tree_cpu(os.getpid()) - cpu}
 
 
 if __name__ == "__main__":

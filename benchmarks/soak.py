@@ -86,11 +86,11 @@ def run_demo(scratch: Path) -> tuple[Path, dict[str, Any]]:
     environment |= {"HOME": str(home), "PATH": bare_path(scratch / "bin")}
     seconds = {}
     for name in ("first", "again"):
-        begun = time.monotonic()
+        started = time.monotonic()
         done = subprocess.run(
             ["make", "demo"], cwd=clone, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
         )
-        seconds[name] = round(time.monotonic() - begun, 1)
+        seconds[name] = round(time.monotonic() - started, 1)
         sys.stderr.write(done.stdout + done.stderr)
         if done.returncode != 0:
             raise RuntimeError(f"make demo ended with {done.returncode}")

@@ -283,10 +283,10 @@ def beside(writer: Writer, services: Services, seconds: float) -> list[str]:
     thread = threading.Thread(target=services.loop)
     thread.start()
     try:
-        begun = time.monotonic()
-        while time.monotonic() < begun + seconds and services.error is None:
+        started = time.monotonic()
+        while time.monotonic() < started + seconds and services.error is None:
             writer.upsert()
-            if not killed and time.monotonic() > begun + seconds / 2:
+            if not killed and time.monotonic() > started + seconds / 2:
                 left = writer.die()
                 killed += [] if left is None else [left]
     finally:

@@ -89,11 +89,11 @@ def run(sweep: Sweep) -> dict[str, Any]:
     """How many tests passed and failed, a skipped one counted as failed, which failed, and the seconds of wall time."""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        begun = time.monotonic()
+        started = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junitxml={report}", *sweep.arguments]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **sweep.environment}).returncode
         found = counts(report)
-    seconds = round(time.monotonic() - begun)
+    seconds = round(time.monotonic() - started)
     return {
         "passed": found.passed,
         "failed": found.failed,

@@ -12,7 +12,7 @@ from demo.stack import DemoError, Stack
 
 _FINAL = {"success", "failed", "upstream_failed", "skipped", "removed"}
 # Of Spark's own chatter only warnings and what our code says is worth a line.
-_TOLD = re.compile(r"compaction|hudi|instant", re.IGNORECASE)
+_RECORDED = re.compile(r"compaction|hudi|instant", re.IGNORECASE)
 _NOISE = re.compile(
     r"spark-submit cmd|org\.apache|DagBag|DAG bundles|attempt=\d+\.log|^::|^HUDI_RESULT|^\d\d/\d\d/\d\d ", re.IGNORECASE
 )
@@ -45,10 +45,10 @@ class Follower:
                 self._say(f"Triggered the DAG {self._dag_id}")
                 return
 
-    def wait_for_task(self, task_id: str, wanted: set[str]) -> None:
+    def wait_for_task(self, task_id: str, requested: set[str]) -> None:
         """Returns when the task is in one of the states."""
         self._wait(
-            lambda: self._look().get(task_id) in wanted, f"{task_id} to be {' or '.join(sorted(wanted))}", task_id
+            lambda: self._look().get(task_id) in requested, f"{task_id} to be {' or '.join(sorted(requested))}", task_id
         )
 
     def wait_for_run(self) -> None:
@@ -82,7 +82,7 @@ class Follower:
         lines = self._log(task_id, try_number)
         key = (task_id, try_number)
         for line in lines[self._printed.get(key, 0) :]:
-            if _TOLD.search(line) and not _NOISE.search(line):
+            if _RECORDED.search(line) and not _NOISE.search(line):
                 print(f"    | {line.strip()[:200]}", flush=True)
         self._printed[key] = max(len(lines), self._printed.get(key, 0))
 

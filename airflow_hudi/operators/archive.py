@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.operators.service import MODES, UNTOLD
+from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
 from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
@@ -43,10 +43,12 @@ class HudiArchiveOperator(BaseHudiOperator):
         if self.mode == "schedule":
             done = run_until_done(self.new_job(reader, context, service=SERVICE, verb="schedule"), self.patience)
             document = done.get("document") or {}
-            told = (document.get("plan") or {}).get("instants") or []
+            reported = (document.get("plan") or {}).get("instants") or []
             # A long list is told as its length.
             count, gone = (
-                (told, []) if isinstance(told, int) else (len(told), sorted({item["instant"] for item in told}))
+                (reported, [])
+                if isinstance(reported, int)
+                else (len(reported), sorted({item["instant"] for item in reported}))
             )
             reason = document.get("reason")
         else:
@@ -63,6 +65,6 @@ class HudiArchiveOperator(BaseHudiOperator):
             "reason": None,
         }
         if not count:
-            return self.nothing(lambda: result, reason or UNTOLD)
+            return self.nothing(lambda: result, reason or REASON_OUT_OF_REACH)
         self.log.info("Archive: %s", result)
         return result

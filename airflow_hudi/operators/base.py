@@ -129,7 +129,7 @@ class BaseHudiOperator(BaseOperator):
         """How long to wait for somebody else."""
         return Patience(self.conflict_poll_interval, self.conflict_takeover_after, self.conflict_timeout)
 
-    def new_job(self, reader: TimelineReader, context: Context, **asked: Any) -> SparkJob:
+    def new_job(self, reader: TimelineReader, context: Context, **requested: Any) -> SparkJob:
         """A job on the table; `asked` are fields of RunRequest. From now on it is the one that on_kill stops."""
         ti = context["ti"]
         settings = SparkSettings(
@@ -142,7 +142,7 @@ class BaseHudiOperator(BaseOperator):
             options=self.options or {},
             storage_options={**self.hook.storage_options, **(self.storage_options or {})},
             storage_options_file=self.storage_options_file or None,
-            **asked,
+            **requested,
         )
         self._job = SparkJob(request, settings, os.environ, reader.storage)
         if self._killed:

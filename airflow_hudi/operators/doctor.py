@@ -17,7 +17,7 @@ SEVERITIES = ("error", "warning", "info")
 """The worst first."""
 FAIL_ON = SEVERITIES[:2]
 CARRIES = ("timeline", "lease")
-_MOST_TOLD = 20
+_MOST_LISTED = 20
 
 
 class HudiDoctorOperator(BaseHudiReportOperator):
@@ -49,7 +49,7 @@ class HudiDoctorOperator(BaseHudiReportOperator):
         findings = document["findings"]
         for finding in findings:
             write = self.log.info if finding["severity"] == "info" else self.log.warning
-            write("%s", _told(finding))
+            write("%s", _reported(finding))
         self.log.info("%s: %d findings", document["table"], len(findings))
         bad = [
             finding
@@ -57,8 +57,8 @@ class HudiDoctorOperator(BaseHudiReportOperator):
             if self.fail_on and SEVERITIES.index(finding["severity"]) <= SEVERITIES.index(self.fail_on)
         ]
         if bad:
-            more = [f"and {len(bad) - _MOST_TOLD} more"] if len(bad) > _MOST_TOLD else []
-            lines = [f"{document['table']}: findings: {len(bad)}", *map(_told, bad[:_MOST_TOLD]), *more]
+            more = [f"and {len(bad) - _MOST_LISTED} more"] if len(bad) > _MOST_LISTED else []
+            lines = [f"{document['table']}: findings: {len(bad)}", *map(_reported, bad[:_MOST_LISTED]), *more]
             self.fail(context, document, "\n".join(lines))
         return document
 
@@ -105,6 +105,6 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
         return document
 
 
-def _told(finding: dict[str, Any]) -> str:
+def _reported(finding: dict[str, Any]) -> str:
     """A finding in one line, with its fix."""
     return f"{finding['severity']} {finding['rule']}: {finding['what']} - fix: {finding['fix']}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 VERBS = ("create", "update", "drop", "validate")
-_MOST_TOLD = 20
+_MOST_LISTED = 20
 
 
 class HudiMetadataOperator(BaseHudiReportOperator):
@@ -55,8 +55,8 @@ class HudiMetadataOperator(BaseHudiReportOperator):
         """Does the verb; see the class."""
         if self.verb not in VERBS:
             raise ConfigError(f"verb is {self.verb!r}", remedy=f"one of {', '.join(VERBS)}")
-        asked = {"partitions": _names(self.partitions), "columns": _names(self.columns)}
-        document = {"table": reader.storage.uri, **self.report(reader, context, f"metadata_{self.verb}", **asked)}
+        requested = {"partitions": _names(self.partitions), "columns": _names(self.columns)}
+        document = {"table": reader.storage.uri, **self.report(reader, context, f"metadata_{self.verb}", **requested)}
         if self.verb == "validate":
             self._judge(context, document)
         else:
@@ -67,7 +67,7 @@ class HudiMetadataOperator(BaseHudiReportOperator):
         for item in document["not_checked"]:
             self.log.warning("Not checked: %s: %s", item["kind"], item["why"])
         count = sum(document["counts"].values())
-        lines = [_told(item) for item in document["differences"][:_MOST_TOLD]]
+        lines = [_recorded(item) for item in document["differences"][:_MOST_LISTED]]
         for line in lines:
             self.log.warning("%s", line)
         self.log.info("%s: %d differences in %s", document["table"], count, ", ".join(document["kinds"]))
@@ -82,7 +82,7 @@ def _names(given: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(name.strip() for name in items if name.strip())
 
 
-def _told(item: dict[str, Any]) -> str:
+def _recorded(item: dict[str, Any]) -> str:
     """A difference in one line."""
     place = "/".join(part for part in (item["partition"], item["file"]) if part)
     return f"{item['kind']} {place}: {item['what']}"

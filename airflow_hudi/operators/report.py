@@ -22,11 +22,11 @@ _XCOM = "return_value"
 class BaseHudiReportOperator(BaseHudiOperator):
     """Runs a job whose document is the task's XCom, also when the task fails because of what is in it."""
 
-    def report(self, reader: TimelineReader, context: Context, verb: str, **asked: Any) -> dict[str, Any]:
+    def report(self, reader: TimelineReader, context: Context, verb: str, **requested: Any) -> dict[str, Any]:
         """The document of the verb. Raises HudiJobFailed when nobody saw it: a task that knows nothing must not
         succeed.
         """
-        done = run_until_done(self.new_job(reader, context, verb=verb, **asked), self.patience)
+        done = run_until_done(self.new_job(reader, context, verb=verb, **requested), self.patience)
         document = done.get("document")
         if not document:
             raise HudiJobFailed(

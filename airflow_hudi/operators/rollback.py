@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.operators.service import UNTOLD, BaseHudiServiceOperator
+from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
 from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.results import NUMBERS, instant_result
 from airflow_hudi.service_instants import newest_time, of_action, oldest_pending
@@ -79,7 +79,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         ]
         store.forget()
         if not completed:
-            return self.nothing_planned(reader, done.get("reason") or UNTOLD)
+            return self.nothing_planned(reader, done.get("reason") or REASON_OUT_OF_REACH)
         seconds = time.monotonic() - started
         results = [instant_result(reader, item, seconds=seconds, already_completed=False) for item in completed]
         instants = [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MODES = ("schedule", "execute", "both")
 _REMOVED = "removed"
-UNTOLD = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
+REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
 
 
 class BaseHudiServiceOperator(BaseHudiOperator):
@@ -93,7 +93,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             known = self._planned(reader, document.get("instant"), after)
             if known is None:
                 self.store(context).forget()
-                return self.nothing_planned(reader, document.get("reason") or UNTOLD)
+                return self.nothing_planned(reader, document.get("reason") or REASON_OUT_OF_REACH)
         return self._finish(reader, context, known, started, already_completed=known.is_completed)
 
     def _plan_and_run(self, reader: TimelineReader, context: Context, started: float) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         self.store(context).forget()
         if instants:
             return removed_result(reader.storage.uri, instants[-1])
-        return self.nothing_planned(reader, done.get("reason") or UNTOLD)
+        return self.nothing_planned(reader, done.get("reason") or REASON_OUT_OF_REACH)
 
     def _plan_after(self, reader: TimelineReader, context: Context) -> str:
         store = self.store(context)
@@ -134,11 +134,11 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         try:
             completed = run_until_completed(job, InstantWatch(reader, name, self.service), self.patience)
         except HudiInstantNotFound:
-            (told, *_) = (job.result or {}).get("instants") or [{}]
-            if told.get("state") != _REMOVED:
+            (reported, *_) = (job.result or {}).get("instants") or [{}]
+            if reported.get("state") != _REMOVED:
                 raise
             store.forget()
-            return removed_result(reader.storage.uri, told)
+            return removed_result(reader.storage.uri, reported)
         return self._finish(reader, context, completed, started, already_completed=False)
 
     def _finish(

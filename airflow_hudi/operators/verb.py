@@ -41,7 +41,7 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         instant: str,
         *,
         is_done: Callable[[], bool] | None = None,
-        **asked: Any,
+        **requested: Any,
     ) -> dict[str, Any]:
         """The document of the verb (as hudictl prints it), `{}` when nobody saw it.
 
@@ -49,12 +49,12 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         that it got to the end, that is what was wanted.
         """
         store = self.store(context)
-        begun = store.instant == instant
+        started = store.instant == instant
         store.begin(instant)
         try:
-            done = run_until_done(self.new_job(reader, context, verb=verb, instant=instant, **asked), self.patience)
+            done = run_until_done(self.new_job(reader, context, verb=verb, instant=instant, **requested), self.patience)
         except ConfigError as error:
-            if not begun or is_done is None or not is_done():
+            if not started or is_done is None or not is_done():
                 raise
             self.log.info("An earlier try of this task did it already: %s", error)
             done = {}

@@ -15,7 +15,7 @@ import click
 from hudi_cli.doctor_commands import doctor, probe_store
 from hudi_cli.inspect_commands import files, show, timeline
 from hudi_cli.metadata_commands import metadata
-from hudi_cli.output import Output, own_stdout
+from hudi_cli.output import Output, results_only_stdout
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
@@ -98,7 +98,7 @@ def main() -> None:
     level = logging.INFO if "--debug" in sys.argv else logging.WARNING
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.getLogger("hudi_core").setLevel(level)
-    with own_stdout() as stdout:
+    with results_only_stdout() as stdout:
         code = execute(sys.argv[1:], stdout, sys.stderr, termination)
     sys.exit(code)
 

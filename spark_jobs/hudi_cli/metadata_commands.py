@@ -195,11 +195,11 @@ def _perform(output: Output, verb: str, table: str, where: Json) -> None:
         document = opened.run(request, LocalEngine()).to_dict()
     output.result(document)
     if not output.json_mode:
-        for line in _told(verb, document):
+        for line in _recorded(verb, document):
             output.people.print(line, highlight=False, soft_wrap=True)
 
 
-def _told(verb: str, document: Json) -> Iterator[str]:
+def _recorded(verb: str, document: Json) -> Iterator[str]:
     if verb == "metadata_update":
         yield f"applied: {', '.join(document['applied']) or 'nothing was left out'}"
         if document["rebuilt"]:
@@ -228,15 +228,19 @@ def _print_report(console: Console, name: str, document: Json) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    for kind, count in document["counts"].items():
-        kept = [item for item in document["differences"] if item["kind"] == kind]
+    for partition_type, count in document["counts"].items():
+        kept = [item for item in document["differences"] if item["kind"] == partition_type]
         for item in kept[:_SHOWN]:
             place = "/".join(part for part in (item["partition"], item["file"]) if part)
             console.print(
-                f"[bold]{escape(kind)}[/] {escape(place)}: {escape(item['what'])}", highlight=False, soft_wrap=True
+                f"[bold]{escape(partition_type)}[/] {escape(place)}: {escape(item['what'])}",
+                highlight=False,
+                soft_wrap=True,
             )
         if count > _SHOWN:
-            console.print(f"[bold]{escape(kind)}[/] and {count - min(len(kept), _SHOWN)} more", highlight=False)
+            console.print(
+                f"[bold]{escape(partition_type)}[/] and {count - min(len(kept), _SHOWN)} more", highlight=False
+            )
     for item in document["not_checked"]:
         console.print(
             f"[yellow]not checked[/] {escape(item['kind'])}: {escape(item['why'])}", highlight=False, soft_wrap=True

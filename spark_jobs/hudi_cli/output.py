@@ -24,7 +24,7 @@ _WIDTH_WITHOUT_TERMINAL = 200
 
 
 @contextmanager
-def own_stdout() -> Iterator[TextIO]:
+def results_only_stdout() -> Iterator[TextIO]:
     """Yields the real stdout and points file descriptor 1 at stderr meanwhile, for native code and for processes that
     are started.
     """

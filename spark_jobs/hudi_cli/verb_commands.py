@@ -150,7 +150,7 @@ def savepoint_list(
         output.people.print(savepoint_table(opened.config.name, rows))
 
 
-def _perform(output: Output, table: str, option: tuple[str, ...], where: Json, **asked: Any) -> None:
+def _perform(output: Output, table: str, option: tuple[str, ...], where: Json, **requested: Any) -> None:
     storage_option, storage_options_file = where["storage_option"], where["storage_options_file"]
     request = RunRequest(
         table=table,
@@ -158,7 +158,7 @@ def _perform(output: Output, table: str, option: tuple[str, ...], where: Json, *
         options=parse_pairs(option, option="--option"),
         storage_options=parse_pairs(storage_option, option="--storage-option"),
         storage_options_file=storage_options_file,
-        **asked,
+        **requested,
     )
     opened = open_table(table, storage_option, storage_options_file, request.options)
     document = opened.run(request, LocalEngine()).to_dict()

@@ -127,7 +127,7 @@ class ConflictError(HudiError):
     exit_code = EXIT_RETRY
 
 
-class TakenBackError(ConflictError):
+class BuildRolledBackError(ConflictError):
     """Somebody took what is being built for a failed write's. It does not count, and can be built anew."""
 
 

@@ -192,13 +192,13 @@ class HudiTable:
         """
         return validate(self._context, self._data)
 
-    def metadata_timings(self, kinds: Collection[str] = ()) -> Timings:
+    def metadata_timings(self, partition_types: Collection[str] = ()) -> Timings:
         """How long the metadata table, or some of its partitions, takes to answer, beside the storage; nothing is
         written.
 
         See services.metadata.perf.
         """
-        return measure(self._context, self._data, kinds)
+        return measure(self._context, self._data, partition_types)
 
     def pending(self, service: str) -> list[str]:
         """The requested times of the instants that `run` of the service would find, oldest first. Raises

@@ -24,7 +24,7 @@ SPARK_FAILURES = _failures()
 _MISSING = re.compile(r"(?:No module named '([\w.]+)'|(PyArrow|pyarrow) >= \S+ must be installed)")
 _ABORTED = re.compile(r"most recent failure: (.+)")
 _EXCEPTION = re.compile(r"^[\w.$]+(Error|Exception)\b")
-_OWN = {"hudi_core", "hudi_spark"}
+_ENGINE_ERRORS = {"hudi_core", "hudi_spark"}
 _LONGEST = 500
 
 REMEDY_ZIP = "give the job zip to spark-submit with --py-files (python -m airflow_hudi.jobs.zip OUT builds it)"
@@ -49,7 +49,8 @@ def translate(error: Exception) -> HudiError:
     if missing is not None:
         module = (missing.group(1) or "pyarrow").split(".")[0]
         return ConfigError(
-            f"Spark's executors have no Python module {module}", remedy=REMEDY_ZIP if module in _OWN else REMEDY_WHEEL
+            f"Spark's executors have no Python module {module}",
+            remedy=REMEDY_ZIP if module in _ENGINE_ERRORS else REMEDY_WHEEL,
         )
     if "PYTHON_VERSION_MISMATCH" in text or "different version than that in driver" in text:
         remedy = "set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python release on the executors"

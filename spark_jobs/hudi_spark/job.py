@@ -106,14 +106,14 @@ def printable(result: RunResult) -> Json:
     very many differences the first.
     """
     document: Json = json.loads(result.to_json())
-    told = document.get("document") or {}
+    reported = document.get("document") or {}
     for name in ("findings", "differences"):
-        found = told.get(name)
+        found = reported.get(name)
         if isinstance(found, list) and len(found) > _MOST_FINDINGS:
-            told.update({name: found[:_MOST_FINDINGS], "left_out": len(found) - _MOST_FINDINGS})
-    plan = told.get("plan")
+            reported.update({name: found[:_MOST_FINDINGS], "left_out": len(found) - _MOST_FINDINGS})
+    plan = reported.get("plan")
     if isinstance(plan, dict):
-        told["plan"] = {key: len(part) if _is_long(part) else part for key, part in plan.items()}
+        reported["plan"] = {key: len(part) if _is_long(part) else part for key, part in plan.items()}
     instants = document.get("instants", [])
     if len(instants) > _MOST_INSTANTS:
         kept = [item for item in instants[:-1] if "error" in item][:_MOST_INSTANTS] + instants[-1:]

@@ -73,7 +73,7 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
     for number in range(rounds):
         active.create_requested(str(FIRST + number), Action.COMPACTION, b"plan")
         active.to_inflight(str(FIRST + number), Action.COMPACTION)
-    told: list[tuple[int, bytes]] = []
+    reported: list[tuple[int, bytes]] = []
 
     def attempt(writer: int) -> Callable[[int], bool]:
         owner = Owner.current(f"writer {writer}")
@@ -87,7 +87,7 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
                     done = completer.finish_decided(instant) or completer.complete(
                         instant, Action.COMPACTION, str(writer).encode()
                     )
-                    told.append((number, active.read_details(done)))
+                    reported.append((number, active.read_details(done)))
             except HudiError:
                 return False
             return True
@@ -98,7 +98,7 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
     wrong = []
     for number in range(rounds):
         contents = [storage.read(path) for path in active.completed_paths(str(FIRST + number), Action.COMPACTION)]
-        heard = {content for round_number, content in told if round_number == number}
+        heard = {content for round_number, content in reported if round_number == number}
         if len(contents) > 1 or not heard <= set(contents) or (not contents and not everybody_dead):
             wrong.append(f"round {number}: completed with {contents}, told {sorted(heard)}")
     return wrong

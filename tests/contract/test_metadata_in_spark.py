@@ -14,7 +14,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Consume, Engine, Json, Produce
-from hudi_core.metadata_table.initialize import from_files as of_files
+from hudi_core.metadata_table.initialize import from_files as from_files
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write import prepare
@@ -64,7 +64,7 @@ class Counted(SparkEngine):
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """One file a task, however few there are, and no compaction so small that the driver makes its records."""
-    monkeypatch.setattr(of_files, "_UNIT_FILES", 1)
+    monkeypatch.setattr(from_files, "_UNIT_FILES", 1)
     monkeypatch.setattr(prepare, "_UNIT_FILES", 1)
     monkeypatch.setattr(run, "DRIVER_FILES", 0)
 
@@ -110,8 +110,8 @@ def staged_by(table: Path, engine: Engine, epoch: int) -> tuple[Prepared, dict[t
         for path, name in listing
     ]
     workers = Workers(engine, epoch, context.uri, context.storage_options)
-    wanted = publisher.commit_wants(Operation.COMPACT)
-    prepared = publisher.prepare_commit("29990101000000000", Operation.COMPACT, files, wanted, workers)
+    requirements = publisher.commit_requirements(Operation.COMPACT)
+    prepared = publisher.prepare_commit("29990101000000000", Operation.COMPACT, files, requirements, workers)
     staged = [(name, log) for name, logs in prepared.staged.items() for log in logs]
     return prepared, {(name, log.file_id): table.joinpath(log.path).read_bytes() for name, log in staged}
 

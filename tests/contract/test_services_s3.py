@@ -241,7 +241,7 @@ def state_of(table: Path, known: set[str]) -> dict[str, Any]:
 
 
 def _sizes(files: Mapping[str, int], known: set[str]) -> dict[str, int]:
-    return {_told(path, known): size for path, size in files.items()}
+    return {_recorded(path, known): size for path, size in files.items()}
 
 
 def names_of(table: Path, known: set[str]) -> list[str]:
@@ -249,10 +249,10 @@ def names_of(table: Path, known: set[str]) -> list[str]:
     paths = (
         path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file() and path.suffix != ".crc"
     )
-    return sorted(_told(path, known) for path in paths if not path.startswith(".hoodie/.airflow_hudi/locks/"))
+    return sorted(_recorded(path, known) for path in paths if not path.startswith(".hoodie/.airflow_hudi/locks/"))
 
 
-def _told(text: str, known: set[str]) -> str:
+def _recorded(text: str, known: set[str]) -> str:
     """A text without times that are not known, and without the part of a data file's name that is its attempt's own."""
     text = re.sub(r"_\d+-\d+-\d+(?=_\d{17}[.]parquet)|(?<=[.]log[.]\d)_\d+-\d+-\d+", "", text)
     return re.sub(r"\d{17}", lambda match: match[0] if match[0] in known else "T", text)
@@ -263,17 +263,17 @@ def comparable_document(document: Any, table: str, known: set[str]) -> Any:
     name.
     """
 
-    def told(value: Any) -> Any:
+    def recorded(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {told(name): told(item) for name, item in value.items() if name not in PASSING}
+            return {recorded(name): recorded(item) for name, item in value.items() if name not in PASSING}
         if isinstance(value, str):
-            return _told(
+            return _recorded(
                 value.replace(f"file://{table}", "TABLE").replace(f"file:{table}", "TABLE").replace(table, "TABLE"),
                 known,
             )
-        return [told(item) for item in value] if isinstance(value, list) else value
+        return [recorded(item) for item in value] if isinstance(value, list) else value
 
-    return told(document)
+    return recorded(document)
 
 
 @pytest.mark.parametrize(("version", "name"), RUNS, ids=["-".join(run) for run in RUNS])

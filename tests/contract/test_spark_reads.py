@@ -128,7 +128,7 @@ def reader(request: pytest.FixtureRequest) -> Iterator[Reader]:
     before = {key: spark.conf.get(key) for key in SETTINGS}
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
-    yield lambda asked: read(spark, asked)
+    yield lambda requested: read(spark, requested)
     for key, value in before.items():
         spark.conf.set(key, value)
 

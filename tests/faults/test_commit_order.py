@@ -206,10 +206,10 @@ def test_a_completion_before_the_work_is_caught(subject: Subject, tmp_path: Path
     killed(table, subject.act, FaultPlan(when=_changes_data, timing="before"), subject.service.options)
     assert_order(table, subject)
     context, end = open_context(table), open_context(subject.end_path)
-    (began,) = [item for item in context.active.load().pending() if item.action == subject.service.completes]
+    (started_at,) = [item for item in context.active.load().pending() if item.action == subject.service.completes]
     (done,) = completed_by_it(subject.end_path, subject)
     path = end.active.path_of(end.active.load().get(done, subject.service.completes))
-    (table / path.replace(done, began.requested_time)).write_bytes((subject.end_path / path).read_bytes())
+    (table / path.replace(done, started_at.requested_time)).write_bytes((subject.end_path / path).read_bytes())
     with pytest.raises(AssertionError, match="completed before it was done"):
         assert_order(table, subject)
 

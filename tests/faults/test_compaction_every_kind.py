@@ -108,9 +108,14 @@ def of_the_metadata(change: Operation) -> bool:
 def test_killed_while_the_metadata_table_is_told(table: EveryKind, tmp_path: Path) -> None:
     """After each eighth change, and after the last one staged."""
     changes = changes_of(table, tmp_path)
-    told = [number for number, change in enumerate(changes) if of_the_metadata(change)]
-    assert len(told) > 12
-    sweep(table, sorted({*told[::8], max(number for number in told if is_staged(changes[number]))}), "after", tmp_path)
+    reported = [number for number, change in enumerate(changes) if of_the_metadata(change)]
+    assert len(reported) > 12
+    sweep(
+        table,
+        sorted({*reported[::8], max(number for number in reported if is_staged(changes[number]))}),
+        "after",
+        tmp_path,
+    )
 
 
 @pytest.mark.soak

@@ -241,8 +241,8 @@ def test_killed_twice_while_rolling_back(with_metadata: Table, tmp_path: Path) -
     recover_and_check(path, with_metadata)
     rollbacks = sorted(file.name for file in (path / ".hoodie").glob("*.rollback"))
     assert len(rollbacks) == 1
-    own = sorted(file.name for file in (path / ".hoodie" / "metadata" / ".hoodie").glob("*.rollback"))
-    assert own == [rollbacks[0].replace(".rollback", "006.rollback")]
+    metadata_timeline = sorted(file.name for file in (path / ".hoodie" / "metadata" / ".hoodie").glob("*.rollback"))
+    assert metadata_timeline == [rollbacks[0].replace(".rollback", "006.rollback")]
 
 
 @pytest.mark.slow

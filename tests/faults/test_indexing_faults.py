@@ -19,8 +19,8 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError, StorageError
-from hudi_core.metadata_table.initialize import from_files as of_files
-from hudi_core.metadata_table.initialize import from_rows as of_rows
+from hudi_core.metadata_table.initialize import from_files as from_files
+from hudi_core.metadata_table.initialize import from_rows as from_rows
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata.maintain import drop_metadata
@@ -73,7 +73,7 @@ class Case:
         storage = LocalStorage(path)
         with pytest.MonkeyPatch.context() as patch:
             if plan is not None:
-                for module in (of_files, of_rows):
+                for module in (from_files, from_rows):
                     patch.setattr(
                         module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan)
                     )
@@ -87,7 +87,7 @@ class End:
     listed: frozenset[str]
     inflight: frozenset[str]
     records: Records
-    own: list[str]
+    metadata_timeline: list[str]
     pending: set[str]
 
     @classmethod

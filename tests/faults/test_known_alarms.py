@@ -37,7 +37,7 @@ def test_hudi_8567_hudi_11535_one_old_inflight_instant_raises_the_alarm(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One dead write held the metadata table's compaction, and archival, back for months. Guard: the doctor's rule
-    stuck_instants.
+    stalled_instants.
     """
     case = golden(version, "mor_basic")
     active = context_of(case.table).active
@@ -52,7 +52,7 @@ def test_hudi_8567_hudi_11535_one_old_inflight_instant_raises_the_alarm(
     assert 0 <= finding.age_seconds < 600
     assert {"archival of later instants", "compaction of the metadata table"} <= set(finding.blocks)
     assert f"hudictl rollback {case.table} --instant {dead}" in finding.fix
-    monkeypatch.setattr(rules, "_RULES", tuple(rule for rule in rules._RULES if rule is not rules.stuck_instants))
+    monkeypatch.setattr(rules, "_RULES", tuple(rule for rule in rules._RULES if rule is not rules.stalled_instants))
     assert alarms(AT_ONCE, case) == [], "nobody would be told"
 
 

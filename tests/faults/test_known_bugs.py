@@ -69,7 +69,7 @@ def test_hudi_19290_a_clean_leaves_what_a_pending_compaction_needs(
     scenario = test_guard.test_hudi_19290_a_clean_that_real_hudi_planned_waits_for_the_plan_that_needs_its_file
     scenario(version, Action.COMPACTION, golden)
     with monkeypatch.context() as unguarded:
-        unguarded.setattr(guard, "_WANTED", ())
+        unguarded.setattr(guard, "_REQUESTED", ())
         with pytest.raises(DID_NOT_RAISE):
             scenario(version, Action.COMPACTION, golden)
     for policy in test_policies.POLICIES:
@@ -167,8 +167,10 @@ def test_hudi_4163_hudi_2892_hudi_5728_archival_waits_for_a_pending_clustering(
 ) -> None:
     """Guard: rules._pending, taken away in the scenario itself."""
     for state in (State.REQUESTED, State.INFLIGHT):
-        with monkeypatch.context() as own:
-            test_orphans.test_hudi_4163_no_archival_passes_a_pending_write(golden, version, state, "clustering", own)
+        with monkeypatch.context() as metadata_timeline:
+            test_orphans.test_hudi_4163_no_archival_passes_a_pending_write(
+                golden, version, state, "clustering", metadata_timeline
+            )
 
 
 def test_hudi_7503_nobody_rolls_back_what_a_live_run_is_writing(

@@ -19,8 +19,8 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.initialize import from_files as of_files
-from hudi_core.metadata_table.initialize import from_rows as of_rows
+from hudi_core.metadata_table.initialize import from_files as from_files
+from hudi_core.metadata_table.initialize import from_rows as from_rows
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services import compaction_units as group_task
 from hudi_core.metadata_table.write import staged_logs
@@ -42,7 +42,7 @@ Timing = Literal["before", "after"]
 Act = Callable[[TableContext, Owner, int], object]
 OPTIONS = {"spark.sql.session.timeZone": "UTC", "hoodie.metadata.compact.max.delta.commits": "1"}
 READS = {"airflow_hudi.read.zone": "UTC"}
-WRITERS = (of_rows, of_files, staged_logs, group_task)
+WRITERS = (from_rows, from_files, staged_logs, group_task)
 """Modules whose tasks open the table by its address."""
 SOME = 4
 """Points of `make test`, spread over all."""
@@ -157,7 +157,7 @@ def assert_over(path: Path, subject: Subject) -> None:
         assert not (path / ROOT).exists()
         return
     assert {item.name for item in (path / ROOT).iterdir() if item.name != ".hoodie"} == subject.listed
-    assert not table.own.load().pending().instants
+    assert not table.metadata_timeline.load().pending().instants
     assert findings(path) == []
 
 

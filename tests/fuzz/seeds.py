@@ -24,13 +24,13 @@ def members(version: str, case: str) -> dict[str, bytes]:
         return {entry.filename.split("/", 1)[1]: zipped.read(entry) for entry in entries}
 
 
-def picked(cases: Mapping[str, tuple[str, ...]], wanted: Callable[[str], bool], most: int = 3) -> list[bytes]:
+def picked(cases: Mapping[str, tuple[str, ...]], requested: Callable[[str], bool], most: int = 3) -> list[bytes]:
     """Of each case (table version to names), up to `most` different files whose path is wanted, the smallest first."""
     found = []
     for version, names in cases.items():
         for name in names:
             fitting = {
-                data for path, data in members(version, name).items() if wanted(path) and 0 < len(data) <= LARGEST
+                data for path, data in members(version, name).items() if requested(path) and 0 < len(data) <= LARGEST
             }
             found += sorted(fitting, key=lambda data: (len(data), data))[:most]
     return found
@@ -113,6 +113,8 @@ def timeline_files(*endings: str) -> list[bytes]:
     )
 
 
-def of_paths(version: str, case: str, wanted: Callable[[str], bool]) -> list[bytes]:
+def of_paths(version: str, case: str, requested: Callable[[str], bool]) -> list[bytes]:
     """Files of one table, whatever their number."""
-    return [data for path, data in sorted(members(version, case).items()) if wanted(path) and 0 < len(data) <= LARGEST]
+    return [
+        data for path, data in sorted(members(version, case).items()) if requested(path) and 0 < len(data) <= LARGEST
+    ]

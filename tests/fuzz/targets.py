@@ -210,8 +210,8 @@ def is_instants(path: str) -> bool:
     return path.endswith(".parquet")
 
 
-def history_seeds(wanted: Callable[[str], bool]) -> Callable[[], list[bytes]]:
-    return lambda: [data for path, data in history_files() if wanted(path)]
+def history_seeds(requested: Callable[[str], bool]) -> Callable[[], list[bytes]]:
+    return lambda: [data for path, data in history_files() if requested(path)]
 
 
 def archive_seeds() -> list[bytes]:

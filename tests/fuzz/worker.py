@@ -101,9 +101,9 @@ def main(name: str, seed: int, first: int, count: int, progress: Path) -> dict[s
         for index in range(first, first + count):
             current[:8] = index.to_bytes(8, "big")
             data = input_of(name, seed, index, seeds)
-            begun = time.process_time()
+            started = time.process_time()
             end = run_one(target, data)
-            slowest = max(slowest, time.process_time() - begun)
+            slowest = max(slowest, time.process_time() - started)
             grown = resident_mib() - limit
             if grown > MAX_GROWTH_MIB and not end.startswith("!"):
                 end, limit = f"!the process grew by {grown:.0f} MiB", resident_mib()

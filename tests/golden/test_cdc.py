@@ -66,8 +66,8 @@ and lies before it.
 """
 
 
-def table_of(table: HudiTable, **asked: Any) -> pa.Table:
-    result = table.read(metadata="off", **asked)
+def table_of(table: HudiTable, **requested: Any) -> pa.Table:
+    result = table.read(metadata="off", **requested)
     return pa.Table.from_batches(result.batches, result.schema)
 
 

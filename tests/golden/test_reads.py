@@ -87,14 +87,16 @@ def read(base: Path, arguments: dict[str, Any]) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    "asked", reads(), ids=lambda asked: f"{asked.version}-{asked.case}-{asked.file}-{asked.metadata}"
+    "asked",
+    reads(),
+    ids=lambda requested: f"{requested.version}-{requested.case}-{requested.file}-{requested.metadata}",
 )
-def test_rows_are_those_of_real_hudi(golden: Golden, asked: Read) -> None:
-    case = golden(asked.version, asked.case)
-    expected = pq.read_table(case.expected / asked.file)
-    base = case.after() if asked.after else case.table
-    arguments = {**asked.query, "metadata": asked.metadata}
-    difference = DIFFERENCES.get(asked.key)
+def test_rows_are_those_of_real_hudi(golden: Golden, requested: Read) -> None:
+    case = golden(requested.version, requested.case)
+    expected = pq.read_table(case.expected / requested.file)
+    base = case.after() if requested.after else case.table
+    arguments = {**requested.query, "metadata": requested.metadata}
+    difference = DIFFERENCES.get(requested.key)
     if difference is not None:
         difference.check(lambda: read(base, arguments), expected)
         return
@@ -113,16 +115,16 @@ def test_tables_that_real_hudi_cannot_read(golden: Golden, version: str, case: s
 
 def test_every_case_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     every = reads()
-    compared = {(asked.version, asked.case) for asked in every} | set(UNANSWERED)
+    compared = {(requested.version, requested.case) for requested in every} | set(UNANSWERED)
     assert compared == {(version, case) for version in VERSIONS for case in golden_cases(version)}
-    assert set(DIFFERENCES) <= {asked.key for asked in every}
+    assert set(DIFFERENCES) <= {requested.key for requested in every}
     rows = sum(
-        pq.read_metadata(golden_root() / asked.version / f"{asked.case}.expected" / asked.file).num_rows
-        for asked in every
+        pq.read_metadata(golden_root() / requested.version / f"{requested.case}.expected" / requested.file).num_rows
+        for requested in every
     )
     with capsys.disabled():
         print(
             f"\ngolden: {len(compared)} cases, {len(every)} reads, {rows} rows compared, {len(DIFFERENCES)} known "
             "differences"
         )
-    assert (len(compared), len({asked.key for asked in every})) == (340, 906)
+    assert (len(compared), len({requested.key for requested in every})) == (340, 906)

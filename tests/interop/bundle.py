@@ -116,6 +116,6 @@ def _by_spark(jar: Jar, scratch: Path) -> Path:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or sorted(SHA256):
-        print(bundle_jar(wanted))
+    for requested in sys.argv[1:] or sorted(SHA256):
+        print(bundle_jar(requested))
     print(fetched(CONNECT))

@@ -59,15 +59,15 @@ def batch(number: int) -> pa.Table:
 
     Days and notes are those of the batch, amounts those of the partition.
     """
-    own = range(number, ROWS, BATCHES)
+    metadata_timeline = range(number, ROWS, BATCHES)
     return pa.table(
         {
-            "id": [f"key-{row:04d}" for row in own],
-            "dt": [f"2024-01-0{1 + row // BATCHES % 2}" for row in own],
-            "ts": pa.array([(FIRST_DAY + 10 * number) * DAY + row for row in own], pa.int64()),
-            "name": [f"m{row:04d}" for row in own],
-            "amount": [row / 4 + 1000.0 * (row // BATCHES % 2) for row in own],
-            "note": pa.array([None if number == 0 else f"note {row}" for row in own], pa.string()),
+            "id": [f"key-{row:04d}" for row in metadata_timeline],
+            "dt": [f"2024-01-0{1 + row // BATCHES % 2}" for row in metadata_timeline],
+            "ts": pa.array([(FIRST_DAY + 10 * number) * DAY + row for row in metadata_timeline], pa.int64()),
+            "name": [f"m{row:04d}" for row in metadata_timeline],
+            "amount": [row / 4 + 1000.0 * (row // BATCHES % 2) for row in metadata_timeline],
+            "note": pa.array([None if number == 0 else f"note {row}" for row in metadata_timeline], pa.string()),
         }
     )
 
@@ -300,11 +300,11 @@ class EveryKind(Judged):
         """Real Hudi's queries have the same rows by the indexes as without, and each index leaves slices out."""
         slices = len(HudiTable.open(str(self.base)).files())
         listed = self.config.metadata_partitions
-        asked = [(index, where) for index, predicates in QUERIES.items() if index in listed for where in predicates]
-        answers = self.hudi.ask("skipping", base=str(self.base), predicates=[where for _, where in asked])
+        requested = [(index, where) for index, predicates in QUERIES.items() if index in listed for where in predicates]
+        answers = self.hudi.ask("skipping", base=str(self.base), predicates=[where for _, where in requested])
         wrong = [
             (index, answer)
-            for (index, _), answer in zip(asked, answers, strict=True)
+            for (index, _), answer in zip(requested, answers, strict=True)
             if not answer["same"] or answer["slices"] >= slices
         ]
         assert wrong == [], wrong

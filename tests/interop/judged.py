@@ -171,8 +171,8 @@ class Judged:
     def run(self, verb: str = "run", *, options: Mapping[str, str] | None = None, **request: Any) -> RunResult:
         """One request to this engine; fails when an instant does."""
         chosen = {**QUICK, **(options or {})}
-        asked = RunRequest(table=str(self.base), verb=verb, owner="the tests", options=chosen, **request)
-        result = HudiTable.open(str(self.base)).run(asked, LocalEngine(2))
+        requested = RunRequest(table=str(self.base), verb=verb, owner="the tests", options=chosen, **request)
+        result = HudiTable.open(str(self.base)).run(requested, LocalEngine(2))
         assert result.exit_code == 0, result
         return result
 

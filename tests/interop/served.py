@@ -100,12 +100,12 @@ class Served(EveryKind):
         """Point and range queries have the same rows by the indexes as without; a key, or a value of the secondary
         index, leads to its file group.
         """
-        asked = dict(self._queries())
-        answers: list[dict[str, Any]] = self.hudi.ask("skipping", base=str(self.base), predicates=[*asked])
+        requested = dict(self._queries())
+        answers: list[dict[str, Any]] = self.hudi.ask("skipping", base=str(self.base), predicates=[*requested])
         wrong = [answer for answer in answers if not answer["same"]]
         assert wrong == [], wrong
         for answer in answers:
-            index = asked[answer["where"]]
+            index = requested[answer["where"]]
             if index in self.kinds:
                 assert answer["slices"] <= 1, (index, answer)
                 assert answer["rows"] == 1, (index, answer)

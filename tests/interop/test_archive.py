@@ -109,9 +109,9 @@ def queries(archived: list[str], kept: list[str]) -> list[dict[str, str]]:
     return [{}, *travel, *({"hoodie__datasource__query__type": "incremental", **begin} for begin in begins)]
 
 
-def assert_same_answers(hudi: RealHudi, ours: Path, theirs: Path, asked: list[dict[str, str]]) -> None:
+def assert_same_answers(hudi: RealHudi, ours: Path, theirs: Path, requested: list[dict[str, str]]) -> None:
     for metadata in (True, False):
-        for options in asked:
+        for options in requested:
             mine, expected = answer(hudi, ours, metadata, **options), answer(hudi, theirs, metadata, **options)
             if isinstance(expected, str) or isinstance(mine, str):
                 assert mine == expected, options

@@ -15,7 +15,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
-from hudi_core.transaction.conflict import RULES, Began, ConcurrentOperation, Other, candidates
+from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, candidates
 from hudi_core.transaction.conflict_candidates import read_operation
 from tests.golden_data import GoldenCase
 from tests.interop.real_hudi import RealHudi
@@ -78,7 +78,9 @@ class Table:
             for item in self.timeline
         ]
         rules = RULES[self.config.features.conflict_release]
-        chosen = candidates(this, others, Began(last), strategy, rules, merge_on_read=self.config.is_merge_on_read)
+        chosen = candidates(
+            this, others, OperationStart(last), strategy, rules, merge_on_read=self.config.is_merge_on_read
+        )
         operations = [(other, read_operation(self.active, other)) for other in chosen]
         return sorted(
             [

@@ -105,13 +105,15 @@ def made_anew(table: Path, *, unique_keys: bool) -> None:
         finish_pending(table)
     defined = table / ".hoodie" / ".index_defs" / "index.json"
     definitions = defined.read_bytes() if defined.exists() else None
-    wanted = {"column_stats", "bloom_filters"} - refused_of(config, table) | config.metadata_partitions - {"files"}
+    requirements = {"column_stats", "bloom_filters"} - refused_of(config, table) | config.metadata_partitions - {
+        "files"
+    }
     has_keys = config.raw.get("hoodie.populate.meta.fields") != "false"
     # With an index of keys of several fields 0.15 fails at every equality, its own index or ours
     # (RecordLevelIndexSupport: `None.get`).
     has_keys &= len(config.record_key_fields) <= 1 or not config.features.indexes_all_columns
-    wanted |= {"record_index"} if has_keys and (unique_keys or config.features.defines_record_index) else set()
-    wanted |= {"partition_stats"} if config.partition_fields and config.features.merge_modes else set()
+    requirements |= {"record_index"} if has_keys and (unique_keys or config.features.defines_record_index) else set()
+    requirements |= {"partition_stats"} if config.partition_fields and config.features.merge_modes else set()
     if has_metadata_table(table):
         run(table, "metadata_drop")
         if definitions is not None:
@@ -120,8 +122,8 @@ def made_anew(table: Path, *, unique_keys: bool) -> None:
             listed = load_index_definitions(storage, TableConfig.load(storage))
             assert listed.keys() == json.loads(definitions)["indexDefinitions"].keys()
     options = OURS if unique_keys else {**OURS, PARTITIONED_RECORD_INDEX_ENABLE.name: "true"}
-    run(table, "metadata_create", partitions=tuple(sorted(wanted)), options=options)
-    assert TableConfig.load(storage).metadata_partitions == wanted | {"files"}
+    run(table, "metadata_create", partitions=tuple(sorted(requirements)), options=options)
+    assert TableConfig.load(storage).metadata_partitions == requirements | {"files"}
     assert HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences == ()
 
 
@@ -148,8 +150,8 @@ def finish_pending(table: Path) -> None:
 
 def run(table: Path, verb: str, *, options: Mapping[str, str] = OURS, **request: Any) -> None:
     """One verb of ours."""
-    asked = RunRequest(str(table), verb=verb, owner="the tests", options=options, **request)
-    result = HudiTable.open(str(table)).run(asked, LocalEngine(1))
+    requested = RunRequest(str(table), verb=verb, owner="the tests", options=options, **request)
+    result = HudiTable.open(str(table)).run(requested, LocalEngine(1))
     assert result.exit_code == 0, result
 
 
@@ -218,20 +220,20 @@ def telling_rows(rows: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]
     listed = rows.to_pylist()
     files = rows["_hoodie_file_name"].to_pylist() if "_hoodie_file_name" in rows.column_names else [None] * len(listed)
     for file in dict.fromkeys(files):
-        own = [number for number, name in enumerate(files) if name == file]
+        metadata_timeline = [number for number, name in enumerate(files) if name == file]
         for column in columns:
-            missing = [number for number in own if listed[number][column] is None]
+            missing = [number for number in metadata_timeline if listed[number][column] is None]
             values = sorted(
-                (number for number in own if listed[number][column] is not None),
+                (number for number in metadata_timeline if listed[number][column] is not None),
                 key=lambda number: listed[number][column],
             )
             for what, numbers in (("null", missing), ("least", values), ("greatest", values[::-1])):
-                found.setdefault((numbers or own)[0], set()).add((file, column, what))
+                found.setdefault((numbers or metadata_timeline)[0], set()).add((file, column, what))
     chosen: list[dict[str, Any]] = []
     while len(chosen) < MOST and any(found.values()):
         best = max(found, key=lambda number: len(found[number]))
-        told = found.pop(best)
-        found = {number: facts - told for number, facts in found.items()}
+        recorded = found.pop(best)
+        found = {number: statistics - recorded for number, statistics in found.items()}
         chosen.append(listed[best])
     return chosen
 

@@ -210,11 +210,11 @@ def assert_compacts(table: EveryKind) -> None:
     """The writer's next metadata compaction merges the file groups, which began under an instant that is not on the
     timeline.
     """
-    own = Table(table.base).own
-    before = own.load().completed().of_actions(Action.COMMIT).requested_times
+    metadata_timeline = Table(table.base).metadata_timeline
+    before = metadata_timeline.load().completed().of_actions(Action.COMMIT).requested_times
     table.upsert(4, options={**CONCURRENT, "hoodie.metadata.compact.max.delta.commits": "1"})
-    (compaction,) = own.load().completed().of_actions(Action.COMMIT).requested_times - before
-    metadata = own.read_commit(own.load().get(compaction, Action.COMMIT))
+    (compaction,) = metadata_timeline.load().completed().of_actions(Action.COMMIT).requested_times - before
+    metadata = metadata_timeline.read_commit(metadata_timeline.load().get(compaction, Action.COMMIT))
     assert table.config.metadata_partitions <= metadata.partition_to_write_stats.keys()
 
 
@@ -366,12 +366,12 @@ def test_an_index_of_version_6_outlives_an_upgrade(request: pytest.FixtureReques
     table.upsert(4, options=BY_RECORD_INDEX)
     storage = LocalStorage(table.base)
     assert sum(group_counts(storage, "record_index").values()) == MANY
-    begun = [
+    started = [
         item.instant
         for info in storage.list_files(".hoodie/metadata/record_index")
         if (item := parse_data_file(info.name)) is not None
     ]
-    assert any(map(is_early, begun)), "what was compacted since would prove nothing"
+    assert any(map(is_early, started)), "what was compacted since would prove nothing"
     table.check()
     table.check_locations()
     assert table.found() == []

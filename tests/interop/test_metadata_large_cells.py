@@ -31,13 +31,13 @@ IN_TEST = "8"
 
 def part(number: int) -> pa.Table:
     """One row for each partition."""
-    own = range(number * PARTITIONS, (number + 1) * PARTITIONS)
+    metadata_timeline = range(number * PARTITIONS, (number + 1) * PARTITIONS)
     return pa.table(
         {
-            "id": [f"key-{row:04d}" for row in own],
-            "dt": [f"2024-01-0{1 + row % PARTITIONS}" for row in own],
-            "ts": pa.array(own, pa.int64()),
-            "name": [f"name {row}" for row in own],
+            "id": [f"key-{row:04d}" for row in metadata_timeline],
+            "dt": [f"2024-01-0{1 + row % PARTITIONS}" for row in metadata_timeline],
+            "ts": pa.array(metadata_timeline, pa.int64()),
+            "name": [f"name {row}" for row in metadata_timeline],
         }
     )
 

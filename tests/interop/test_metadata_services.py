@@ -57,14 +57,14 @@ def run_pending(table: Served) -> None:
             table.hudi.ask("compact", base=str(table.base), instant=instant.requested_time, options=table.options)
 
 
-def begun(golden: Golden, request: pytest.FixtureRequest, version: str, case: str) -> tuple[RealHudi, GoldenCase]:
+def started(golden: Golden, request: pytest.FixtureRequest, version: str, case: str) -> tuple[RealHudi, GoldenCase]:
     """The judge and the table."""
     return request.getfixturevalue(JUDGES[version]), golden(version, case)
 
 
 @pytest.mark.parametrize("version", JUDGES)
 def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytest.FixtureRequest, version: str) -> None:
-    hudi, case = begun(golden, request, version, "mdt_all_mor")
+    hudi, case = started(golden, request, version, "mdt_all_mor")
     kinds = Served.of(hudi, case).kinds
     for name in TOGETHER:
         serve(case.table, name)
@@ -81,7 +81,7 @@ def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytes
 def test_real_hudi_goes_on_after_each_service(
     golden: Golden, request: pytest.FixtureRequest, name: str, version: str, case: str
 ) -> None:
-    hudi, chosen = begun(golden, request, version, case)
+    hudi, chosen = started(golden, request, version, case)
     kinds = Served.of(hudi, chosen).kinds
     serve(chosen.table, name)
     table = Served.of(hudi, chosen)

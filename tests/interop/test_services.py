@@ -279,14 +279,14 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     side.
     """
     sources, found = Sources(tmp_path_factory.mktemp("sources")), {}
-    wanted = {
+    requested = {
         item.callspec.params["case"]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.path == request.path
     }
     with ExitStack() as stack:
         queues: dict[str, ThreadPoolExecutor] = {}
-        for case in (case for case in CASES if case in wanted):
+        for case in (case for case in CASES if case in requested):
             name = {**JUDGES, **OTHERS}[case.label]
             hudi: RealHudi = request.getfixturevalue(name)
             if name not in queues:

@@ -291,12 +291,14 @@ class Worker:
         """What the record index says of record keys, or, of the values of a secondary `index`, both together: key,
         partition, file id, instant.
         """
-        metadata, wanted = self._metadata(base), self._java_list(keys)
+        metadata, requested = self._metadata(base), self._java_list(keys)
         if self.version.startswith(("0.", "1.0")):
-            found = metadata.readRecordIndex(wanted) if index is None else metadata.readSecondaryIndex(wanted, index)
+            found = (
+                metadata.readRecordIndex(requested) if index is None else metadata.readSecondaryIndex(requested, index)
+            )
             pairs = list(found.entrySet())
         else:
-            data = self.jvm.org.apache.hudi.common.data.HoodieListData.eager(wanted)
+            data = self.jvm.org.apache.hudi.common.data.HoodieListData.eager(requested)
             both = (
                 metadata.readRecordIndexLocationsWithKeys(data)
                 if index is None

@@ -16,7 +16,7 @@ METADATA_KEYS: tuple[ConfigKey[object], ...] = (REBUILD_ROW_INDEXES,)
 """Every option of this module."""
 
 
-STUCK_MINUTES: ConfigKey[int] = ConfigKey(
+STALLED_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.doctor.stuck_minutes",
     60,
     whole_number(0, 10**6),
@@ -25,7 +25,7 @@ STUCK_MINUTES: ConfigKey[int] = ConfigKey(
     "at once",
 )
 
-DOCTOR_KEYS: tuple[ConfigKey[object], ...] = (STUCK_MINUTES,)
+DOCTOR_KEYS: tuple[ConfigKey[object], ...] = (STALLED_MINUTES,)
 """Every option of this module."""
 
 

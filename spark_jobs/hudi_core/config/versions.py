@@ -20,7 +20,7 @@ class TableVersion:
     """Commit files are pretty-printed JSON (else Avro containers)."""
     completion_time_in_name: bool
     """Completed instants are named `<requested>_<completion>.<action>`; queries and slices go by completion time."""
-    log_name_has_own_instant: bool
+    log_name_has_delta_commit: bool
     """A log file's name carries the deltacommit's own instant (else the base instant of its slice)."""
     rollback_deletes_logs: bool
     """A rollback deletes the log files of the failed instant (else it appends command blocks, and the blocks of other
@@ -70,7 +70,7 @@ class TableVersion:
     """Whose rules say which concurrent operations a commit is compared with (transaction.conflict)."""
     metadata_needs_rest: bool = False
     """Its Hudi begins and compacts the metadata table only while no earlier action of the data table is pending."""
-    metadata_begins_with: str = "BULK_INSERT"
+    metadata_initialized_with: str = "BULK_INSERT"
     """The operation type of the commits with which partitions of the metadata table begin."""
     metadata_keeps_versions: bool = False
     """Cleans of the metadata table keep two slices of each file group (else those of the latest commits)."""
@@ -133,7 +133,7 @@ V9 = replace(
     partial_update_modes=True,
     clean_plan_in_inflight=False,
     conflict_release="1.2",
-    metadata_begins_with="BULK_INSERT_PREPPED",
+    metadata_initialized_with="BULK_INSERT_PREPPED",
     metadata_keeps_versions=True,
     defines_record_index=True,
     metadata_bloom_entries=10000,

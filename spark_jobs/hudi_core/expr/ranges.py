@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix
-from hudi_core.expr.rows import as_kind, compare
+from hudi_core.expr.rows import as_type, compare
 from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -172,7 +172,7 @@ def _all_start_with(known: ColumnRange, prefix: str) -> Mask:
 
 
 def _bounds(known: ColumnRange, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    return as_kind(known.minimum, kind), as_kind(known.maximum, kind)
+    return as_type(known.minimum, kind), as_type(known.maximum, kind)
 
 
 def _fold(by: np.ufunc, masks: list[Mask]) -> Mask:

@@ -53,14 +53,14 @@ class _Rows:
     def _leaf(self, leaf: Comparison | Pair | Membership | NullCheck | Prefix | Pattern) -> pa.BooleanArray:
         if isinstance(leaf, Pair):
             left, right = (evaluate(side, self._batch, self._zone) for side in (leaf.left, leaf.right))
-            return _compare_pair(as_kind(left, leaf.kind), leaf.operator, as_kind(right, leaf.kind))
+            return _compare_pair(as_type(left, leaf.kind), leaf.operator, as_type(right, leaf.kind))
         array = evaluate(leaf.operand, self._batch, self._zone)
         if isinstance(leaf, NullCheck):
             return pc.is_valid(array) if leaf.negated else pc.is_null(array)
         if isinstance(leaf, Comparison):
-            return compare(as_kind(array, leaf.kind), leaf.operator, leaf.value)
+            return compare(as_type(array, leaf.kind), leaf.operator, leaf.value)
         if isinstance(leaf, Membership):
-            values = as_kind(array, leaf.values.type)
+            values = as_type(array, leaf.values.type)
             found = pc.is_in(_one_zero(values), value_set=_one_zero(leaf.values))
             return pc.and_(pc.invert(found), pc.is_valid(array)) if leaf.negated else found
         matched = (
@@ -71,7 +71,7 @@ class _Rows:
         return pc.invert(matched) if leaf.negated else matched
 
 
-def as_kind(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """The array as the type that it is compared in. Integers turn into the nearest double, as in Java."""
     return array if array.type == kind else pc.cast(array, kind, safe=not pa.types.is_floating(kind))
 

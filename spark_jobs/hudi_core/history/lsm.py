@@ -110,8 +110,8 @@ class LsmHistory:
         """See ArchivedTimeline; holds the content of 16 instants at once, and one column chunk of a file as it is
         stored.
         """
-        wanted = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
-        for instant, data, path in self._content(wanted, _METADATA):
+        requested = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
+        for instant, data, path in self._content(requested, _METADATA):
             yield instant, decode_commit(data, path=path)
 
     def content(self, instant: Instant) -> dict[str, Any]:
@@ -144,9 +144,9 @@ class LsmHistory:
         """A column's bytes for each of `instants` that the archive holds, and the file they are from; every file is
         read at most once.
         """
-        wanted = {(instant.requested_time, instant.action): instant for instant in instants}
+        requested = {(instant.requested_time, instant.action): instant for instant in instants}
         for file in self._files:
-            inside = {key for key in wanted if file.begin <= key[0] <= file.end}
+            inside = {key for key in requested if file.begin <= key[0] <= file.end}
             if not inside:
                 continue
             for batch in self._batches(file, (_TIME, _ACTION, column), _CONTENT_ROWS):
@@ -154,7 +154,7 @@ class LsmHistory:
                 for row, key in enumerate(keys):
                     if key in inside:
                         inside.discard(key)
-                        yield wanted.pop(key), batch.column(column)[row].as_py() or b"", file.path
+                        yield requested.pop(key), batch.column(column)[row].as_py() or b"", file.path
                 if not inside:
                     break
 

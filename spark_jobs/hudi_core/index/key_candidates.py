@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import Known
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.read.reading_rules import has_own_keys
+from hudi_core.filegroup.read.reading_rules import has_keys_in_rows
 from hudi_core.index.equalities import MAX_VALUES, equal_texts
 from hudi_core.model.meta_fields import RECORD_KEY
 
@@ -32,8 +32,8 @@ def key_candidates(bound: Bound, config: TableConfig, hidden: Set[str]) -> froze
     if bound.node == Known(False):
         return frozenset()
     direct = equal_texts(bound.node, Column((RECORD_KEY,)))
-    untold = has_own_keys(config) or hidden & set(config.record_key_fields)
-    fields = None if untold else _of_fields(bound, config.record_key_fields)
+    unrecorded = has_keys_in_rows(config) or hidden & set(config.record_key_fields)
+    fields = None if unrecorded else _of_fields(bound, config.record_key_fields)
     if direct is None or fields is None:
         return fields if direct is None else direct
     return direct & fields

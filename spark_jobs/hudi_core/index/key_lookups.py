@@ -29,9 +29,9 @@ def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[
     """The file groups in which the keys are, by the record index; None when there is none, or it went while it was
     asked.
     """
-    if RECORD_INDEX not in metadata.kinds:
+    if RECORD_INDEX not in metadata.partition_types:
         return None
-    found = _asked(metadata, RECORD_INDEX, lambda: metadata.record_locations([key for key in keys if key]))
+    found = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations([key for key in keys if key]))
     if found is None:
         return None
     return frozenset(FileGroupId(place.partition, place.file_id) for places in found.values() for place in places)
@@ -44,13 +44,13 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
     A secondary index tells the record keys, the record index where they are. Of several indexes each narrows the
     answer. `hidden` are columns whose values in the query are not those of the rows.
     """
-    if RECORD_INDEX not in metadata.kinds:
+    if RECORD_INDEX not in metadata.partition_types:
         return None
     result: frozenset[FileGroupId] | None = None
     for name, definition in sorted(metadata.index_definitions().items()):
         if (
             definition.type != SECONDARY
-            or name not in metadata.kinds
+            or name not in metadata.partition_types
             or len(definition.source_fields) != 1
             or not metadata.covers_all_rows(name)
         ):
@@ -59,7 +59,7 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
         values = None if column.path[0] in hidden else equal_texts(bound.node, column)
         if values is None:
             continue
-        by_value = _asked(metadata, name, partial(metadata.secondary_keys, name, sorted(values)))
+        by_value = _requested(metadata, name, partial(metadata.secondary_keys, name, sorted(values)))
         groups = (
             None
             if by_value is None
@@ -70,17 +70,17 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
     return result
 
 
-def _asked(metadata: MetadataTable, index: str, question: Callable[[], T]) -> T | None:
+def _requested(metadata: MetadataTable, index: str, question: Callable[[], T]) -> T | None:
     """The index's answer; None where it is not what it was any more, so that rows may be missing in the answer
     (MetadataTable.stands).
     """
     try:
         answer = question()
     except (CorruptFileError, StorageNotFoundError):
-        if metadata.stands(index):
+        if metadata.current(index):
             raise
     else:
-        if metadata.stands(index):
+        if metadata.current(index):
             return answer
     log.warning("the index %s went while it was asked: the query does without", index)
     return None

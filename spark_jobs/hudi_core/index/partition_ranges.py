@@ -19,13 +19,13 @@ from hudi_core.expr.bind import Bound
 from hudi_core.expr.ranges import ColumnRange
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION, path_values, unescaped
-from hudi_core.filegroup.read.reading_rules import PartitionColumns, untold_by_path
+from hudi_core.filegroup.read.reading_rules import PartitionColumns, not_in_path
 from hudi_core.model.meta_fields import PARTITION_PATH
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
 
-_TOLD_TYPES: Final = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.bool_())
+_PATH_TYPES: Final = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.bool_())
 """Types whose text in a path is read back as the value, whoever wrote it."""
 
 
@@ -36,7 +36,7 @@ def partition_ranges(
     predicate names.
     """
     used = set(bound.columns)
-    untold = untold_by_path(config)
+    unrecorded = not_in_path(config)
     ranges: dict[Operand, ColumnRange] = {}
     for name in config.partition_fields:
         if name not in used:
@@ -44,8 +44,8 @@ def partition_ranges(
         kind = bound.schema.field(name).type
         if name in rule.from_path:
             ranges[Column((name,))] = _read_from_path(partitions, name, kind, config)
-        elif name not in untold and kind in _TOLD_TYPES:
-            ranges[Column((name,))] = _told_by_path(partitions, name, kind, config)
+        elif name not in unrecorded and kind in _PATH_TYPES:
+            ranges[Column((name,))] = _in_path(partitions, name, kind, config)
     if PARTITION_PATH in used and config.populate_meta_fields:
         paths = pa.array(partitions, pa.string())
         ranges[Column((PARTITION_PATH,))] = ColumnRange(paths, paths)
@@ -74,7 +74,7 @@ def _constants(values: list[Any], known: list[bool], kind: pa.DataType) -> Colum
     )
 
 
-def _told_by_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: TableConfig) -> ColumnRange:
+def _in_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: TableConfig) -> ColumnRange:
     lower: list[Any] = []
     upper: list[Any] = []
     nulls: list[int | None] = []

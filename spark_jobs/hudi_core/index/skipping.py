@@ -143,7 +143,7 @@ class SkippingPlan:
             self._current
             and not self._free_merge
             and self._metadata is not None
-            and PARTITION_STATS in self._metadata.kinds
+            and PARTITION_STATS in self._metadata.partition_types
             and by_path.any()
         ):
             by_stats = by_path & may_match(self._bound, {**ranges, **self._partition_statistics(new)}, len(new))
@@ -173,18 +173,18 @@ class SkippingPlan:
         return _of_groups(slices, groups_of_values(self._metadata, self._bound, self._hidden))
 
     def _by_column_stats(self, slices: Slices) -> Mask | None:
-        if self._metadata is None or COLUMN_STATS not in self._metadata.kinds:
+        if self._metadata is None or COLUMN_STATS not in self._metadata.partition_types:
             return None
         names = {".".join(column.path): (column, kind) for column, kind in self._columns.items()}
-        asked = self._indexed(names)
-        if not asked:
+        requested = self._indexed(names)
+        if not requested:
             return None
         files: dict[str, list[str]] = defaultdict(list)
         for item in slices:
             files[item.file_group.partition].extend(file.name for file in files_of(item))
-        tables = self._metadata.column_stats(asked, files=files)
+        tables = self._metadata.column_stats(requested, files=files)
         ranges = self._partition_values([item.file_group.partition for item in slices])
-        for name in asked:
+        for name in requested:
             known = slice_ranges(slices, tables[name], names[name][1])
             if known is not None:
                 ranges[names[name][0]] = known
@@ -194,28 +194,30 @@ class SkippingPlan:
         if self._metadata is None or self._free_merge:
             return None
         definitions = {
-            name: found for name, found in self._metadata.index_definitions().items() if name in self._metadata.kinds
+            name: found
+            for name, found in self._metadata.index_definitions().items()
+            if name in self._metadata.partition_types
         }
-        wanted = {
+        requested = {
             operand
             for operand in operands_of(self._bound.node)
             if isinstance(operand, Call) and self._indexable(operand)
         }
         ranges: dict[Operand, ColumnRange] = {}
         for name, operand in indexes_over(definitions, COLUMN_STATS):
-            if operand in wanted:
+            if operand in requested:
                 known = slice_ranges(slices, self._metadata.expression_stats(name), kind_of(operand, self._bound))
                 if known is not None:
                     ranges[operand] = known
         mask = self._match(slices, ranges) if ranges else np.ones(len(slices), dtype=np.bool_)
         for name, operand in indexes_over(definitions, BLOOM_FILTERS):
-            values = equal_texts(self._bound.node, operand) if operand in wanted else None
+            values = equal_texts(self._bound.node, operand) if operand in requested else None
             if values is not None:
                 mask &= _of_filters(slices, values, self._expression_filters(name))
         return mask
 
     def _by_bloom_filters(self, slices: Slices) -> Mask | None:
-        if self._metadata is None or self._keys is None or BLOOM_FILTERS not in self._metadata.kinds:
+        if self._metadata is None or self._keys is None or BLOOM_FILTERS not in self._metadata.partition_types:
             return None
         return _of_filters(slices, self._keys, self._metadata.bloom_filters)
 

@@ -37,16 +37,16 @@ def is_early(base_instant: str) -> bool:
     return base_instant in _EARLY
 
 
-def begin_time(last: str | None) -> str:
+def initialization_time(last: str | None) -> str:
     """When an index begins that holds the data table up to its latest completed instant `last`, as real Hudi's indexer
     of version 6 names it.
     """
     return SOLO_COMMIT if last is None else f"{last}{INDEXER_SUFFIX}"
 
 
-def begun_at(storage: Storage, partition: str) -> str:
-    """The begin_time of a partition whose file groups began under an early instant. Raises CorruptFileError where
-    nothing says it.
+def initialized_at(storage: Storage, partition: str) -> str:
+    """The initialization_time of a partition whose file groups began under an early instant. Raises CorruptFileError
+    where nothing says it.
     """
     path = join(f"{ROOT}/{partition}", PARTITION_METADATA)
     try:

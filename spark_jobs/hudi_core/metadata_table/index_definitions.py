@@ -15,7 +15,7 @@ from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.pretty_json import dump
-from hudi_core.timeline.stable_read import read_settled
+from hudi_core.timeline.stable_read import read_stable
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _ROOT: Final = ".hoodie/"
@@ -60,7 +60,7 @@ def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, I
         size = storage.stat(path).size
         if size > _MAX_BYTES:
             raise CorruptFileError(f"index definitions of {size} bytes", path=path, remedy=_REMEDY)
-        data = read_settled(storage, path)
+        data = read_stable(storage, path)
     except StorageNotFoundError:
         return {}
     return parse_index_definitions(data, path=path)

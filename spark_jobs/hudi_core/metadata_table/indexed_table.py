@@ -64,10 +64,13 @@ class IndexedTable:
         """The columns that data files have, the `_hoodie_*` columns first where the rows carry them; not those that
         files leave out.
         """
-        own = without_meta_fields(self.schema)
-        left_out = frozenset(self.config.partition_fields) if self.config.drop_partition_columns else frozenset()
-        own = {**own, "fields": [entry for entry in own["fields"] if entry["name"] not in left_out]}
-        return add_meta_fields(own) if self.config.populate_meta_fields else own
+        file_schema = without_meta_fields(self.schema)
+        absent = frozenset(self.config.partition_fields) if self.config.drop_partition_columns else frozenset()
+        file_schema = {
+            **file_schema,
+            "fields": [entry for entry in file_schema["fields"] if entry["name"] not in absent],
+        }
+        return add_meta_fields(file_schema) if self.config.populate_meta_fields else file_schema
 
     def arrow_schema(self) -> pa.Schema:
         """The Arrow columns of stored_schema."""
@@ -127,12 +130,12 @@ class IndexedTable:
                 name for name in listed if name not in _ALWAYS and is_indexable(column_type(stored, name), version)
             ]
         else:
-            own = [
+            file_schema = [
                 column.name
                 for column in stored
                 if column.name not in (*META_FIELDS, OPERATION) and is_indexable(column.type, version)
             ]
-            chosen = own[: positive_setting(self.settings, COLUMN_COUNT, _DEFAULT_COUNT)]
+            chosen = file_schema[: positive_setting(self.settings, COLUMN_COUNT, _DEFAULT_COUNT)]
         return tuple(dict.fromkeys([*always, *chosen]))
 
 

@@ -25,7 +25,7 @@ ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that lists the partitions (HoodieTableMetadata.RECORDKEY_PARTITION_LIST)."""
 
 
-class RecordKind(IntEnum):
+class RecordType(IntEnum):
     """The `type` of a record (MetadataPartitionType). Expression indexes hold records of COLUMN_STATS, PARTITION_STATS
     or BLOOM_FILTER.
     """
@@ -58,7 +58,7 @@ class FilesRecord:
     """
 
     key: str
-    kind: RecordKind
+    kind: RecordType
     entries: Mapping[str, FileEntry]
 
 
@@ -89,11 +89,11 @@ def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecor
     kind.
     """
     number, files = datum.get("type"), datum.get("filesystemMetadata")
-    if number not in (RecordKind.PARTITIONS, RecordKind.FILES) or not (files is None or isinstance(files, dict)):
+    if number not in (RecordType.PARTITIONS, RecordType.FILES) or not (files is None or isinstance(files, dict)):
         raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not a list of files", path=path)
-    kind = RecordKind(number)
+    kind = RecordType(number)
     entries = _entries(key, files or {}, path)
-    if kind is RecordKind.FILES:
+    if kind is RecordType.FILES:
         _check_sizes(key, entries, path)
     return FilesRecord(key, kind, entries)
 

@@ -13,7 +13,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.transaction.instant_generator import InstantClock
 
 
-class OwnTimeline:
+class MetadataTimeline:
     """Of the metadata table of the data table in `storage`. Its properties are read at the first question."""
 
     def __init__(self, storage: Storage, config: TableConfig, clock: InstantClock | None = None) -> None:

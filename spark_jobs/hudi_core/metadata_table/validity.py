@@ -45,10 +45,10 @@ def valid_instants(
     pending = data.pending().requested_times
     for instant in metadata.completed():
         time = instant.requested_time
-        own = instant.action == Action.DELTA_COMMIT and (
-            is_own(time) if suffixes else time not in pending or time.startswith(SOLO_COMMIT)
+        is_metadata_service = instant.action == Action.DELTA_COMMIT and (
+            is_metadata_suffix(time) if suffixes else time not in pending or time.startswith(SOLO_COMMIT)
         )
-        if own or instant.action in (Action.ROLLBACK, Action.RESTORE):
+        if is_metadata_service or instant.action in (Action.ROLLBACK, Action.RESTORE):
             valid.add(time)
     # Real Hudi reads only the rollbacks that are newer than the earliest valid instant; an older one names instants
     # whose blocks are gone.
@@ -59,7 +59,7 @@ def valid_instants(
     return frozenset(valid)
 
 
-def is_own(instant_time: str) -> bool:
+def is_metadata_suffix(instant_time: str) -> bool:
     """Whether only the metadata table has this deltacommit: it started a partition, or carries a suffix of the table's
     own services.
     """

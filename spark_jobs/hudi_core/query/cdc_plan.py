@@ -153,7 +153,7 @@ class _ChangeFinder:
     def _of_logs(self, instant: Instant, group: FileGroupId, names: frozenset[str]) -> Change:
         """A deltacommit's logs: the slice without them and with them."""
         item = self._slice_with(group, names)
-        if self.context.config.features.log_name_has_own_instant:
+        if self.context.config.features.log_name_has_delta_commit:
             # In scan order, in which the logs of commits that ran side by side may be interleaved.
             older = tuple(
                 log for log in item.log_files if log.name not in names and self._completed_before(log, instant)

@@ -86,13 +86,13 @@ class ChangeReader:
                 yield _changes(ops, change, before, after)
 
     def _looked_up(
-        self, image: Image | None, keys: pa.StringArray, wanted: pa.BooleanArray, path: str
+        self, image: Image | None, keys: pa.StringArray, requested: pa.BooleanArray, path: str
     ) -> pa.StringArray:
         """The rows of `keys` in an image as JSON, null where not `wanted`."""
         places = np.full(len(keys), -1, dtype=np.int64)
         texts: list[pa.StringArray] = []
         count = 0
-        sought = keys.filter(wanted)
+        sought = keys.filter(requested)
         if image is not None and len(sought):
             for batch in self._rows(image):
                 found = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=sought))
@@ -100,7 +100,7 @@ class ChangeReader:
                 places = np.where(at >= 0, at + count, places)
                 texts.append(json_rows(found, COMPACT))
                 count += found.num_rows
-        needed = wanted.to_numpy(zero_copy_only=False)
+        needed = requested.to_numpy(zero_copy_only=False)
         if (places[needed] < 0).any():
             raise CorruptFileError(
                 f"{int((places[needed] < 0).sum())} keys of the change-data log are not in the file group's rows",

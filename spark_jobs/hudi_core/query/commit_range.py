@@ -104,7 +104,7 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
             )
         )
     kept = {
-        instant: commit for instant, commit in {**archived, **metadata}.items() if _wanted(context, instant, commit)
+        instant: commit for instant, commit in {**archived, **metadata}.items() if _requested(context, instant, commit)
     }
     for instant, commit in kept.items():
         source = context.active.path_of(instant)
@@ -149,7 +149,7 @@ def _earliest_requested(begin: str, context: ReadContext) -> str:
         return begin
 
 
-def _wanted(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
+def _requested(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
     if SKIP_COMPACTION.read(context.options) and context.config.is_merge_on_read and instant.action == Action.COMMIT:
         return False
     return not (SKIP_CLUSTERING.read(context.options) and commit.operation_type == Operation.CLUSTER)

@@ -44,15 +44,15 @@ def read_split(common: Json, split: Json, storage: Storage | None = None) -> Ite
         changes = common.get("changes")
     except (KeyError, TypeError) as error:
         raise ConfigError(f"a read's splits are not what this version writes: {error!r}") from error
-    opened = open_data_storage(uri, options) if storage is None else storage
+    metadata_snapshot = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
-        yield from _changes(ChangeReader(opened, prepared.spec), changes, split)
+        yield from _changes(ChangeReader(metadata_snapshot, prepared.spec), changes, split)
     elif REPLACED_BY in common:
-        schema = SliceReader(opened, prepared.spec).output_schema()
+        schema = SliceReader(metadata_snapshot, prepared.spec).output_schema()
         kept = prepared if split.get(REPLACED_BY) is None else prepared.of_any_commit
-        yield from flagged(kept.rows(opened, split), split, schema)
+        yield from flagged(kept.rows(metadata_snapshot, split), split, schema)
     else:
-        yield from prepared.rows(opened, split)
+        yield from prepared.rows(metadata_snapshot, split)
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def _prepared(text: str) -> _Prepared:
     return _Prepared(ReaderSpec.from_text(text))
 
 
-def _changes(reader: ChangeReader, wanted: Json, split: Json) -> Iterator[pa.RecordBatch]:
+def _changes(reader: ChangeReader, requested: Json, split: Json) -> Iterator[pa.RecordBatch]:
     """The rows of a change-data query, filtered and projected."""
     try:
-        columns, predicate = [str(name) for name in wanted["columns"]], wanted["predicate"]
+        columns, predicate = [str(name) for name in requested["columns"]], requested["predicate"]
     except (KeyError, TypeError) as error:
         raise ConfigError(f"a change-data read is not what this version writes: {error!r}") from error
     row_filter = None if predicate is None else of_predicate(predicate, CDC_SCHEMA)

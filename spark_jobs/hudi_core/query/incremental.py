@@ -142,15 +142,15 @@ def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
     spec = reader_spec(context, schema, seen, merge_logs=True, commit_times=commits.requested_times, schemas=schemas)
     if not REPORT_REPLACED.read(context.options):
         return _of_partitions(SlicesPlanner(context, request, spec, metadata, current=False), slices)
-    asked = with_flag_column(request, SliceReader(context.storage, spec).output_schema())
-    planner = SlicesPlanner(context, asked, spec, metadata, current=False)
+    requested = with_flag_column(request, SliceReader(context.storage, spec).output_schema())
+    planner = SlicesPlanner(context, requested, spec, metadata, current=False)
     before, instants = _replaced(context, timeline, commits, listing)
     return combined(_of_partitions(planner, slices), _of_partitions(planner, before), instants)
 
 
 def _of_partitions(planner: SlicesPlanner, slices: list[FileSlice]) -> ReadPlan:
-    wanted = frozenset(planner.partitions(sorted({item.file_group.partition for item in slices})))
-    return planner.plan([item for item in slices if item.file_group.partition in wanted])
+    requested = frozenset(planner.partitions(sorted({item.file_group.partition for item in slices})))
+    return planner.plan([item for item in slices if item.file_group.partition in requested])
 
 
 def _replaced(

@@ -61,10 +61,10 @@ class ReadRequest:
             raise ConfigError(
                 f"a query {query} needs the time after which it begins", remedy=f"give begin; {START} is from the start"
             )
-        for name, value, wanted in (("as_of", as_of, not ranged), ("begin", begin, ranged), ("end", end, ranged)):
+        for name, value, requested in (("as_of", as_of, not ranged), ("begin", begin, ranged), ("end", end, ranged)):
             if value is None:
                 continue
-            if not wanted:
+            if not requested:
                 raise ConfigError(f"{name} means nothing to a query {query}", remedy="leave it out")
             if not value.strip():
                 raise ConfigError(f"{name} is empty", remedy="give an instant or a date")

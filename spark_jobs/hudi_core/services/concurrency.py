@@ -23,7 +23,7 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition
-from hudi_core.transaction.conflict import Began, ConcurrentOperation, is_compared
+from hudi_core.transaction.conflict import ConcurrentOperation, OperationStart, is_compared
 from hudi_core.transaction.conflict_candidates import ConflictCheck
 from hudi_core.transaction.early_detection import check_markers
 from hudi_core.transaction.file_group_locks import FileGroupLocks
@@ -31,7 +31,12 @@ from hudi_core.transaction.writer_heartbeats import live_heartbeats
 
 
 def conflict_checks(
-    context: TableContext, instant: str, action: str, kind: str, groups: Collection[FileGroupId], began: Began
+    context: TableContext,
+    instant: str,
+    action: str,
+    kind: str,
+    groups: Collection[FileGroupId],
+    operation_start: OperationStart,
 ) -> tuple[Precondition, ...]:
     """What Completer.complete must check for `action` (the pending name; `clustering` in either layout), which changes
     `groups`.
@@ -46,7 +51,7 @@ def conflict_checks(
     check = ConflictCheck(
         context.active,
         ConcurrentOperation(instant, action, State.INFLIGHT, kind, frozenset(groups)),
-        began,
+        operation_start,
         strategy,
         context.config.features.conflict_release,
         merge_on_read=context.config.is_merge_on_read,

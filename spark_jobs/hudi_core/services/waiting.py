@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 5.0
 """RunIndexActionExecutor.TIMELINE_RELOAD_INTERVAL_MILLIS."""
-_TELL_NOTHING: Final = frozenset({Action.INDEXING, Action.SAVEPOINT})
+_WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT})
 Rule: TypeAlias = Callable[[TableContext, Instant, Heartbeats], bool]
 """Whether somebody may be at work on a pending instant."""
 
 
 def pending_writers(timeline: Timeline) -> frozenset[str]:
     """The pending instants that whoever changes an index now may have to wait for."""
-    return frozenset(item.requested_time for item in timeline.pending() if item.action not in _TELL_NOTHING)
+    return frozenset(item.requested_time for item in timeline.pending() if item.action not in _WITHOUT_EFFECT)
 
 
 def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
@@ -82,7 +82,7 @@ def wait_for_writers(
     """
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context) if deadline is None else deadline
-    told: set[str] = set()
+    recorded: set[str] = set()
     while True:
         check()
         pending = _pending(context, awaited)
@@ -91,8 +91,8 @@ def wait_for_writers(
         heartbeats = _heartbeats(context)
         alive = [item for item in pending if rule(context, item, heartbeats)]
         for item in pending:
-            if item not in alive and item.requested_time not in told:
-                told.add(item.requested_time)
+            if item not in alive and item.requested_time not in recorded:
+                recorded.add(item.requested_time)
                 log.warning(
                     "%s %s is not waited for: %s",
                     item.pending_action,
@@ -124,7 +124,7 @@ def _pending(context: TableContext, awaited: Collection[str]) -> list[Instant]:
     return [
         item
         for item in context.active.load().pending()
-        if item.requested_time in awaited and item.action not in _TELL_NOTHING
+        if item.requested_time in awaited and item.action not in _WITHOUT_EFFECT
     ]
 
 

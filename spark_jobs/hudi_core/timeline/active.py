@@ -14,7 +14,7 @@ from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.instant import COMMIT_ACTIONS, PLANNED_ACTIONS, STATES, Action, Instant, State, completed_action
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.layout import completion_by_file, naming_for
-from hudi_core.timeline.stable_read import read_settled
+from hudi_core.timeline.stable_read import read_stable
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -215,7 +215,7 @@ class ActiveTimeline:
         if self._naming.completes_by_name:
             path = self.path(requested_time, action, State.COMPLETED)
             return [path] if self._storage.exists(path) else []
-        wanted = completed_action(action)
+        requested = completed_action(action)
         return [
             f"{self.folder}/{name}"
             for name in sorted(self._storage.list_names(self.folder))
@@ -223,7 +223,7 @@ class ActiveTimeline:
             for shown in self._naming.instants([name])
             if shown.requested_time == requested_time
             and shown.is_completed
-            and completed_action(shown.action) == wanted
+            and completed_action(shown.action) == requested
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
@@ -275,10 +275,12 @@ class ActiveTimeline:
         so that a reader never meets a timeline with a hole in it (HoodieTimelineArchiver.deleteArchivedInstants,
         HUDI-7207). Raises TimelineError for a pending instant, before anything is deleted.
         """
-        wanted = {(instant.requested_time, completed_action(instant.action)) for instant in instants}
+        requested = {(instant.requested_time, completed_action(instant.action)) for instant in instants}
         shown = [(name, found) for name in self.names() for found in self._naming.instants([name])]
         shown = [
-            (name, found) for name, found in shown if (found.requested_time, completed_action(found.action)) in wanted
+            (name, found)
+            for name, found in shown
+            if (found.requested_time, completed_action(found.action)) in requested
         ]
         completed = {
             (found.requested_time, completed_action(found.action)): name for name, found in shown if found.is_completed
@@ -297,7 +299,7 @@ class ActiveTimeline:
         with it.
         """
         settles = state is State.COMPLETED or (state is State.REQUESTED and action in PLANNED_ACTIONS)
-        return read_settled(self._storage, path) if settles else self._storage.read(path)
+        return read_stable(self._storage, path) if settles else self._storage.read(path)
 
     def _modified(self, name: str) -> float | None:
         try:

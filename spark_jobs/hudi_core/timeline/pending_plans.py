@@ -1,4 +1,6 @@
-"""Which instant a pending rollback rolls back (BaseHoodieTableServiceClient.getPendingRollbackInfo)."""
+"""Plans of pending instants, read through the timeline: of a clustering, and of a rollback, with the instant that it
+rolls back (BaseHoodieTableServiceClient.getPendingRollbackInfo, ClusteringUtils.getClusteringPlan).
+"""
 
 from __future__ import annotations
 

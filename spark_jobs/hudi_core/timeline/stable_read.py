@@ -23,7 +23,7 @@ PAUSES_SECONDS: Final[Sequence[float]] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.
 """How long to wait before each further look: 1.3 s in all."""
 
 
-def read_settled(storage: Storage, path: str) -> bytes:
+def read_stable(storage: Storage, path: str) -> bytes:
     """The content of a file that its writer fills: a file that looks cut short and is young is looked at again.
 
     What is still cut short after the last look is returned as it is: what it means is for the caller. Raises

@@ -52,8 +52,8 @@ class Timeline:
 
     def of_actions(self, *actions: str) -> Timeline:
         """The instants whose file carries one of these actions."""
-        wanted = frozenset(actions)
-        return self.filter(lambda instant: instant.action in wanted)
+        requested = frozenset(actions)
+        return self.filter(lambda instant: instant.action in requested)
 
     def completed(self) -> Timeline:
         """The completed instants of every action."""

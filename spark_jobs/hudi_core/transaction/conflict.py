@@ -51,7 +51,7 @@ RULES: Final[Mapping[str, ReleaseRules]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class OperationStart:
     """What the timeline showed when the operation began: its last completed commit, and what was pending beside it."""
 
     last_completed: str | None = None
@@ -96,7 +96,7 @@ class ConcurrentOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class ConflictFacts:
+class ConflictCandidates:
     """Everything that a verdict depends on. `others` are the candidates, with the file groups that they changed or plan
     to change.
     """
@@ -152,7 +152,7 @@ def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strat
 def candidates(
     this: ConcurrentOperation,
     others: Iterable[Other],
-    began: Began,
+    operation_start: OperationStart,
     strategy: Strategy,
     rules: ReleaseRules,
     *,
@@ -162,41 +162,45 @@ def candidates(
 
     def counts(other: Other) -> bool:
         if strategy is not Strategy.PREFER_WRITER:
-            return _simple(this, other, began, rules, merge_on_read)
+            return _simple(this, other, operation_start, rules, merge_on_read)
         return _for_service(this, other, rules) if this.action in _REWRITING else _for_writer(this, other, rules)
 
     return [
         other
         for other in others
-        if other.instant.requested_time != this.instant and (counts(other) or _ended(other, began))
+        if other.instant.requested_time != this.instant and (counts(other) or _ended(other, operation_start))
     ]
 
 
-def judge(facts: ConflictFacts) -> Verdict:
+def judge(concurrent: ConflictCandidates) -> Verdict:
     """The verdict over all candidates (hasConflict, then resolveConflict). Raises FormatError where a bucket's file id
     has no number.
     """
-    found = [(other, _conflict(facts, other)) for other in facts.others]
+    found = [(other, _conflict(concurrent, other)) for other in concurrent.others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))
 
 
-def _ended(other: Other, began: Began) -> bool:
+def _ended(other: Other, operation_start: OperationStart) -> bool:
     """It was pending when this operation began, and has completed since
     (getCompletedInstantsDuringCurrentWriteOperation).
     """
-    return _is_commit(other) and other.instant.requested_time in began.pending
+    return _is_commit(other) and other.instant.requested_time in operation_start.pending
 
 
 def _is_commit(other: Other) -> bool:
     return other.instant.is_completed and other.instant.action in COMMIT_ACTIONS
 
 
-def _simple(this: ConcurrentOperation, other: Other, began: Began, rules: ReleaseRules, merge_on_read: bool) -> bool:
+def _simple(
+    this: ConcurrentOperation, other: Other, operation_start: OperationStart, rules: ReleaseRules, merge_on_read: bool
+) -> bool:
     time = other.instant.requested_time
     if other.instant.is_completed:
         compaction = merge_on_read and other.instant.action == Action.COMMIT
         return (
-            _is_commit(other) and time > (began.last_completed or "") and not (compaction and rules.passes_compactions)
+            _is_commit(other)
+            and time > (operation_start.last_completed or "")
+            and not (compaction and rules.passes_compactions)
         )
     if other.clustering and rules.clusterings_of_any_age:
         return True
@@ -218,10 +222,10 @@ def _for_writer(this: ConcurrentOperation, other: Other, rules: ReleaseRules) ->
     return _is_commit(other) and (other.completed_at or "") > this.instant
 
 
-def _conflict(facts: ConflictFacts, other: ConcurrentOperation) -> str | None:
-    this = facts.this
+def _conflict(concurrent: ConflictCandidates, other: ConcurrentOperation) -> str | None:
+    this = concurrent.this
     if (
-        facts.blocks_on_requested
+        concurrent.blocks_on_requested
         and this.action == Action.CLUSTERING
         and other.state is State.REQUESTED
         and other.action in COMMIT_ACTIONS
@@ -229,7 +233,7 @@ def _conflict(facts: ConflictFacts, other: ConcurrentOperation) -> str | None:
         return f"{other.describe()} is alive and has not said yet what it writes"
     if other.rolls_back is not None:
         return f"{other.describe()} rolls it back" if other.rolls_back == this.instant else None
-    shared = _shared(this.groups, other.groups, facts.strategy)
+    shared = _shared(this.groups, other.groups, concurrent.strategy)
     if not shared or _is_harmless(this, other):
         return None
     shown = ", ".join(f"{group.partition or '.'}/{group.file_id}" for group in sorted(shared)[:3])

@@ -17,9 +17,9 @@ from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.conflict import (
     RULES,
-    Began,
     ConcurrentOperation,
-    ConflictFacts,
+    ConflictCandidates,
+    OperationStart,
     Other,
     Verdict,
     candidates,
@@ -29,10 +29,10 @@ from hudi_core.transaction.conflict import (
 _PENDING = (Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION, Action.DELTA_COMMIT, Action.COMMIT)
 
 
-def began_at(timeline: Timeline, instant: str) -> Began:
+def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
     """What `timeline`, loaded when the operation at `instant` began, says for later (TransactionUtils)."""
     last = timeline.commits().last()
-    return Began(
+    return OperationStart(
         None if last is None else last.requested_time,
         timeline.pending().of_actions(*_PENDING).requested_times - {instant},
     )
@@ -43,12 +43,13 @@ class ConflictCheck:
     """The precondition of a commit: compares it with whatever happened beside it, on the timeline as it is under the
     lock.
 
-    `live` gives the instants with a fresh heartbeat; it is asked only where `blocks_on_requested` (see ConflictFacts).
+    `live` gives the instants with a fresh heartbeat; it is asked only where `blocks_on_requested` (see
+    ConflictCandidates).
     """
 
     active: ActiveTimeline
     this: ConcurrentOperation
-    began: Began
+    operation_start: OperationStart
     strategy: Strategy
     release: str
     merge_on_read: bool
@@ -64,14 +65,14 @@ class ConflictCheck:
         chosen = candidates(
             self.this,
             self._others(timeline),
-            self.began,
+            self.operation_start,
             self.strategy,
             RULES[self.release],
             merge_on_read=self.merge_on_read,
         )
         found = (read_operation(self.active, other) for other in chosen)
         return judge(
-            ConflictFacts(
+            ConflictCandidates(
                 self.this, tuple(item for item in found if item is not None), self.strategy, self.blocks_on_requested
             )
         )

@@ -25,11 +25,11 @@ def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[s
     """The files of each partition, partitions sorted; one listing per partition, several at a time, since a plan may
     name thousands.
     """
-    wanted = sorted(set(partitions))
-    if len(wanted) < _PARALLEL_FROM:
-        return [(partition, storage.list_files(partition)) for partition in wanted]
+    requested = sorted(set(partitions))
+    if len(requested) < _PARALLEL_FROM:
+        return [(partition, storage.list_files(partition)) for partition in requested]
     with ThreadPoolExecutor(max_workers=_LISTERS, thread_name_prefix="list") as pool:
-        return list(zip(wanted, pool.map(storage.list_files, wanted), strict=True))
+        return list(zip(requested, pool.map(storage.list_files, requested), strict=True))
 
 
 def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:

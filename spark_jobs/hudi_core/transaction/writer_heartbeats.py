@@ -199,8 +199,8 @@ def came_with_a_copy(instant: str, changed: Mapping[str, float]) -> bool:
         for other, modified in requested.items()
         if other < instant
     ]
-    told = [(due, found) for due, found in gaps if due >= _TELLING_SECONDS]
-    return bool(told) and all(found <= min(due / 10, _COPYING_SECONDS) for due, found in told)
+    reported = [(due, found) for due, found in gaps if due >= _TELLING_SECONDS]
+    return bool(reported) and all(found <= min(due / 10, _COPYING_SECONDS) for due, found in reported)
 
 
 def _seconds_between(one: str, other: str) -> float:

@@ -110,10 +110,10 @@ class FileSystemView:
 
         File groups that were replaced up to the newest of `instants` are left out.
         """
-        wanted = frozenset(instants)
+        requested = frozenset(instants)
         found = (
-            next((item for item in group.slices if item.base_instant in wanted), None)
-            for group in self._groups_of_range(partition, wanted)
+            next((item for item in group.slices if item.base_instant in requested), None)
+            for group in self._groups_of_range(partition, requested)
         )
         return [item for item in found if item is not None]
 
@@ -151,10 +151,10 @@ class FileSystemView:
         """The newest base file of each file group among those that these instants wrote; as latest_slices_in_range
         otherwise.
         """
-        wanted = frozenset(instants)
+        requested = frozenset(instants)
         found = (
-            _newest_base(group, lambda item: item.base_instant in wanted)
-            for group in self._groups_of_range(partition, wanted)
+            _newest_base(group, lambda item: item.base_instant in requested)
+            for group in self._groups_of_range(partition, requested)
         )
         return [base for base in found if base is not None]
 

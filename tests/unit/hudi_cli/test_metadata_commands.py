@@ -156,8 +156,8 @@ def test_columns_are_added_and_dropped(golden: Golden) -> None:
     assert hudictl("metadata", "drop", table, "--json").code == 0
     for column, more in (("no_such", []), ("note", ["--option", "hoodie.metadata.index.column.stats.column.list=id"])):
         assert hudictl("metadata", "create", table, "--column", column, *more, "--json").code == 2
-    begun = hudictl("metadata", "create", table, "--column", "note", "--json").document
-    assert (begun["created"], begun["columns"]) == (["column_stats", "files"], ["note"])
+    started = hudictl("metadata", "create", table, "--column", "note", "--json").document
+    assert (started["created"], started["columns"]) == (["column_stats", "files"], ["note"])
     assert hudictl("metadata", "validate", table, "--json").code == 0
 
 

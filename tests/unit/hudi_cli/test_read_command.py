@@ -74,13 +74,13 @@ def query_of(name: str) -> list[str]:
 )
 def test_every_query_of_real_hudi(golden: Golden, tmp_path: Path, version: str, name: str) -> None:
     case, target = golden(version, name), tmp_path / "rows.parquet"
-    asked = [
+    requested = [
         path
         for path in sorted(case.expected.glob("*.parquet"))
         if path.name.startswith(("as_of_", "incremental_", "cdc_"))
     ]
-    assert len(asked) >= 3
-    for path in asked:
+    assert len(requested) >= 3
+    for path in requested:
         done = hudictl("read", case.table, *query_of(path.name), "--output", target, "--json")
         assert (done.code, done.err) == (0, "")
         assert_same_rows(read_parquet(target), read_parquet(path), ignore=())

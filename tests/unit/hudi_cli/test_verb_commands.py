@@ -159,9 +159,12 @@ def test_a_dead_attempt_is_taken_over(golden: Golden, version: str) -> None:
     again = hudictl("takeover", table, instant)
     assert "there was nothing to free" in again.out
     assert "it was run by" not in again.out
-    told = hudictl("takeover", table, instant, "--json").document
-    assert told["reason"] in again.out
-    assert (told["unblocks"]["work"], "archival of later instants" in told["after_the_run"]["work"]) == ([], True)
+    reported = hudictl("takeover", table, instant, "--json").document
+    assert reported["reason"] in again.out
+    assert (reported["unblocks"]["work"], "archival of later instants" in reported["after_the_run"]["work"]) == (
+        [],
+        True,
+    )
 
 
 @pytest.mark.parametrize(

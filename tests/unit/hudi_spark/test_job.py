@@ -186,8 +186,8 @@ def test_a_store_is_probed_where_no_table_is(tmp_path: Path) -> None:
 
 def test_of_very_many_findings_the_worst_are_told() -> None:
     findings = [{"rule": str(number)} for number in range(1000)]
-    told = printable(RunResult(document={"findings": findings}))["document"]
-    assert (told["findings"], told["left_out"]) == (findings[:200], 800)
+    reported = printable(RunResult(document={"findings": findings}))["document"]
+    assert (reported["findings"], reported["left_out"]) == (findings[:200], 800)
     assert printable(RunResult(document={"findings": findings[:200]}))["document"] == {"findings": findings[:200]}
 
 
@@ -199,9 +199,9 @@ def test_what_no_log_can_hold_is_counted() -> None:
     assert printable(RunResult(document=short))["document"] == short
     many = [InstantResult(str(number), "commit", "archived") for number in range(1000)]
     many[3] = InstantResult("3", "commit", "requested", error="lost", exit_code=2)
-    told = printable(RunResult(tuple(many)))
-    assert [item["instant"] for item in told["instants"]] == ["3", "999"]
-    assert told["left_out"] == 998
+    reported = printable(RunResult(tuple(many)))
+    assert [item["instant"] for item in reported["instants"]] == ["3", "999"]
+    assert reported["left_out"] == 998
     few = printable(RunResult(tuple(many[:5])))
     assert (len(few["instants"]), "left_out" in few) == (5, False)
 

@@ -73,27 +73,30 @@ def decode_records(
     if len(body) > _MAX_BYTES:
         raise UnsupportedError(f"log block of {len(body)} bytes; Hudi can write {_MAX_BYTES} at most", path=path)
     names = set(reader_schema.names)
-    wanted = [index for index, child in enumerate(record.fields) if child.name in names]
-    for index in wanted:
+    requested = [index for index, child in enumerate(record.fields) if child.name in names]
+    for index in requested:
         logical_type(record.fields[index].type, path=path)
-    physical = _read(body, count, record, wanted, path, route)
+    physical = _read(body, count, record, requested, path, route)
     columns = [
-        to_logical(array, record.fields[index].type, path=path) for array, index in zip(physical, wanted, strict=True)
+        to_logical(array, record.fields[index].type, path=path)
+        for array, index in zip(physical, requested, strict=True)
     ]
-    fields = [logical_field(record.fields[index].name, record.fields[index].type, path=path) for index in wanted]
+    fields = [logical_field(record.fields[index].name, record.fields[index].type, path=path) for index in requested]
     if not columns:
         # A table without columns has no rows; one of the reader's own keeps the count.
         return conform_table(pa.table({"": pa.nulls(count)}), reader_schema, path=path)
     return conform_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), reader_schema, path=path)
 
 
-def _read(body: memoryview, count: int, record: AvroType, wanted: list[int], path: str, route: Route) -> list[pa.Array]:
+def _read(
+    body: memoryview, count: int, record: AvroType, requested: list[int], path: str, route: Route
+) -> list[pa.Array]:
     fast = fast_route_available() and _deferral.pays(count) if route == "auto" else route == "polars"
     if fast and count and fast_route_allowed(record) and fits_memory(record, count, len(body)):
-        columns = read_fast(body, count, record, wanted, prefix=True)
+        columns = read_fast(body, count, record, requested, prefix=True)
         if columns is not None:
             return columns
-    return read_reference(body, count, record, wanted, prefix=True, path=path)
+    return read_reference(body, count, record, requested, prefix=True, path=path)
 
 
 def _record(schema: AvroSchema, path: str) -> AvroType:

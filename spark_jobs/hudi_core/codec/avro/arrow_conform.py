@@ -83,16 +83,16 @@ def _absent(field: pa.Field, count: int, at: str, path: str) -> pa.Array:
 def _struct(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
     children = []
     for index in range(target.num_fields):
-        wanted = target.field(index)
-        name = f"{at}.{wanted.name}"
-        found = array.type.get_field_index(wanted.name)
-        if found >= 0 and not wanted.nullable and array.null_count:
+        requested = target.field(index)
+        name = f"{at}.{requested.name}"
+        found = array.type.get_field_index(requested.name)
+        if found >= 0 and not requested.nullable and array.null_count:
             # Below a null struct its children hold placeholders, which are not nulls of the child.
-            child = conform_array(array.field(found), wanted.with_nullable(True), path=path, where=name)
+            child = conform_array(array.field(found), requested.with_nullable(True), path=path, where=name)
         elif found >= 0:
-            child = conform_array(array.field(found), wanted, path=path, where=name)
+            child = conform_array(array.field(found), requested, path=path, where=name)
         else:
-            child = _absent(wanted, len(array), name, path)
+            child = _absent(requested, len(array), name, path)
         children.append(child)
     return pa.Array.from_buffers(target, len(array), array.buffers()[:1], children=children)
 

@@ -84,7 +84,7 @@ def fits_memory(avro: AvroType, count: int, size: int) -> bool:
 
 
 def read_fast(
-    body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool
+    body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool
 ) -> list[pa.Array] | None:
     """The columns at the positions `wanted`, by polars; None when polars cannot read the bytes or they do not add up.
 
@@ -94,7 +94,7 @@ def read_fast(
     import polars
     from polars.exceptions import PanicException, PolarsError
 
-    names = [PREFIX] * prefix + [f"f{index}" for index in wanted]
+    names = [PREFIX] * prefix + [f"f{index}" for index in requested]
     source = io.BytesIO(_container(physical_schema(avro, prefix=prefix), count, body))
     try:
         table = polars.read_avro(source, columns=names).to_arrow()
@@ -105,18 +105,18 @@ def read_fast(
         return None
     if prefix and not _lengths_lead(_single(table.column(PREFIX)), body):
         return None
-    return [_single(table.column(f"f{index}")) for index in wanted]
+    return [_single(table.column(f"f{index}")) for index in requested]
 
 
 def read_reference(
-    body: memoryview, count: int, avro: AvroType, wanted: list[int], *, prefix: bool, path: str
+    body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool, path: str
 ) -> list[pa.Array]:
     """As read_fast by fastavro, record by record. Raises CorruptFileError naming `path`, the record and its offset in
     the block.
     """
     codec = DatumCodec(physical_schema(avro, prefix=False))
     stream = io.BytesIO(body)
-    kind = pa.struct([(f"f{index}", physical_type(avro.fields[index].type)) for index in wanted])
+    kind = pa.struct([(f"f{index}", physical_type(avro.fields[index].type)) for index in requested])
     chunks = []
     for start in range(0, count, _CHUNK):
         rows = [
@@ -132,7 +132,7 @@ def read_reference(
     if stream.tell() != len(body):
         raise CorruptFileError(f"{count} records end after {stream.tell()} of {len(body)} bytes", path=path)
     whole = pa.concat_arrays(chunks) if chunks else pa.array([], kind)
-    return [whole.field(index) for index in range(len(wanted))]
+    return [whole.field(index) for index in range(len(requested))]
 
 
 def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, prefix: bool, path: str) -> Any:

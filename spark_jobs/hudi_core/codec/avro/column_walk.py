@@ -150,9 +150,9 @@ class ColumnWalk:
     between threads.
     """
 
-    def __init__(self, schema: Any, wanted: Collection[Path]) -> None:
+    def __init__(self, schema: Any, requested: Collection[Path]) -> None:
         self._root = _Compiler().node(schema)
-        self._wanted = frozenset(wanted)
+        self._requested = frozenset(requested)
 
     def read(self, data: Encoded) -> Mapping[Path, Leaf] | None:
         """The leaves by path; a path that no datum has is absent.
@@ -160,7 +160,7 @@ class ColumnWalk:
         None where the data do not decode, or one of them holds an array, a map, an enum or a fixed: codec.avro.datum
         then reads them or says what is wrong.
         """
-        walk = _Walk(data, self._wanted)
+        walk = _Walk(data, self._requested)
         try:
             at = walk.go(self._root, (), np.arange(len(data)), data.starts[:-1].copy())
         except (_Broken, ValueError, RecursionError):
@@ -170,10 +170,10 @@ class ColumnWalk:
 
 
 class _Walk:
-    def __init__(self, data: Encoded, wanted: frozenset[Path]) -> None:
+    def __init__(self, data: Encoded, requested: frozenset[Path]) -> None:
         self._octets = data.octets
         self._ends = data.starts[1:]
-        self._wanted = wanted
+        self._requested = requested
         self.found: dict[Path, Leaf] = {}
 
     def go(self, node: _Node, path: Path, rows: Positions, at: Positions) -> Positions:
@@ -224,7 +224,7 @@ class _Walk:
         else:
             raise _Broken
         self._check(rows, after)
-        if path in self._wanted:
+        if path in self._requested:
             if path in self.found:
                 # Several branches of a union without names: the second would take the place of the first.
                 raise _Broken

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from typing import Any
 
 from hudi_core.codec.avro import _fastavro
-from hudi_core.codec.avro.zero_size import refuse_weightless_items
+from hudi_core.codec.avro.zero_size import refuse_zero_size_items
 from hudi_core.errors import CorruptFileError, FormatError
 
 _CACHE_SIZE = 256
@@ -47,7 +47,7 @@ class DatumCodec:
         self.schema = schema
         try:
             self._parsed = _fastavro.parse_schema(_physical(schema))
-            refuse_weightless_items(schema, path=path)
+            refuse_zero_size_items(schema, path=path)
         except (_fastavro.SchemaParseException, _fastavro.UnknownType, *_ENCODE_ERRORS) as error:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
 

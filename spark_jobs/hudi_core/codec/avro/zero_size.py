@@ -11,9 +11,9 @@ from typing import Any
 from hudi_core.errors import FormatError
 
 
-def refuse_weightless_items(schema: Any, *, path: str | None = None) -> None:
+def refuse_zero_size_items(schema: Any, *, path: str | None = None) -> None:
     """Raises FormatError naming `path` when `schema`, valid Avro JSON, holds an array of items that take no bytes."""
-    _Weights(path).is_weightless(schema)
+    _Weights(path).is_zero_size(schema)
 
 
 class _Weights:
@@ -25,38 +25,38 @@ class _Weights:
         self._path = path
         self._named: dict[str, bool] = {}
 
-    def is_weightless(self, schema: Any) -> bool:
+    def is_zero_size(self, schema: Any) -> bool:
         """Whether a datum of `schema` takes no bytes: null, and fixed data and records of nothing else."""
         if isinstance(schema, str):
             return schema == "null" or self._named.get(schema.rpartition(".")[2], False)
         if isinstance(schema, list):
             # The branch's number is written in any case.
             for branch in schema:
-                self.is_weightless(branch)
+                self.is_zero_size(branch)
             return False
         kind = schema["type"]
         if kind == "array":
-            if self.is_weightless(schema["items"]):
+            if self.is_zero_size(schema["items"]):
                 raise FormatError(
                     "the Avro schema has an array of items that take no bytes: nothing bounds their number",
                     path=self._path,
                 )
             return False
         if kind == "map":
-            self.is_weightless(schema["values"])
+            self.is_zero_size(schema["values"])
             return False
         if kind in ("record", "error"):
-            return self._is_weightless_record(schema)
+            return self._is_zero_size_record(schema)
         if kind == "fixed":
-            return self._name(schema, weightless=schema["size"] == 0)
-        return self.is_weightless(kind) if kind != "enum" else False
+            return self._name(schema, zero_size=schema["size"] == 0)
+        return self.is_zero_size(kind) if kind != "enum" else False
 
-    def _is_weightless_record(self, schema: dict[str, Any]) -> bool:
+    def _is_zero_size_record(self, schema: dict[str, Any]) -> bool:
         # A record within itself takes bytes before it is met again, or no datum of it ends.
-        self._name(schema, weightless=False)
-        fields = [self.is_weightless(field["type"]) for field in schema.get("fields") or ()]
-        return self._name(schema, weightless=all(fields))
+        self._name(schema, zero_size=False)
+        fields = [self.is_zero_size(field["type"]) for field in schema.get("fields") or ()]
+        return self._name(schema, zero_size=all(fields))
 
-    def _name(self, schema: dict[str, Any], *, weightless: bool) -> bool:
-        self._named[str(schema["name"]).rpartition(".")[2]] = weightless
-        return weightless
+    def _name(self, schema: dict[str, Any], *, zero_size: bool) -> bool:
+        self._named[str(schema["name"]).rpartition(".")[2]] = zero_size
+        return zero_size

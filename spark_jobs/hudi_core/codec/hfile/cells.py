@@ -119,9 +119,9 @@ class CellBlock:
         if 2 * int(tied.sum()) > count:
             return None
         padded = np.array(keys, dtype=f"S{shared + _WORD}")
-        wanted = _words(padded.view(np.uint8), ">u8")[shared :: shared + _WORD].astype(np.uint64)
-        cells = np.minimum(np.searchsorted(words, wanted), count - 1)
-        hits = np.flatnonzero(words[cells] == wanted)
+        requested = _words(padded.view(np.uint8), ">u8")[shared :: shared + _WORD].astype(np.uint64)
+        cells = np.minimum(np.searchsorted(words, requested), count - 1)
+        hits = np.flatnonzero(words[cells] == requested)
         return hits, cells[hits], tied
 
     def _equal(self, keys: Sequence[bytes], candidates: _Candidates) -> Iterator[tuple[bytes, bytes]]:
@@ -155,13 +155,13 @@ class CellBlock:
         rows apart.
         """
         matrix = self.matrix()
-        wanted = np.array(keys, dtype=np.bytes_)
+        requested = np.array(keys, dtype=np.bytes_)
         # NumPy takes NUL bytes at the end for padding.
         if matrix is None or any(key.endswith(b"\0") for key in keys):
             return None
-        cells = np.searchsorted(matrix, wanted)
+        cells = np.searchsorted(matrix, requested)
         inside = np.minimum(cells, len(matrix) - 1)
-        keys_found = np.flatnonzero(matrix[inside] == wanted)
+        keys_found = np.flatnonzero(matrix[inside] == requested)
         cells = cells[keys_found]
         following = cells[cells + 1 < len(matrix)]
         repeated = matrix[following + 1] == matrix[following]

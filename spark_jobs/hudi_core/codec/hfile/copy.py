@@ -86,7 +86,7 @@ def _is_plain(block: CellBlock, prefix: bytes) -> NDArray[np.bool_]:
     whole = (block.value_ends - block.values >= len(prefix)) & (block.value_ends <= last)
     plain: NDArray[np.bool_] = whole & (block.values == block.row_ends + len(KEY_TAIL))
     plain &= octets[np.minimum(block.value_ends, last)] == 0
-    for begins, wanted in ((block.row_ends, KEY_TAIL), (block.values, prefix)):
-        for at, octet in enumerate(wanted):
+    for begins, requested in ((block.row_ends, KEY_TAIL), (block.values, prefix)):
+        for at, octet in enumerate(requested):
             plain &= octets[np.minimum(begins + at, last)] == octet
     return plain

@@ -85,10 +85,10 @@ class ParquetBaseFile:
         Columns keep the file's order and types (`codec.avro.arrow_conform` casts them); names that the file lacks are
         ignored. Runs on the calling thread alone: a task of an engine has one core.
         """
-        wanted = None if columns is None else [name for name in self.schema.names if name in set(columns)]
+        requested = None if columns is None else [name for name in self.schema.names if name in set(columns)]
         with _Naming(self.path, "read"):
             for batch in self._file.iter_batches(
-                batch_size=batch_rows, columns=wanted, row_groups=row_groups, use_threads=False
+                batch_size=batch_rows, columns=requested, row_groups=row_groups, use_threads=False
             ):
                 yield batch.replace_schema_metadata(None)
 

@@ -150,7 +150,7 @@ def fold_in_rounds(
         taken = step(kinds[active], events.kinds[new], above)
         both = np.flatnonzero(taken.merge)
         if len(both):
-            merged_rows, merged_kinds = merge(rows[active[both]], events.rows[new[both]], taken.replace[both])
+            merged_rows, merged_types = merge(rows[active[both]], events.rows[new[both]], taken.replace[both])
         wins = active[taken.replace]
         by = new[taken.replace]
         kinds[wins], rows[wins], held[wins] = events.kinds[by], events.rows[by], by
@@ -159,7 +159,7 @@ def fold_in_rounds(
             # A merged row without an ordering value of its own has that of the other.
             other = np.where(taken.replace, old, new)[both]
             held[keys] = np.where(events.unordered[held[keys]] & (merged_rows != rows[keys]), other, held[keys])
-            rows[keys], kinds[keys] = merged_rows, merged_kinds
+            rows[keys], kinds[keys] = merged_rows, merged_types
         at = at + 1
         going = at < ends[active]
         active, at = active[going], at[going]

@@ -48,7 +48,7 @@ class OrderingColumn:
     same_class: bool = True
     """Whether a value is of one Java class as Avro has it and as Spark has it."""
 
-    def of_rows(self, batch: pa.RecordBatch) -> pa.Array:
+    def from_rows(self, batch: pa.RecordBatch) -> pa.Array:
         """The rows' values as `type`, nulls as they are."""
         first, *inner = self.name.split(".")
         column = batch.column(batch.schema.get_field_index(first))
@@ -132,7 +132,7 @@ class Ordering:
         return self._joined([self._of_rows(column, batch) for column in self.columns], batch.num_rows)
 
     def _of_rows(self, column: OrderingColumn, batch: pa.RecordBatch) -> pa.Array:
-        values = column.of_rows(batch)
+        values = column.from_rows(batch)
         return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
 
     def defaulted(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
@@ -141,7 +141,7 @@ class Ordering:
         """
         if len(self.columns) != 1:
             return np.full(batch.num_rows, not self.columns)
-        values = self.columns[0].of_rows(batch)
+        values = self.columns[0].from_rows(batch)
         mask = pc.fill_null(pc.equal(values, 0), True) if self.columns[0].kind == "int" else pc.is_null(values)
         result: NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
         return result

@@ -123,8 +123,10 @@ class FieldMerger:
         # Avro reads text of a nullable field as Utf8, which never equals the String that a default is.
         return None if default.kind == "string" and default.nullable else self._equal(values, default.value)
 
-    def _equal(self, values: pa.Array, wanted: object) -> Mask | None:
-        return None if wanted is None else _mask(pc.equal(values, pa.scalar(wanted, values.type)).fill_null(False))
+    def _equal(self, values: pa.Array, requested: object) -> Mask | None:
+        return (
+            None if requested is None else _mask(pc.equal(values, pa.scalar(requested, values.type)).fill_null(False))
+        )
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -63,10 +63,10 @@ class PayloadStore:
         if len(self._chunks) == 1:
             return self._chunks[0].take(pa.array(rows))
         order = np.argsort(rows, kind="stable")
-        wanted = rows[order]
-        edges = np.searchsorted(wanted, np.array([*self._starts, self.rows]))
+        requested = rows[order]
+        edges = np.searchsorted(requested, np.array([*self._starts, self.rows]))
         parts = [
-            chunk.take(pa.array(wanted[low:high] - start))
+            chunk.take(pa.array(requested[low:high] - start))
             for chunk, start, low, high in zip(self._chunks, self._starts, edges[:-1], edges[1:], strict=True)
             if low < high
         ]

@@ -82,8 +82,10 @@ def _marked(column: pa.Array, mark: DeleteMark) -> NDArray[np.bool_]:
             remedy="text, whole numbers and booleans are supported",
         )
     texts = column.cast(pa.string())
-    wanted = [value.lower() for value in mark.values] if mark.any_case else list(mark.values)
+    requested = [value.lower() for value in mark.values] if mark.any_case else list(mark.values)
     if mark.any_case:
         texts = pc.utf8_lower(texts)
-    result: NDArray[np.bool_] = pc.is_in(texts, value_set=pa.array(wanted, pa.string())).to_numpy(zero_copy_only=False)
+    result: NDArray[np.bool_] = pc.is_in(texts, value_set=pa.array(requested, pa.string())).to_numpy(
+        zero_copy_only=False
+    )
     return result

@@ -157,11 +157,11 @@ def _avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterato
         raise UnsupportedError(f"Avro data block of version {version} at byte {block.offset}", path=block.path)
     position, rest = _BLOCK_HEAD.size, b""
     while count > 0:
-        wanted = min(max(piece_bytes, _missing(rest)), block.content_length - position)
-        if wanted <= 0:
+        requested = min(max(piece_bytes, _missing(rest)), block.content_length - position)
+        if requested <= 0:
             raise CorruptFileError(f"log block at byte {block.offset} ends {count} records early", path=block.path)
-        rest += _read(storage, block, position, wanted)
-        position += wanted
+        rest += _read(storage, block, position, requested)
+        position += requested
         whole, end = _whole_records(rest, count, block)
         if whole:
             yield whole, memoryview(rest)[:end], None

@@ -76,7 +76,7 @@ def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -
     return PartitionColumns(from_path, frozenset(fields) if timestamp else frozenset(), timestamp, False)
 
 
-def has_own_keys(config: TableConfig) -> bool:
+def has_keys_in_rows(config: TableConfig) -> bool:
     """Whether a class that is not Hudi's makes the table's record keys and partition paths: nobody else knows of which
     values, and how.
     """
@@ -84,11 +84,11 @@ def has_own_keys(config: TableConfig) -> bool:
     return bool(name) and not name.startswith(_HUDIS_PACKAGES)
 
 
-def untold_by_path(config: TableConfig) -> frozenset[str]:
+def not_in_path(config: TableConfig) -> frozenset[str]:
     """The partition columns whose values in rows a partition path does not tell: times that a key generator formats,
     and a user's own.
     """
-    if has_own_keys(config):
+    if has_keys_in_rows(config):
         return frozenset(config.partition_fields)
     return frozenset(_variable(config, has_timestamp_keys(config)))
 

@@ -208,11 +208,11 @@ def _names_a_file(key: str) -> bool:
 
 
 def _in_parallel(act: Callable[[str], object], paths: Iterable[str]) -> None:
-    wanted = list(paths)
-    if len(wanted) < _THREADS:
-        for path in wanted:
+    requested = list(paths)
+    if len(requested) < _THREADS:
+        for path in requested:
             act(path)
         return
     with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="delete") as pool:
-        for _ in pool.map(act, wanted):
+        for _ in pool.map(act, requested):
             pass

@@ -32,7 +32,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     DataFileRef,
     Expression,
-    FileFacts,
+    FileStatistics,
     FilterText,
     Json,
 )
@@ -52,7 +52,7 @@ _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.P
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StatisticsRequirements:
     """What the kinds of a table must know of each file.
 
     `schema` are the columns as files store them, meta fields included; `columns` those whose ranges are asked for, by
@@ -82,7 +82,7 @@ class Wanted:
         }
 
     @classmethod
-    def from_json(cls, document: Json) -> Wanted:
+    def from_json(cls, document: Json) -> StatisticsRequirements:
         """Back from to_json."""
         expressions = tuple(map(Expression.from_json, document["expressions"]))
         columns, history = tuple(document["columns"]), document["history"]
@@ -97,28 +97,28 @@ class Wanted:
         )
 
 
-def read_file_facts(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
+def read_file_statistics(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
     """What `file` says. Columns that it lacks are null in all its rows.
 
     Raises StorageNotFoundError when the file is gone, CorruptFileError for a base file that is broken, UnsupportedError
     for one that is no Parquet file, and for a range that the index cannot store where all must be told.
     """
-    if not (wanted.columns or wanted.bloom or wanted.expressions):
-        return FileFacts(file)
-    facts = _of_base(storage, file, wanted) if file.is_base else _of_log(storage, file, wanted)
-    if wanted.all_columns:
-        _check_told(facts)
-    return facts
+    if not (requirements.columns or requirements.bloom or requirements.expressions):
+        return FileStatistics(file)
+    statistics = _of_base(storage, file, requirements) if file.is_base else _of_log(storage, file, requirements)
+    if requirements.all_columns:
+        _check_recorded(statistics)
+    return statistics
 
 
-def _check_told(facts: FileFacts) -> None:
+def _check_recorded(statistics: FileStatistics) -> None:
     """To a reader that finds no range of a file's column all its values are null: it would lose the rows."""
-    for found in facts.ranges:
-        if file_record(facts.file, found) is None:
+    for found in statistics.ranges:
+        if file_record(statistics.file, found) is None:
             raise UnsupportedError(
                 f"column_stats cannot store the range of the column {found.column!r}: as decimal(30, 15) in "
                 "this table version",
-                path=join(facts.file.partition, facts.file.name),
+                path=join(statistics.file.partition, statistics.file.name),
                 remedy=f"drop column_stats, or list the columns without {found.column!r} in "
                 "hoodie.metadata.index.column.stats.column.list, "
                 "for readers, too",
@@ -128,9 +128,11 @@ def _check_told(facts: FileFacts) -> None:
 class _Reading:
     """What is gathered from rows: ranges of some columns, and what the expression indexes hold of theirs."""
 
-    def __init__(self, columns: Iterable[str], stored: pa.Schema, wanted: Wanted, file: DataFileRef) -> None:
-        self._ranges = {name: RowRanges(name, _kind_of(stored, name), wanted.version) for name in columns}
-        values = (ExpressionValues(item, _kind_of(stored, item.column)) for item in wanted.expressions)
+    def __init__(
+        self, columns: Iterable[str], stored: pa.Schema, requirements: StatisticsRequirements, file: DataFileRef
+    ) -> None:
+        self._ranges = {name: RowRanges(name, _kind_of(stored, name), requirements.version) for name in columns}
+        values = (ExpressionValues(item, _kind_of(stored, item.column)) for item in requirements.expressions)
         self._expressions = {
             item.expression.partition: item for item in values if file.is_base or not item.expression.base_files_only
         }
@@ -139,8 +141,8 @@ class _Reading:
 
     def schema(self, stored: pa.Schema) -> pa.Schema:
         """The top-level columns that are to be read."""
-        wanted = {_top(name, stored) for name in self._names}
-        return pa.schema([column for column in stored if column.name in wanted])
+        requirements = {_top(name, stored) for name in self._names}
+        return pa.schema([column for column in stored if column.name in requirements])
 
     def add(self, batch: pa.RecordBatch, known: frozenset[str] | None = None) -> None:
         """More rows; `known` are the columns that they have at all, None all."""
@@ -175,70 +177,74 @@ def _kind_of(stored: pa.Schema, name: str) -> pa.DataType:
     return kind
 
 
-def _indexed(stored: pa.Schema, wanted: Wanted) -> list[str]:
+def _indexed(stored: pa.Schema, requirements: StatisticsRequirements) -> list[str]:
     """Those of the asked columns that the table has and whose values have an order: of others the indexes hold
     nothing.
     """
     return [
         name
-        for name in wanted.columns
-        if is_indexable(column_type(stored, name), wanted.version, by_value=wanted.all_columns)
+        for name in requirements.columns
+        if is_indexable(column_type(stored, name), requirements.version, by_value=requirements.all_columns)
     ]
 
 
-def _of_base(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
-    stored = arrow_schema(wanted.schema)
+def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
+    stored = arrow_schema(requirements.schema)
     path = join(file.partition, file.name)
     with open_base_file(storage, path) as parquet, parquet:
-        footer, told, untold = FooterRanges(parquet.metadata), {}, []
-        renamed = renamed_columns(wanted.history)
-        for name in _indexed(stored, wanted):
+        footer, recorded, unrecorded = FooterRanges(parquet.metadata), {}, []
+        renamed = renamed_columns(requirements.history)
+        for name in _indexed(stored, requirements):
             found = (
-                None if _top(name, stored) in renamed else _told(footer, parquet.schema, name, stored, wanted.version)
+                None
+                if _top(name, stored) in renamed
+                else _recorded(footer, parquet.schema, name, stored, requirements.version)
             )
             if found is None and parquet.num_rows:
-                untold.append(name)
+                unrecorded.append(name)
             elif found is not None:
-                told[name] = found
-        reading = _Reading(untold, stored, wanted, file)
+                recorded[name] = found
+        reading = _Reading(unrecorded, stored, requirements, file)
         columns = reading.schema(stored)
         if columns.names:
             for batch in base_batches(
-                parquet, columns, batch_rows=BATCH_ROWS, sources=_sources(wanted, _instant(file.name))
+                parquet, columns, batch_rows=BATCH_ROWS, sources=_sources(requirements, _instant(file.name))
             ):
                 reading.add(batch)
-        told.update(reading.ranges(footer))
-        ranges = tuple(told[name] for name in wanted.columns if name in told)
-        return FileFacts(file, ranges, _bloom(parquet, wanted), parquet.num_rows, reading.expressions())
+        recorded.update(reading.ranges(footer))
+        ranges = tuple(recorded[name] for name in requirements.columns if name in recorded)
+        return FileStatistics(file, ranges, _bloom(parquet, requirements), parquet.num_rows, reading.expressions())
 
 
-def _told(footer: FooterRanges, own: pa.Schema, name: str, stored: pa.Schema, version: int) -> ColumnRange | None:
+def _recorded(
+    footer: FooterRanges, file_schema: pa.Schema, name: str, stored: pa.Schema, version: int
+) -> ColumnRange | None:
     """By the type that the file has, unless the column was widened since: then its rows are read as what they are
     now.
     """
-    kind = column_type(own, name)
+    kind = column_type(file_schema, name)
     return None if kind is None or kind != _kind_of(stored, name) else footer.range(name, kind, version)
 
 
-def _bloom(parquet: ParquetBaseFile, wanted: Wanted) -> FilterText | None:
-    if not wanted.bloom:
+def _bloom(parquet: ParquetBaseFile, requirements: StatisticsRequirements) -> FilterText | None:
+    if not requirements.bloom:
         return None
     footer = parquet.footer
     text = footer.get(BLOOM, footer.get(OLD_BLOOM))
     return None if text is None else FilterText(footer.get(BLOOM_TYPE, SIMPLE), text)
 
 
-def _of_log(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
+def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
     if file.is_cdc:
-        return FileFacts(file)
-    stored = arrow_schema(wanted.schema)
-    reading = _Reading(_indexed(stored, wanted), stored, wanted, file)
+        return FileStatistics(file)
+    stored = arrow_schema(requirements.schema)
+    reading = _Reading(_indexed(stored, requirements), stored, requirements, file)
     columns = reading.schema(stored)
     rows, partial = 0, False
     if columns.names:
         for block in _data_blocks(storage, file):
             partial = partial or block.is_partial
-            sources = _sources(wanted, block.instant_time or "")
+            sources = _sources(requirements, block.instant_time or "")
             writer = (
                 rename_fields(parse_schema(block.schema or "", path=block.path), sources) if block.is_partial else None
             )
@@ -246,13 +252,15 @@ def _of_log(storage: Storage, file: DataFileRef, wanted: Wanted) -> FileFacts:
             for batch in block_batches(storage, block, columns, sources=sources):
                 rows += batch.num_rows
                 reading.add(batch, known)
-    found = {name: empty_range(name, wanted.version) for name in _indexed(stored, wanted)} | reading.ranges()
-    ranges = tuple(found[name] for name in wanted.columns if name in found)
-    return FileFacts(file, ranges, None, rows, reading.expressions(), partial)
+    found = {
+        name: empty_range(name, requirements.version) for name in _indexed(stored, requirements)
+    } | reading.ranges()
+    ranges = tuple(found[name] for name in requirements.columns if name in found)
+    return FileStatistics(file, ranges, None, rows, reading.expressions(), partial)
 
 
-def _sources(wanted: Wanted, instant: str) -> tuple[ColumnSource, ...]:
-    return () if wanted.history is None else sources_at(wanted.history, instant)
+def _sources(requirements: StatisticsRequirements, instant: str) -> tuple[ColumnSource, ...]:
+    return () if requirements.history is None else sources_at(requirements.history, instant)
 
 
 def _instant(name: str) -> str:

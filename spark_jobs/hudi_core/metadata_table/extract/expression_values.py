@@ -27,7 +27,7 @@ class ExpressionValues:
             # Spark's timestamps count microseconds, and come to Hudi as timestamps, which version 1 wraps as such.
             self._micros = pa.timestamp("us", tz=result.tz) if pa.types.is_timestamp(result) else None
             kind = None if self._micros is None else "timestamp_micros"
-            self._ranges = RowRanges(expression.column, self._micros or result, expression.version, bound_kind=kind)
+            self._ranges = RowRanges(expression.column, self._micros or result, expression.version, bound_type=kind)
         else:
             if not (pa.types.is_string(result) or pa.types.is_integer(result)):
                 raise UnsupportedError(

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from hudi_core.codec.parquet.statistics import leaf_columns
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.stat_values import Bound
-from hudi_core.metadata_table.records.value_types import kind_and_type, merged
+from hudi_core.metadata_table.records.value_types import logical_and_type, merged
 
 _HUDI_WRITER: Final = "parquet-mr"
 """Gives no bounds for a column chunk with NaN. Others, pyarrow among them, give the bounds of the other values."""
@@ -49,7 +49,7 @@ class FooterRanges:
         number = self._number(column)
         if number is None or not self._groups:
             return None
-        name, value_type = kind_and_type(kind, version)
+        name, value_type = logical_and_type(kind, version)
         physical = self._schema.column(number).physical_type
         if physical not in _PHYSICAL.get(name, _INTEGERS) or (name in ("float", "double") and not self._knows_nan):
             return None

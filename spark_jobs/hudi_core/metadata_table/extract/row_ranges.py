@@ -12,19 +12,19 @@ import pyarrow.compute as pc
 from hudi_core.metadata_table.indexed_table import field_path
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.stat_values import Bound, order_of
-from hudi_core.metadata_table.records.value_types import bound_of, kind_and_type
+from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type
 
 
 class RowRanges:
     """Gathers the range of one column. Memory: two bounds."""
 
-    def __init__(self, column: str, kind: pa.DataType, version: int, *, bound_kind: str | None = None) -> None:
-        """`kind` is the column's Arrow type; raises UnsupportedError for one without an order. `bound_kind` is what
+    def __init__(self, column: str, kind: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
+        """`kind` is the column's Arrow type; raises UnsupportedError for one without an order. `bound_type` is what
         bounds are said to be.
         """
         self._column = column
-        name, self._type = kind_and_type(kind, version)
-        self._kind = bound_kind or name
+        name, self._type = logical_and_type(kind, version)
+        self._kind = bound_type or name
         self._least: Bound | None = None
         self._greatest: Bound | None = None
         self.nulls = 0

@@ -23,11 +23,11 @@ of that minute is ours.
 """
 
 
-def heartbeat_path(own_instant: str) -> str:
+def heartbeat_path(metadata_instant: str) -> str:
     """Where writers of Hudi look for the heartbeat of an instant of the metadata table
     (HoodieTableMetaClient.getHeartbeatFolderPath).
     """
-    return f"{ROOT}/{HUDI_HEARTBEATS}/{own_instant}"
+    return f"{ROOT}/{HUDI_HEARTBEATS}/{metadata_instant}"
 
 
 class BuildHeartbeat:
@@ -42,24 +42,24 @@ class BuildHeartbeat:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, partition_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end()
 
-    def begin(self, own_instant: str) -> None:
+    def begin(self, metadata_instant: str) -> None:
         """The first beat, and then one every INTERVAL_SECONDS. The caller holds the table lock, under which others look
         for it.
         """
-        if self._instant == own_instant:
+        if self._instant == metadata_instant:
             return
         self.end()
-        path = heartbeat_path(own_instant)
-        self._instant = own_instant
+        path = heartbeat_path(metadata_instant)
+        self._instant = metadata_instant
         self._heartbeat = Heartbeat(
             lambda: self._storage.write(path, b""),
             interval_seconds=INTERVAL_SECONDS,
             tolerance_seconds=TOLERANCE_SECONDS,
-            name=f"deltacommit {own_instant} of the metadata table",
+            name=f"deltacommit {metadata_instant} of the metadata table",
         )
         self._heartbeat.start()
 

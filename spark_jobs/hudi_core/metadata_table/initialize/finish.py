@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition, base_stat
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
 
 log = logging.getLogger(__name__)
 
-Begun = Mapping[str, tuple[NewPartition, Sequence[NewBaseFile]]]
+InitializedGroups = Mapping[str, tuple[NewPartition, Sequence[NewBaseFile]]]
 """By metadata partition, where it was written and its base files."""
 
 
@@ -46,21 +46,21 @@ def remove_losers(storage: Storage, target: NewPartition, written: Sequence[NewB
             storage.delete(info.path)
 
 
-def beginning_content(begun: Begun, schema: str, own: OwnTimeline) -> bytes:
+def initialization_content(initialized: InitializedGroups, schema: str, metadata_timeline: MetadataTimeline) -> bytes:
     """The completed file of the deltacommit under which partitions begin; `schema` is that of the records, without meta
     fields.
     """
-    features = own.features
+    features = metadata_timeline.features
     extra = {} if features.json_commits else {"numUpdates": 0, "totalLogReadTimeMs": 0}
     stats: dict[str, tuple[WriteStat, ...]] = {
         name: tuple(base_stat(target, item, extra) for item in written)
-        for name, (target, written) in begun.items()
+        for name, (target, written) in initialized.items()
         if written
     }
-    metadata = CommitMetadata(stats, False, features.metadata_begins_with, {SCHEMA_KEY: schema})
+    metadata = CommitMetadata(stats, False, features.metadata_initialized_with, {SCHEMA_KEY: schema})
     if features.json_commits:
         return encode_commit(metadata)
     # The schema's default for it is 1, but Hudi writes null.
     return encode_commit_avro(
-        CommitMetadata(stats, False, features.metadata_begins_with, {SCHEMA_KEY: schema}, extra={"version": None})
+        CommitMetadata(stats, False, features.metadata_initialized_with, {SCHEMA_KEY: schema}, extra={"version": None})
     )

@@ -17,20 +17,20 @@ from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
-from hudi_core.metadata_table.extract.data_file import read_file_facts
+from hudi_core.metadata_table.extract.data_file import read_file_statistics
 from hudi_core.metadata_table.index_definitions import (
     IndexDefinition,
     parse_index_definitions,
     render_index_definitions,
 )
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import Sizes
 from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
-from hudi_core.metadata_table.partitions.protocol import Kind
-from hudi_core.metadata_table.partitions.registry import kind_of, wanted_by
+from hudi_core.metadata_table.partitions.protocol import PartitionType
+from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record
 from hudi_core.model.names import BaseFileName, parse_data_file
@@ -60,8 +60,8 @@ def files_of_latest_slices(view: FileSystemView) -> list[DataFileRef]:
     return [_reference(file.partition, file.name, file.size) for item in slices for file in item.files]
 
 
-def beginning_of_kind(
-    kind: Kind,
+def initialization_from_files(
+    partition_type: PartitionType,
     table: IndexedTable,
     files: Sequence[DataFileRef],
     instant: str,
@@ -70,14 +70,14 @@ def beginning_of_kind(
     uri: str,
     storage_options: Mapping[str, str] | None = None,
     run_epoch: int = 0,
-) -> Beginning:
+) -> Initialization:
     """The beginning of `column_stats`, `bloom_filters`, `partition_stats` or an expression index.
 
     `files` are those that the kind's needs ask for, data partition by data partition; `instant` is the latest completed
     one of the data table (validity.SOLO_COMMIT: none), which filters name. Tasks open the table by `uri` and
-    `storage_options`. Errors as Kind.group_count, and of the fill those of read_file_facts and Engine.exchange. Memory
-    here: the names of the files. Of a task: some megabytes of records; for a kind of whole data partitions the ranges
-    of one partition's files, some 400 bytes for each column of each file.
+    `storage_options`. Errors as PartitionType.group_count, and of the fill those of read_file_statistics and
+    Engine.exchange. Memory here: the names of the files. Of a task: some megabytes of records; for a kind of whole data
+    partitions the ranges of one partition's files, some 400 bytes for each column of each file.
     """
     options = dict(storage_options or {})
 
@@ -86,12 +86,12 @@ def beginning_of_kind(
             "uri": uri,
             "storage_options": options,
             "table": _table_to_json(table),
-            "kind": kind.partition,
+            "kind": partition_type.partition,
             "instant": instant,
             "schema": target.schema,
             "groups": len(target.file_ids),
         }
-        units = [{**common, "files": [item.to_json() for item in part]} for part in _parts(kind, files)]
+        units = [{**common, "files": [item.to_json() for item in part]} for part in _parts(partition_type, files)]
         shard = {"uri": uri, "storage_options": options, "target": target.to_json()}
         return written_files(
             engine.exchange(
@@ -103,13 +103,18 @@ def beginning_of_kind(
             )
         )
 
-    return Beginning(kind.partition, kind.file_ids(kind.group_count(table.settings)), fill, _definition(kind, table))
+    return Initialization(
+        partition_type.partition,
+        partition_type.file_ids(partition_type.group_count(table.settings)),
+        fill,
+        _definition(partition_type, table),
+    )
 
 
 def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """engine.protocol.Produce of a unit's files: their facts are read, and the kind's records of them encoded.
 
-    Raises ConfigError for JSON that this version did not write, and what read_file_facts and the kind raise.
+    Raises ConfigError for JSON that this version did not write, and what read_file_statistics and the kind raise.
     """
     try:
         storage, table = (
@@ -125,11 +130,11 @@ def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.Record
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    kind = kind_of(name, table)
-    wanted = wanted_by(table, [kind])
-    records = kind.initial(instant, (read_file_facts(storage, item, wanted) for item in files))
+    partition_type = partition_type_of(name, table)
+    requirements = requirements_of(table, [partition_type])
+    records = partition_type.initial(instant, (read_file_statistics(storage, item, requirements) for item in files))
     encoder = RecordEncoder(schema)
-    size = _BATCH_FILTERS if _holds_filters(kind) else _BATCH_RECORDS
+    size = _BATCH_FILTERS if _holds_filters(partition_type) else _BATCH_RECORDS
     for chunk in _chunks(records, size):
         cells = encoder.cells((key, datum) for key, datum in chunk if datum is not None)
         shards = file_group_indexes([key.decode("utf-8") for key, _ in cells], groups)
@@ -157,9 +162,9 @@ def write_file_records(unit: Json, shard: int, batches: Iterator[pa.RecordBatch]
     return write_shard(storage, target, shard, distinct_rows(batches, conflict=conflict), attempt)
 
 
-def _parts(kind: Kind, files: Sequence[DataFileRef]) -> Iterator[list[DataFileRef]]:
+def _parts(partition_type: PartitionType, files: Sequence[DataFileRef]) -> Iterator[list[DataFileRef]]:
     """The files of each unit."""
-    if not kind.needs.standing:
+    if not partition_type.needs.remaining:
         yield from (list(files[at : at + _UNIT_FILES]) for at in range(0, len(files), _UNIT_FILES))
         return
     held: list[DataFileRef] = []
@@ -172,8 +177,10 @@ def _parts(kind: Kind, files: Sequence[DataFileRef]) -> Iterator[list[DataFileRe
         yield held
 
 
-def _holds_filters(kind: Kind) -> bool:
-    return kind.needs.bloom or (kind.needs.expression is not None and kind.needs.expression.base_files_only)
+def _holds_filters(partition_type: PartitionType) -> bool:
+    return partition_type.needs.bloom or (
+        partition_type.needs.expression is not None and partition_type.needs.expression.base_files_only
+    )
 
 
 def _chunks(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
@@ -201,16 +208,16 @@ def _table_from_json(text: str) -> IndexedTable:
     )
 
 
-def _definition(kind: Kind, table: IndexedTable) -> IndexDefinition | None:
+def _definition(partition_type: PartitionType, table: IndexedTable) -> IndexDefinition | None:
     """Of column statistics, in which columns are indexed; expression indexes are defined before they begin.
 
     Readers of 1.x skip nothing without it, of version 6 neither (SparkBaseIndexSupport.getCandidateFiles); 0.15 has no
     definitions.
     """
-    if kind.partition != COLUMN_STATS or not table.config.is_of_hudi_1:
+    if partition_type.partition != COLUMN_STATS or not table.config.is_of_hudi_1:
         return None
-    wanted = wanted_by(table, [kind])
-    return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, wanted.columns, {}, wanted.version)
+    requirements = requirements_of(table, [partition_type])
+    return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, requirements.columns, {}, requirements.version)
 
 
 def _reference(partition: str, name: str, size: int) -> DataFileRef:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.group_content import base_cells
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hudi_core.view.file_group import FileSlice
 
 
-def beginning_of_rows(
+def initialization_from_rows(
     name: str,
     table: IndexedTable,
     counts: Counts,
@@ -41,12 +41,12 @@ def beginning_of_rows(
     storage_options: Mapping[str, str] | None = None,
     run_epoch: int = 0,
     zone: str | None = None,
-) -> Beginning:
-    """The beginning of a record index or a secondary index; `counts` are its file groups (row_kinds.group_counts).
+) -> Initialization:
+    """The beginning of a record index or a secondary index; `counts` are its file groups (row_level.group_counts).
 
     `slices` are the latest merged ones of the table, `spec` is ReaderSpec.to_text of a snapshot query; tasks open the
     table by `uri` and `storage_options`. `zone` is that of instants, as the properties say by default. Errors of the
-    fill: those of row_kinds.index_rows, of Engine.exchange and of reading the slices.
+    fill: those of row_level.index_rows, of Engine.exchange and of reading the slices.
     """
     options = dict(storage_options or {})
 
@@ -62,7 +62,7 @@ def beginning_of_rows(
     definition = (
         record_index_definition(table.config.features, partitioned=None not in counts) if name == RECORD_INDEX else None
     )
-    return Beginning(name, row_file_ids(name, counts), fill, definition)
+    return Initialization(name, row_file_ids(name, counts), fill, definition)
 
 
 def record_index_definition(features: TableVersion, *, partitioned: bool = False) -> IndexDefinition | None:

@@ -21,17 +21,17 @@ from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
-from hudi_core.errors import ConflictError, MetadataUnavailableError, StorageNotFoundError, TakenBackError
-from hudi_core.metadata_table.early_instant import INDEXER_SUFFIX, begin_time, early_instant
+from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
+from hudi_core.metadata_table.early_instant import INDEXER_SUFFIX, early_instant, initialization_time
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.build_heartbeat import heartbeat_path
-from hudi_core.metadata_table.initialize.finish import beginning_content, check_written, remove_losers
-from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
+from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.instants import FIRST_SUFFIX
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, latest_slices
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import parse_data_file
@@ -55,23 +55,25 @@ class Build:
     deltacommit: str | None
     targets: Mapping[str, NewPartition]
     schema: str
-    told_before: frozenset[str]
+    recorded_before: frozenset[str]
 
 
-def is_of_indexing(own_instant: str, data: Timeline) -> bool:
+def is_of_indexing(metadata_instant: str, data: Timeline) -> bool:
     """Whether a deltacommit of the metadata table belongs to an indexing action that is pending on the data table's
     timeline.
     """
     pending = data.pending().of_actions(Action.INDEXING)
-    if own_instant in pending.requested_times:
+    if metadata_instant in pending.requested_times:
         return True
     return (
-        bool(len(pending)) and len(own_instant) == _PLAIN + len(INDEXER_SUFFIX) and own_instant.endswith(INDEXER_SUFFIX)
+        bool(len(pending))
+        and len(metadata_instant) == _PLAIN + len(INDEXER_SUFFIX)
+        and metadata_instant.endswith(INDEXER_SUFFIX)
     )
 
 
-def _is_suffixed(own_instant: str) -> bool:
-    suffix = own_instant[_PLAIN:]
+def _is_suffixed(metadata_instant: str) -> bool:
+    suffix = metadata_instant[_PLAIN:]
     return (
         len(suffix) == len(INDEXER_SUFFIX)
         and suffix.isdecimal()
@@ -92,47 +94,52 @@ class IndexBuild:
         self._token = token
         self._clock = clock
 
-    def begin(self, beginnings: Sequence[Beginning], data: Timeline) -> Build:
+    def begin(self, initializations: Sequence[Initialization], data: Timeline) -> Build:
         """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first.
 
         `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no
         metadata table.
         """
-        config = self.take_back([item.name for item in beginnings], data)
-        own = OwnTimeline(self._storage, config, self._clock)
-        timeline = own.active.load()
-        text = latest_schema(own.active, timeline)
-        deltacommit = None if own.features.metadata_suffixes else self._instant
+        config = self.take_back([item.name for item in initializations], data)
+        metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
+        timeline = metadata_timeline.active.load()
+        text = latest_schema(metadata_timeline.active, timeline)
+        deltacommit = None if metadata_timeline.features.metadata_suffixes else self._instant
         schema, instant = block_schema(text), deltacommit or early_instant(self._token.stage_id)
         targets = {
             item.name: NewPartition(
-                item.name, instant, tuple(item.file_ids), self._token, schema, own.features.metadata_bloom_entries
+                item.name,
+                instant,
+                tuple(item.file_ids),
+                self._token,
+                schema,
+                metadata_timeline.features.metadata_bloom_entries,
             )
-            for item in beginnings
+            for item in initializations
         }
         last = data.last_completed()
         for target in targets.values():
             target.begin(
                 self._storage,
-                None if deltacommit is not None else begin_time(None if last is None else last.requested_time),
+                None if deltacommit is not None else initialization_time(None if last is None else last.requested_time),
             )
         if deltacommit is not None:
-            own.active.create_requested(deltacommit, Action.DELTA_COMMIT)
-            own.active.to_inflight(deltacommit, Action.DELTA_COMMIT)
+            metadata_timeline.active.create_requested(deltacommit, Action.DELTA_COMMIT)
+            metadata_timeline.active.to_inflight(deltacommit, Action.DELTA_COMMIT)
         config = put_index_definitions(
-            self._storage, config, [item.definition for item in beginnings if item.definition is not None]
+            self._storage, config, [item.definition for item in initializations if item.definition is not None]
         )
         inflight = config.metadata_partitions_inflight.union(targets)
         update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
         log.info("the metadata partitions %s are inflight under %s", ", ".join(sorted(targets)), instant)
         return Build(deltacommit, targets, text, timeline.completed().requested_times)
 
-    def fill(self, build: Build, beginnings: Sequence[Beginning]) -> dict[str, list[NewBaseFile]]:
-        """Writes the base files, without the lock. Raises TakenBackError where file groups are gone, and what the
+    def fill(self, build: Build, initializations: Sequence[Initialization]) -> dict[str, list[NewBaseFile]]:
+        """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone, and what the
         beginnings' fill raises.
         """
         written: dict[str, list[NewBaseFile]] = {}
-        for item in beginnings:
+        for item in initializations:
             target = build.targets[item.name]
             written[item.name] = list(item.fill(target))
             check_written(target, written[item.name])
@@ -141,20 +148,24 @@ class IndexBuild:
     def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
         """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
 
-        Raises TakenBackError when somebody took the build back, or began slices of the partitions on top of unfinished
-        ones; ConflictError when somebody built a partition meanwhile.
+        Raises BuildRolledBackError when somebody took the build back, or began slices of the partitions on top of
+        unfinished ones; ConflictError when somebody built a partition meanwhile.
         """
         config = TableConfig.load(self._storage)
-        own = OwnTimeline(self._storage, config, self._clock)
-        self._check_there(build, config, own)
+        metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
+        self._check_there(build, config, metadata_timeline)
         for name, target in build.targets.items():
             remove_losers(self._storage, target, written[name])
         if build.deltacommit is not None:
-            content = beginning_content(
-                {name: (target, written[name]) for name, target in build.targets.items()}, build.schema, own
+            content = initialization_content(
+                {name: (target, written[name]) for name, target in build.targets.items()},
+                build.schema,
+                metadata_timeline,
             )
-            own.active.complete(build.deltacommit, Action.DELTA_COMMIT, content, own.completion_time(build.deltacommit))
-        self._check_slices(build, own)
+            metadata_timeline.active.complete(
+                build.deltacommit, Action.DELTA_COMMIT, content, metadata_timeline.completion_time(build.deltacommit)
+            )
+        self._check_slices(build, metadata_timeline)
         listed, inflight = (
             config.metadata_partitions.union(build.targets),
             config.metadata_partitions_inflight.difference(build.targets),
@@ -163,20 +174,26 @@ class IndexBuild:
             self._storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))}
         )
 
-    def _check_there(self, build: Build, config: TableConfig, own: OwnTimeline) -> None:
+    def _check_there(self, build: Build, config: TableConfig, metadata_timeline: MetadataTimeline) -> None:
         """Raises where it is not ours to publish any more; see publish."""
-        found = None if build.deltacommit is None else own.active.load().find(build.deltacommit, Action.DELTA_COMMIT)
+        found = (
+            None
+            if build.deltacommit is None
+            else metadata_timeline.active.load().find(build.deltacommit, Action.DELTA_COMMIT)
+        )
         is_gone = build.deltacommit is not None and (found is None or found.state is not State.INFLIGHT)
         unlisted = sorted(set(build.targets) - config.metadata_partitions_inflight)
         if is_gone or unlisted:
-            kind = (
+            partition_type = (
                 ConflictError
                 if found is not None or config.metadata_partitions.intersection(build.targets)
-                else TakenBackError
+                else BuildRolledBackError
             )
-            raise kind(
+            raise partition_type(
                 f"somebody took back what was built of the metadata partitions {', '.join(sorted(build.targets))}",
-                path=f"{own.active.folder}/{build.deltacommit}.deltacommit.inflight" if is_gone else config.path,
+                path=f"{metadata_timeline.active.folder}/{build.deltacommit}.deltacommit.inflight"
+                if is_gone
+                else config.path,
                 remedy="run the indexing again",
             )
 
@@ -196,24 +213,26 @@ class IndexBuild:
         if left:
             inflight = config.metadata_partitions_inflight - left
             config = update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
-        own = OwnTimeline(self._storage, config, self._clock)
-        for instant in self._left_behind(own, own.active.load(), names, config.metadata_partitions):
+        metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
+        for instant in self._left_behind(
+            metadata_timeline, metadata_timeline.active.load(), names, config.metadata_partitions
+        ):
             log.warning(
                 "deltacommit %s of the metadata table was left by an earlier attempt at indexing: taken back", instant
             )
             self._storage.delete(heartbeat_path(instant))
-            own.active.undo(instant, Action.DELTA_COMMIT)
+            metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)
         for name in sorted(set(names) - config.metadata_partitions):
             self._storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
         return config
 
     def _left_behind(
-        self, own: OwnTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]
+        self, metadata_timeline: MetadataTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]
     ) -> list[str]:
         """The deltacommits of earlier attempts: of the action's own name; in version 6, of real Hudi's indexer, pending
         ones that files are named after.
         """
-        if not own.features.metadata_suffixes:
+        if not metadata_timeline.features.metadata_suffixes:
             return [self._instant] if timeline.find(self._instant, Action.DELTA_COMMIT) is not None else []
         parsed = (
             parse_data_file(info.name)
@@ -223,18 +242,18 @@ class IndexBuild:
         times = sorted({item.instant for item in parsed if item is not None and _is_suffixed(item.instant)})
         return [time for time in times if timeline.pending().find(time, Action.DELTA_COMMIT) is not None]
 
-    def _check_slices(self, build: Build, own: OwnTimeline) -> None:
-        timeline = own.active.load()
+    def _check_slices(self, build: Build, metadata_timeline: MetadataTimeline) -> None:
+        timeline = metadata_timeline.active.load()
         for name, target in build.targets.items():
             try:
-                begun = {
+                initialized = {
                     item.file_id: item.base_instant
-                    for item in latest_slices(self._storage, timeline, name, layout=own.features.layout)
+                    for item in latest_slices(self._storage, timeline, name, layout=metadata_timeline.features.layout)
                 }
             except StorageNotFoundError:  # it holds no file group any more
-                begun = {}
-            if any(begun.get(file_id) != target.instant for file_id in target.file_ids):
-                raise TakenBackError(
+                initialized = {}
+            if any(initialized.get(file_id) != target.instant for file_id in target.file_ids):
+                raise BuildRolledBackError(
                     f"the metadata partition `{name}` was compacted, or begun anew, while it was built",
                     path=target.folder,
                     remedy="run the indexing again",

@@ -16,16 +16,16 @@ from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
-from hudi_core.metadata_table.initialize.finish import beginning_content, check_written, remove_losers
+from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
 from hudi_core.metadata_table.initialize.instants import initial_instant, unfinished
 from hudi_core.metadata_table.initialize.listed_files import committed_files, listing_records, pending_instants
-from hudi_core.metadata_table.initialize.properties import write_own_properties
+from hudi_core.metadata_table.initialize.properties import write_metadata_properties
 from hudi_core.metadata_table.initialize.stored_schema import commit_schema
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.model.ids import WriteToken
@@ -43,7 +43,7 @@ FILES_PREFIX = "files-"
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class Initialization:
     """A partition that is to begin: the ids of its file groups, what fills them, and the index's definition where its
     kind has one.
     """
@@ -62,18 +62,22 @@ class MetadataCreation:
     """
 
     def __init__(
-        self, storage: Storage, token: WriteToken, clock: InstantClock | None = None, own_instant: str | None = None
+        self,
+        storage: Storage,
+        token: WriteToken,
+        clock: InstantClock | None = None,
+        metadata_instant: str | None = None,
     ) -> None:
         """`token` makes the base files' names this attempt's own. `clock` draws completion times; the default one is in
         the table's zone.
 
-        `own_instant` is the pending action of the data table as part of which the metadata table begins: it is not
+        `metadata_instant` is the pending action of the data table as part of which the metadata table begins: it is not
         waited for.
         """
         self._storage = storage
         self._token = token
         self._clock = clock
-        self._own_instant = own_instant
+        self._metadata_instant = metadata_instant
 
     def check(self) -> None:
         """Raises ConflictError while an indexing action builds partitions, and where real Hudi begins none: in version
@@ -85,7 +89,7 @@ class MetadataCreation:
         """
         self._check_rest(*self._data())
 
-    def begin_table(self, listing: FileListing | None = None) -> TableConfig:
+    def initialize_table(self, listing: FileListing | None = None) -> TableConfig:
         """Creates the metadata table with the partition `files`, where the properties list none; returns them as they
         are then.
 
@@ -99,73 +103,77 @@ class MetadataCreation:
         self._check_rest(config, data)
         files = committed_files(listing or StorageListing(self._storage), data)
         config = drop_metadata_table(self._storage)
-        write_own_properties(self._storage, config)
+        write_metadata_properties(self._storage, config)
         log.info("the metadata table begins with %d partitions and %d files", len(files), sum(map(len, files.values())))
-        beginning = Beginning(
+        initialization = Initialization(
             FILES_PARTITION,
             numbered_file_ids(FILES_PREFIX, 1),
             lambda target: target.write(self._storage, listing_records(files)),
         )
-        return self._begin(config, data, beginning)
+        return self._begin(config, data, initialization)
 
-    def begin(self, beginning: Beginning) -> TableConfig:
+    def begin(self, initialization: Initialization) -> TableConfig:
         """Adds a partition to the metadata table; returns the properties, which list it then.
 
-        Raises as check and as OwnTimeline.active; MetadataUnavailableError when there is no metadata table; what
+        Raises as check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; what
         `beginning.fill` raises, after which nothing counts of it.
         """
         config, data = self._data()
-        if beginning.name in config.metadata_partitions:
+        if initialization.name in config.metadata_partitions:
             return config
         if FILES_PARTITION not in config.metadata_partitions:
             raise MetadataUnavailableError(
                 "the table has no metadata table that an index could be added to", path=config.path
             )
         self._check_rest(config, data)
-        return self._begin(config, data, beginning)
+        return self._begin(config, data, initialization)
 
-    def _begin(self, config: TableConfig, data: Timeline, beginning: Beginning) -> TableConfig:
-        check_file_name(beginning.name, source=config.path)
-        own = OwnTimeline(self._storage, config, self._clock)
-        timeline = self._without_unfinished(own)
-        schema = latest_schema(own.active, timeline) if len(timeline.commits()) else commit_schema(own.features)
-        instant = initial_instant(data, timeline, own.features)
+    def _begin(self, config: TableConfig, data: Timeline, initialization: Initialization) -> TableConfig:
+        check_file_name(initialization.name, source=config.path)
+        metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
+        timeline = self._without_unfinished(metadata_timeline)
+        schema = (
+            latest_schema(metadata_timeline.active, timeline)
+            if len(timeline.commits())
+            else commit_schema(metadata_timeline.features)
+        )
+        instant = initial_instant(data, timeline, metadata_timeline.features)
         target = NewPartition(
-            beginning.name,
+            initialization.name,
             instant,
-            tuple(beginning.file_ids),
+            tuple(initialization.file_ids),
             self._token,
             block_schema(schema),
-            own.features.metadata_bloom_entries,
+            metadata_timeline.features.metadata_bloom_entries,
         )
-        own.active.create_requested(instant, Action.DELTA_COMMIT)
-        own.active.to_inflight(instant, Action.DELTA_COMMIT)
+        metadata_timeline.active.create_requested(instant, Action.DELTA_COMMIT)
+        metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT)
         target.begin(self._storage)
-        written = list(beginning.fill(target))
+        written = list(initialization.fill(target))
         check_written(target, written)
         remove_losers(self._storage, target, written)
-        if beginning.definition is not None:
-            put_index_definitions(self._storage, config, [beginning.definition])
-        own.active.complete(
+        if initialization.definition is not None:
+            put_index_definitions(self._storage, config, [initialization.definition])
+        metadata_timeline.active.complete(
             instant,
             Action.DELTA_COMMIT,
-            beginning_content({target.name: (target, written)}, schema, own),
-            own.completion_time(instant),
+            initialization_content({target.name: (target, written)}, schema, metadata_timeline),
+            metadata_timeline.completion_time(instant),
         )
-        return self._list(beginning.name)
+        return self._list(initialization.name)
 
-    def _without_unfinished(self, own: OwnTimeline) -> Timeline:
+    def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
         """The metadata table's timeline without what a dead attempt began: its files are of a partition that nobody
         lists, and go with that.
         """
-        timeline = own.active.load()
-        dead = unfinished(timeline, own.features)
+        timeline = metadata_timeline.active.load()
+        dead = unfinished(timeline, metadata_timeline.features)
         for item in dead:
             log.warning(
                 "deltacommit %s of the metadata table was left by a dead attempt: taken back", item.requested_time
             )
-            own.active.undo(item.requested_time, Action.DELTA_COMMIT)
-        return own.active.load() if dead else timeline
+            metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
+        return metadata_timeline.active.load() if dead else timeline
 
     def _list(self, name: str) -> TableConfig:
         config = TableConfig.load(self._storage)
@@ -191,7 +199,7 @@ class MetadataCreation:
                     "then run this again"
                 ),
             )
-        pending = sorted(pending_instants(data, self._own_instant))
+        pending = sorted(pending_instants(data, self._metadata_instant))
         if pending and config.features.metadata_needs_rest:
             raise ConflictError(
                 f"the metadata table cannot begin while actions of the table are pending: {', '.join(pending)}",

@@ -17,7 +17,7 @@ FIRST_SUFFIX: Final = 10
 _INSTANT_LENGTH: Final = 17
 
 
-def initial_instant(data: Timeline, own: Timeline, features: TableVersion) -> str:
+def initial_instant(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> str:
     """A free instant for a partition that begins now. `data` and `own` are the timelines of the data table and of the
     metadata table.
 
@@ -27,15 +27,15 @@ def initial_instant(data: Timeline, own: Timeline, features: TableVersion) -> st
     last = data.last_completed()
     start = SOLO_COMMIT if last is None or not features.metadata_suffixes else last.requested_time
     numbers = count(FIRST_SUFFIX if features.metadata_suffixes else 0)
-    taken = own.requested_times
+    taken = metadata_timeline.requested_times
     return next(time for time in (f"{start}{number:03d}" for number in numbers) if time not in taken)
 
 
-def unfinished(own: Timeline, features: TableVersion) -> list[Instant]:
+def unfinished(metadata_timeline: Timeline, features: TableVersion) -> list[Instant]:
     """The pending deltacommits under which partitions began and that nobody will complete: whoever begins one holds the
     table lock.
     """
-    pending = own.pending().of_actions(Action.DELTA_COMMIT)
+    pending = metadata_timeline.pending().of_actions(Action.DELTA_COMMIT)
     return [item for item in pending if _is_initial(item.requested_time, features)]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hudi_core.metadata_table.partitions.clean_updates import Record
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_datum
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
@@ -22,14 +22,14 @@ Sizes = Mapping[str, Mapping[str, int]]
 """By partition path, the plain names of files and their sizes in bytes."""
 
 
-def pending_instants(data: Timeline, own_instant: str | None = None) -> frozenset[str]:
-    """The pending instants that count while a partition begins: all but indexing actions, and `own_instant`, the action
-    that it begins for.
+def pending_instants(data: Timeline, metadata_instant: str | None = None) -> frozenset[str]:
+    """The pending instants that count while a partition begins: all but indexing actions, and `metadata_instant`, the
+    action that it begins for.
     """
     return frozenset(
         item.requested_time
         for item in data.pending()
-        if item.action != Action.INDEXING and item.requested_time != own_instant
+        if item.action != Action.INDEXING and item.requested_time != metadata_instant
     )
 
 
@@ -59,13 +59,13 @@ def listing_records(files: Sizes) -> Iterator[Record]:
     """The records: one of all partitions, one of each partition's files."""
     yield _record(
         FilesRecord(
-            ALL_PARTITIONS, RecordKind.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in files}
+            ALL_PARTITIONS, RecordType.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in files}
         )
     )
     for partition, sizes in files.items():
         yield _record(
             FilesRecord(
-                partition_key(partition), RecordKind.FILES, {name: FileEntry(size) for name, size in sizes.items()}
+                partition_key(partition), RecordType.FILES, {name: FileEntry(size) for name, size in sizes.items()}
             )
         )
 

@@ -9,10 +9,10 @@ import logging
 from collections.abc import Sequence
 
 from hudi_core.errors import StorageExistsError
-from hudi_core.metadata_table.initialize.finish import beginning_content
+from hudi_core.metadata_table.initialize.finish import initialization_content
 from hudi_core.metadata_table.initialize.instants import initial_instant
-from hudi_core.metadata_table.initialize.target import begin_group
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.initialize.target import initialize_group
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
@@ -21,7 +21,9 @@ from hudi_core.timeline.timeline import Timeline
 log = logging.getLogger(__name__)
 
 
-def begin_groups(storage: Storage, own: OwnTimeline, data: Timeline, name: str, file_ids: Sequence[str]) -> None:
+def initialize_groups(
+    storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, name: str, file_ids: Sequence[str]
+) -> None:
     """Creates file groups without records in the metadata partition `name`, under an instant as partitions begin with.
     None: nothing is done.
 
@@ -30,18 +32,18 @@ def begin_groups(storage: Storage, own: OwnTimeline, data: Timeline, name: str, 
     """
     if not file_ids:
         return
-    timeline = own.active.load()
-    instant = initial_instant(data, timeline, own.features)
+    timeline = metadata_timeline.active.load()
+    instant = initial_instant(data, timeline, metadata_timeline.features)
     log.info("the metadata partition %s gets the file groups %s", name, ", ".join(file_ids))
-    own.active.create_requested(instant, Action.DELTA_COMMIT)
-    own.active.to_inflight(instant, Action.DELTA_COMMIT)
+    metadata_timeline.active.create_requested(instant, Action.DELTA_COMMIT)
+    metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT)
     for file_id in file_ids:
         # A dead attempt's instant may have been taken back, and its file left, which is the same.
         with contextlib.suppress(StorageExistsError):
-            begin_group(storage, name, file_id, instant)
-    own.active.complete(
+            initialize_group(storage, name, file_id, instant)
+    metadata_timeline.active.complete(
         instant,
         Action.DELTA_COMMIT,
-        beginning_content({}, latest_schema(own.active, timeline), own),
-        own.completion_time(instant),
+        initialization_content({}, latest_schema(metadata_timeline.active, timeline), metadata_timeline),
+        metadata_timeline.completion_time(instant),
     )

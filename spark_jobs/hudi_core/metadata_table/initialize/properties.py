@@ -37,7 +37,7 @@ _EVENT_TIME: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _PAYLOAD_BASED: Final = "00000000-0000-0000-0000-000000000000"
 
 
-def own_properties(config: TableConfig) -> dict[str, str]:
+def metadata_properties(config: TableConfig) -> dict[str, str]:
     """The properties of the metadata table of a data table (HoodieBackedTableMetadataWriter.initializeMetaClient). No
     database, no partitions.
     """
@@ -72,11 +72,11 @@ def own_properties(config: TableConfig) -> dict[str, str]:
     }
 
 
-def write_own_properties(storage: Storage, config: TableConfig) -> None:
+def write_metadata_properties(storage: Storage, config: TableConfig) -> None:
     """Creates the file; raises StorageExistsError where there is one. It comes first of the metadata table, and goes
     first (drop).
     """
     now = datetime.now(timezone.utc)
     saved = f"Properties saved on {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}"
-    data = render_properties(own_properties(config), comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))
+    data = render_properties(metadata_properties(config), comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))
     storage.create_exclusive(f"{ROOT}/{PROPERTIES}", data)

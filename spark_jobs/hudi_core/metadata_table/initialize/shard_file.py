@@ -29,12 +29,12 @@ def write_shard(
         return {"file": None}
     token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
     name = target.base_name(shard, token)
-    target.check_begun(storage, shard)
+    target.check_initialized(storage, shard)
     with target.base_file(storage, shard, token) as file:
         file.add_batch(first.column(0), first.column(1))
         for batch in cells:
             file.add_batch(batch.column(0), batch.column(1))
-        target.check_begun(storage, shard)
+        target.check_initialized(storage, shard)
         size = file.close()
     return {"file": NewBaseFile(name.file_id, str(name), file.count, size).to_json()}
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
-from hudi_core.errors import TakenBackError
+from hudi_core.errors import BuildRolledBackError
 from hudi_core.metadata_table.read.file_group import ROOT, metadata_path
 from hudi_core.metadata_table.read.partition import HashedPart
 from hudi_core.metadata_table.record import RecordEncoder
@@ -116,17 +116,17 @@ class NewPartition:
         content = f"#partition metadata\ncommitTime={time or self.instant}\npartitionDepth=1\n"
         storage.create_exclusive(join(self.folder, PARTITION_METADATA), content.encode("ascii"))
         for file_id in self.file_ids:
-            begin_group(storage, self.name, file_id, self.instant)
+            initialize_group(storage, self.name, file_id, self.instant)
 
-    def check_begun(self, storage: Storage, group: int) -> None:
-        """Raises TakenBackError when the group's first log file is gone: somebody began the partition anew, and has
-        perhaps other groups.
+    def check_initialized(self, storage: Storage, group: int) -> None:
+        """Raises BuildRolledBackError when the group's first log file is gone: somebody began the partition anew, and
+        has perhaps other groups.
 
         Asked before a base file is opened and before it is closed, as in version 6 it counts as soon as it is there.
         """
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
-            raise TakenBackError(
+            raise BuildRolledBackError(
                 f"somebody took back what was built of the metadata partition `{self.name}`",
                 path=path,
                 remedy="run the indexing again",
@@ -152,11 +152,11 @@ class NewPartition:
         Memory: see MetadataBaseFile.
         """
         name = self.base_name(group, token)
-        self.check_begun(storage, group)
+        self.check_initialized(storage, group)
         with self.base_file(storage, group, token) as file:
             for key, value in cells:
                 file.add(key, value)
-            self.check_begun(storage, group)
+            self.check_initialized(storage, group)
             size = file.close()
         return NewBaseFile(name.file_id, str(name), file.count, size)
 
@@ -166,7 +166,7 @@ def first_log(file_id: str, instant: str) -> LogFileName:
     return LogFileName(file_id, instant, 1, _NO_TOKEN)
 
 
-def begin_group(storage: Storage, partition: str, file_id: str, instant: str) -> None:
+def initialize_group(storage: Storage, partition: str, file_id: str, instant: str) -> None:
     """Creates a file group without records: its first log file."""
     block = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, _EMPTY_DELETES)
     storage.create_exclusive(metadata_path(first_log(file_id, instant), partition), block)

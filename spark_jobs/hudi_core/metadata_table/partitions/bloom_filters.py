@@ -8,11 +8,11 @@ from typing import Final
 from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
 from hudi_core.metadata_table.keys import bloom_filter_key
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.record import RecordKind
+from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import (
-    CommitFacts,
+    CommitUpdate,
     DataFileRef,
-    FileFacts,
+    FileStatistics,
     FilterText,
     Needs,
     Record,
@@ -22,7 +22,7 @@ GROUPS: Final = "hoodie.metadata.index.bloom.filter.file.group.count"
 _DEFAULT_GROUPS: Final = 4
 
 
-class BloomFiltersKind:
+class BloomFiltersPartition:
     """See Kind. A base file whose footer has no filter gets no record: it may hold any key."""
 
     needs = Needs(bloom=True, older_slices=True)
@@ -30,11 +30,11 @@ class BloomFiltersKind:
     def __init__(self, partition: str, table: IndexedTable) -> None:
         self.partition = partition
 
-    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """The filters of the base files written."""
-        return iter(()) if facts.by_partition else file_filters(facts.instant, facts.written)
+        return iter(()) if statistics.by_partition else file_filters(statistics.instant, statistics.written)
 
-    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
         """Those of all base files."""
         return file_filters(instant, files)
 
@@ -56,15 +56,15 @@ def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
         "isDeleted": False,
     }
     return bloom_filter_key(file.partition, file.name), {
-        "type": int(RecordKind.BLOOM_FILTER),
+        "type": int(RecordType.BLOOM_FILTER),
         "BloomFilterMetadata": body,
     }
 
 
-def file_filters(instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+def file_filters(instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
     """The records of base files that have a filter."""
     return (
-        filter_record(instant, facts.file, facts.bloom)
-        for facts in files
-        if facts.bloom is not None and facts.file.is_base
+        filter_record(instant, statistics.file, statistics.bloom)
+        for statistics in files
+        if statistics.bloom is not None and statistics.file.is_base
     )

@@ -18,7 +18,7 @@ from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.keys import bloom_filter_key, column_id, file_id, partition_id
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.record import FILE_NAME, Datum, FileDatum, RecordKind, files_datum
+from hudi_core.metadata_table.record import FILE_NAME, Datum, FileDatum, RecordType, files_datum
 from hudi_core.metadata_table.records.files import deletion_records
 from hudi_core.model.names import BaseFileName, parse_data_file
 
@@ -51,7 +51,7 @@ class Indexed:
     definitions: Mapping[str, IndexDefinition]
     columns: Sequence[str]
 
-    def kind(self, partition: str) -> str | None:
+    def partition_type(self, partition: str) -> str | None:
         """Whether a metadata partition holds records of COLUMN_STATS, of BLOOM_FILTERS, or of neither (None).
 
         Raises UnsupportedError for a partition that Hudi 0.15 to 1.2 do not make, and for an expression index without a
@@ -86,18 +86,18 @@ class Indexed:
 
 
 def clean_records(
-    instant: str, changes: FileChanges, kinds: Collection[str], indexed: Indexed
+    instant: str, changes: FileChanges, partition_types: Collection[str], indexed: Indexed
 ) -> dict[str, Iterator[Record]]:
     """The records of clean `instant`, by metadata partition, of those of `kinds` that a clean has something for.
 
     `changes.deleted` are the files of its plan. Raises UnsupportedError as Indexed.kind.
     """
     found: dict[str, Iterator[Record]] = {}
-    for name in sorted(kinds):
-        kind = indexed.kind(name)
-        if kind == COLUMN_STATS:
+    for name in sorted(partition_types):
+        partition_type = indexed.partition_type(name)
+        if partition_type == COLUMN_STATS:
             found[name] = _statistics(changes, indexed.columns_of(name), indexed.version_of(name))
-        elif kind == BLOOM_FILTERS:
+        elif partition_type == BLOOM_FILTERS:
             found[name] = _filters(instant, changes)
     found[FILES_PARTITION] = (
         (record.key, files_datum(record)) for record in deletion_records(changes.deleted, changes.dropped_partitions)
@@ -122,7 +122,7 @@ def _statistics(changes: FileChanges, columns: Sequence[str], version: int) -> I
 def _stub(column: str, version: int) -> dict[str, Any]:
     """A range of which nothing is known (HoodieColumnRangeMetadata.stub), deleted; of any file."""
     return {
-        "type": int(RecordKind.COLUMN_STATS),
+        "type": int(RecordType.COLUMN_STATS),
         "ColumnStatsMetadata": {
             "fileName": FILE_NAME,
             "columnName": column,
@@ -141,7 +141,7 @@ def _stub(column: str, version: int) -> dict[str, Any]:
 def _filters(instant: str, changes: FileChanges) -> Iterator[Record]:
     """Only base files have filters."""
     body = {"type": "", "timestamp": instant, "bloomFilter": b"", "isDeleted": True}
-    datum = {"type": int(RecordKind.BLOOM_FILTER), "BloomFilterMetadata": body}
+    datum = {"type": int(RecordType.BLOOM_FILTER), "BloomFilterMetadata": body}
     bases = (
         (partition, name)
         for partition, names in sorted(changes.deleted.items())

@@ -7,14 +7,14 @@ from typing import Final
 
 from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts, Needs, Record
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.range_records import file_record
 
 GROUPS: Final = "hoodie.metadata.index.column.stats.file.group.count"
 _DEFAULT_GROUPS: Final = 2
 
 
-class ColumnStatsKind:
+class ColumnStatsPartition:
     """See Kind. Rows of files that a commit replaces stay until a clean deletes them: nobody asks for files that no
     slice has.
     """
@@ -24,11 +24,11 @@ class ColumnStatsKind:
     def __init__(self, partition: str, table: IndexedTable) -> None:
         self.partition = partition
 
-    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """The ranges of every file written, whatever the operation."""
-        return iter(()) if facts.by_partition else file_ranges(facts.written)
+        return iter(()) if statistics.by_partition else file_ranges(statistics.written)
 
-    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
         """Those of every file."""
         return file_ranges(files)
 
@@ -41,10 +41,10 @@ class ColumnStatsKind:
         return numbered_file_ids("col-stats-", count)
 
 
-def file_ranges(files: Iterable[FileFacts]) -> Iterator[Record]:
+def file_ranges(files: Iterable[FileStatistics]) -> Iterator[Record]:
     """The records of files: nothing of a column that a log file of partial rows says nothing of."""
-    for facts in files:
-        for found in facts.ranges:
-            record = None if facts.partial and not found.value_count else file_record(facts.file, found)
+    for statistics in files:
+        for found in statistics.ranges:
+            record = None if statistics.partial and not found.value_count else file_record(statistics.file, found)
             if record is not None:
                 yield record

@@ -58,11 +58,11 @@ def _one_each(
     if len(starts) == rows.num_rows:
         return rows
     values, count = rows.column(1), rows.num_rows
-    stands = pc.not_equal(values, _GONE).to_numpy(zero_copy_only=False)
-    first = np.minimum.reduceat(np.where(stands, np.arange(count), count), starts)
+    current = pc.not_equal(values, _GONE).to_numpy(zero_copy_only=False)
+    first = np.minimum.reduceat(np.where(current, np.arange(count), count), starts)
     chosen = np.where(first < count, first, starts)
     owner = np.repeat(chosen, np.diff(np.r_[starts, count]))
-    others = np.flatnonzero(stands & (np.arange(count) != owner))
+    others = np.flatnonzero(current & (np.arange(count) != owner))
     if len(others):
         differs = pc.not_equal(values.take(pa.array(others)), values.take(pa.array(owner[others]))).to_numpy(
             zero_copy_only=False

@@ -19,9 +19,9 @@ from hudi_core.metadata_table.partitions.bloom_filters import filter_record
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
-    CommitFacts,
+    CommitUpdate,
     Expression,
-    FileFacts,
+    FileStatistics,
     FilterText,
     Needs,
     Record,
@@ -41,7 +41,7 @@ _OF_OPTION: Final = {"numentries": _ENTRIES, "fpp": _RATE, "maxentries": _MOST, 
 """HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
 
 
-class ExpressionIndexKind:
+class ExpressionIndexPartition:
     """See Kind. One source column; of filters, tables without log files."""
 
     def __init__(self, partition: str, table: IndexedTable) -> None:
@@ -50,38 +50,38 @@ class ExpressionIndexKind:
         """
         self.partition = partition
         self._expression = expression_of(partition, table)
-        self.needs = Needs(expression=self._expression, standing=self._expression.kind == _RANGES)
+        self.needs = Needs(expression=self._expression, remaining=self._expression.kind == _RANGES)
 
-    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """What every file written says of the expression; of ranges, also those of the partitions, made anew.
 
-        Of CommitFacts.rewrites the partitions' ranges are only widened, as in partition_stats.
+        Of CommitUpdate.rewrites the partitions' ranges are only widened, as in partition_stats.
         """
-        if not facts.by_partition:
-            yield from file_records(self._expression, facts.instant, facts.written)
+        if not statistics.by_partition:
+            yield from file_records(self._expression, statistics.instant, statistics.written)
         if self._expression.kind != _RANGES:
             return
-        for name, files in facts.written_in().items():
-            if not facts.rewrites:
-                yield from self._whole(name, [*files, *facts.standing.get(name, ())])
+        for name, files in statistics.written_in().items():
+            if not statistics.rewrites:
+                yield from self._whole(name, [*files, *statistics.remaining.get(name, ())])
                 continue
-            found, stands = self._range(name, files), facts.told.get(name, {}).get(self._expression.column)
-            if found is not None and stands is None:
-                yield from self._whole(name, [*files, *facts.standing.get(name, ())], widens=True)
-            elif found is not None and stands is not None and not contains(stands, found):
+            found, current = self._range(name, files), statistics.recorded.get(name, {}).get(self._expression.column)
+            if found is not None and current is None:
+                yield from self._whole(name, [*files, *statistics.remaining.get(name, ())], widens=True)
+            elif found is not None and current is not None and not contains(current, found):
                 yield self._record(name, found, widens=True)
 
-    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
         """That of every file in the latest slices. Memory: the facts of one partition where `files` come partition by
         partition.
         """
-        held: list[FileFacts] = []
-        for facts in files:
-            if held and facts.file.partition != held[0].file.partition:
+        held: list[FileStatistics] = []
+        for statistics in files:
+            if held and statistics.file.partition != held[0].file.partition:
                 yield from self._whole(held[0].file.partition, held)
                 held = []
-            held.append(facts)
-            yield from file_records(self._expression, instant, [facts])
+            held.append(statistics)
+            yield from file_records(self._expression, instant, [statistics])
         if held:
             yield from self._whole(held[0].file.partition, held)
 
@@ -93,43 +93,43 @@ class ExpressionIndexKind:
         """See Kind: underscores of the folder's name become hyphens."""
         return numbered_file_ids(self.partition.replace("_", "-") + "-", count)
 
-    def _whole(self, name: str, files: Iterable[FileFacts], *, widens: bool = False) -> Iterator[Record]:
+    def _whole(self, name: str, files: Iterable[FileStatistics], *, widens: bool = False) -> Iterator[Record]:
         found = self._range(name, files) if self._expression.kind == _RANGES else None
         if found is not None:
             yield self._record(name, found, widens=widens)
 
-    def _range(self, name: str, files: Iterable[FileFacts]) -> ColumnRange | None:
+    def _range(self, name: str, files: Iterable[FileStatistics]) -> ColumnRange | None:
         """None where no file has a row."""
-        ranges = [facts.expressions.get(self.partition) for facts in files]
+        ranges = [statistics.expressions.get(self.partition) for statistics in files]
         known = [item for item in ranges if isinstance(item, ColumnRange)]
         if len(known) < len(ranges):
-            raise self._untold(name)
+            raise self._unrecorded(name)
         # Files without rows have no record of their own, so Hudi does not count their bytes either.
         return merged(item for item in known if _has_rows(item))
 
     def _record(self, name: str, found: ColumnRange, *, widens: bool) -> Record:
         record = partition_record(name, found, of_expression=True, widens=widens)
         if record is None:
-            raise self._untold(name)
+            raise self._unrecorded(name)
         return record
 
-    def _untold(self, name: str) -> UnsupportedError:
+    def _unrecorded(self, name: str) -> UnsupportedError:
         return UnsupportedError(
             f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told",
             remedy=f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`",
         )
 
 
-def file_records(expression: Expression, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+def file_records(expression: Expression, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
     """What files say of an expression, one record each; nothing of files without rows, and no filters of log files."""
-    for facts in files:
-        found = facts.expressions.get(expression.partition)
+    for statistics in files:
+        found = statistics.expressions.get(expression.partition)
         if isinstance(found, ColumnRange):
-            record = file_record(facts.file, found) if _has_rows(found) else None
+            record = file_record(statistics.file, found) if _has_rows(found) else None
             if record is not None:
                 yield record
-        elif isinstance(found, FilterText) and facts.file.is_base:
-            yield filter_record(instant, facts.file, found)
+        elif isinstance(found, FilterText) and statistics.file.is_base:
+            yield filter_record(instant, statistics.file, found)
 
 
 def _has_rows(found: ColumnRange) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.record import files_datum
-from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts, Needs, Record
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.files import commit_records, rollback_records
 from hudi_core.model.stats import WriteStat
 
 
-class FilesKind:
+class FilesPartition:
     """See Kind."""
 
     needs = Needs(older_slices=True)
@@ -22,17 +22,19 @@ class FilesKind:
     def __init__(self, partition: str, table: IndexedTable) -> None:
         self.partition = partition
 
-    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """One record of the partitions written to, one of each partition's files. Replaced files stay until a clean
         takes them.
         """
-        return ((record.key, files_datum(record)) for record in commit_records(facts.stats))
+        return ((record.key, files_datum(record)) for record in commit_records(statistics.stats))
 
-    def initial(self, instant: str, files: Iterable[FileFacts], partitions: Iterable[str] = ()) -> Iterator[Record]:
+    def initial(
+        self, instant: str, files: Iterable[FileStatistics], partitions: Iterable[str] = ()
+    ) -> Iterator[Record]:
         """The listing; `files` include change-data logs, and `partitions` may name some without files."""
         sizes: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
-        for facts in files:
-            sizes.setdefault(facts.file.partition, {})[facts.file.name] = facts.file.size
+        for statistics in files:
+            sizes.setdefault(statistics.file.partition, {})[statistics.file.name] = statistics.file.size
         none: dict[str, tuple[WriteStat, ...]] = dict.fromkeys(sorted(sizes), ())
         listed = [commit_records(none)[0], *rollback_records({name: found for name, found in sizes.items() if found})]
         return ((record.key, files_datum(record)) for record in listed)

@@ -15,7 +15,7 @@ from typing import Final
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitFacts, FileFacts, Needs, Record
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.range_records import partition_deletion, partition_record
 from hudi_core.metadata_table.records.value_types import as_type, contains, merged
 
@@ -25,10 +25,10 @@ _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partitio
 _DELETES_PARTITIONS: Final = "DELETE_PARTITION"
 
 
-class PartitionStatsKind:
+class PartitionStatsPartition:
     """See Kind. Only partitioned tables have it."""
 
-    needs = Needs(ranges=True, standing=True)
+    needs = Needs(ranges=True, remaining=True)
 
     def __init__(self, partition: str, table: IndexedTable) -> None:
         """Raises UnsupportedError for a table without partitions, of which Hudi makes none."""
@@ -38,31 +38,31 @@ class PartitionStatsKind:
         self._version = table.version_of(partition)
         self._columns = table.indexed_types()
 
-    def of_commit(self, facts: CommitFacts) -> Iterator[Record]:
+    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """The ranges of the partitions written to, made anew; deletions for those that the commit emptied.
 
-        Of CommitFacts.rewrites only what widens the older records. Raises UnsupportedError when the range of a
+        Of CommitUpdate.rewrites only what widens the older records. Raises UnsupportedError when the range of a
         partition cannot be told: an older record would stand, and hide rows.
         """
-        by_partition = facts.written_in()
-        if facts.rewrites:
+        by_partition = statistics.written_in()
+        if statistics.rewrites:
             for name, files in by_partition.items():
-                yield from self._widened(name, files, facts)
+                yield from self._widened(name, files, statistics)
             return
         for name, files in by_partition.items():
-            yield from self._records(name, self._ranges(name, [*files, *facts.standing.get(name, ())]))
-        for name in sorted(facts.replaced):
+            yield from self._records(name, self._ranges(name, [*files, *statistics.remaining.get(name, ())]))
+        for name in sorted(statistics.replaced):
             if name not in by_partition:
-                yield from self._emptied(name, facts)
+                yield from self._emptied(name, statistics)
 
-    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterator[Record]:
+    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
         """Those of all partitions. Memory: the facts of one partition where `files` come partition by partition."""
-        held: list[FileFacts] = []
-        for facts in files:
-            if held and facts.file.partition != held[0].file.partition:
+        held: list[FileStatistics] = []
+        for statistics in files:
+            if held and statistics.file.partition != held[0].file.partition:
                 yield from self._of_partition(held)
                 held = []
-            held.append(facts)
+            held.append(statistics)
         if held:
             yield from self._of_partition(held)
 
@@ -74,51 +74,51 @@ class PartitionStatsKind:
         """See Kind."""
         return numbered_file_ids("partition-stats-", count)
 
-    def _of_partition(self, files: list[FileFacts]) -> Iterator[Record]:
+    def _of_partition(self, files: list[FileStatistics]) -> Iterator[Record]:
         name = files[0].file.partition
         return self._records(name, self._ranges(name, files))
 
-    def _widened(self, name: str, files: list[FileFacts], facts: CommitFacts) -> Iterator[Record]:
+    def _widened(self, name: str, files: list[FileStatistics], statistics: CommitUpdate) -> Iterator[Record]:
         """What rows that were written anew say beyond the record that stands: values that the log files lacked and the
         schema's defaults fill in.
 
         A column without a record gets one: real Hudi takes a partition without for one without rows
         (PartitionStatsIndexSupport).
         """
-        stands, found = facts.told.get(name, {}), self._ranges(name, files)
+        current, found = statistics.recorded.get(name, {}), self._ranges(name, files)
         wider = {
-            column: item for column, item in found.items() if column in stands and not contains(stands[column], item)
+            column: item for column, item in found.items() if column in current and not contains(current[column], item)
         }
-        untold = [column for column in found if column not in stands]
-        whole = self._ranges(name, [*files, *facts.standing.get(name, ())]) if untold else {}
-        return self._records(name, wider | {column: whole[column] for column in untold}, widens=True)
+        unrecorded = [column for column in found if column not in current]
+        whole = self._ranges(name, [*files, *statistics.remaining.get(name, ())]) if unrecorded else {}
+        return self._records(name, wider | {column: whole[column] for column in unrecorded}, widens=True)
 
-    def _emptied(self, name: str, facts: CommitFacts) -> Iterator[Record]:
+    def _emptied(self, name: str, statistics: CommitUpdate) -> Iterator[Record]:
         """A partition whose groups were replaced and that nothing was written to: what is left stands, if anything is.
 
         Where it is not known what stands, the older record stays: it holds of fewer files, too.
         """
-        left = facts.standing.get(name)
+        left = statistics.remaining.get(name)
         if left:
             yield from self._records(name, self._ranges(name, left))
-        if left or (left is None and facts.operation != _DELETES_PARTITIONS):
+        if left or (left is None and statistics.operation != _DELETES_PARTITIONS):
             return
         for column in self._columns:
             yield partition_deletion(name, column, self._version)
 
-    def _ranges(self, name: str, files: Iterable[FileFacts]) -> dict[str, ColumnRange]:
+    def _ranges(self, name: str, files: Iterable[FileStatistics]) -> dict[str, ColumnRange]:
         """By column, of the types that columns have now; empty where no file has a row."""
-        files = [facts for facts in files if facts.bounds_rows]
+        files = [statistics for statistics in files if statistics.bounds_rows]
         by_column: dict[str, list[ColumnRange]] = defaultdict(list)
-        for facts in files:
-            for item in facts.ranges:
+        for statistics in files:
+            for item in statistics.ranges:
                 by_column[item.column].append(item)
         found: dict[str, ColumnRange] = {}
         for column, kind in self._columns.items() if files else ():
             ranges = by_column[column]
             whole = merged(ranges) if len(ranges) == len(files) else None
             if whole is None:
-                raise self._untold(name, column)
+                raise self._unrecorded(name, column)
             found[column] = as_type(whole, kind, self._version)
         return found
 
@@ -126,10 +126,10 @@ class PartitionStatsKind:
         for column, found in ranges.items():
             record = partition_record(name, found, widens=widens)
             if record is None:
-                raise self._untold(name, column)
+                raise self._unrecorded(name, column)
             yield record
 
-    def _untold(self, name: str, column: str) -> UnsupportedError:
+    def _unrecorded(self, name: str, column: str) -> UnsupportedError:
         return UnsupportedError(
             f"the range of the column {column!r} in the partition {name!r} cannot be told",
             remedy=_REMEDY,

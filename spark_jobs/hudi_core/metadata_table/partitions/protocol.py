@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts, Needs, Record
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
 
 
-class Kind(Protocol):
+class PartitionType(Protocol):
     """One partition of the metadata table on the write side. What a clean, a rollback and a restore tell it:
     clean_records, rollback, restore.
     """
@@ -19,11 +19,11 @@ class Kind(Protocol):
     """The folder's name in the metadata table: `files`, `column_stats`, `expr_index_<name>` …"""
     needs: Needs
 
-    def of_commit(self, facts: CommitFacts) -> Iterable[Record]:
+    def of_commit(self, statistics: CommitUpdate) -> Iterable[Record]:
         """The records of a commit; no two share a key."""
         ...
 
-    def initial(self, instant: str, files: Iterable[FileFacts]) -> Iterable[Record]:
+    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterable[Record]:
         """The records with which the partition begins; `files` are those that `needs` says, `instant` is that of the
         initialisation.
         """

@@ -26,7 +26,7 @@ from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceCha
 from hudi_core.metadata_table.partitions.distinct_rows import GONE
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.read.record_index import PARTITION
-from hudi_core.metadata_table.record import RecordEncoder, RecordKind
+from hudi_core.metadata_table.record import RecordEncoder, RecordType
 from hudi_core.timeline.instant_time import parse_instant
 
 _UUID, _RAW = 0, 1
@@ -44,7 +44,7 @@ def location_datum(partition: str, file_id: str, instant: str, zone: str) -> dic
     TimelineError for an instant that is no date.
     """
     body = {"partitionName": partition, **_encoded(file_id), "instantTime": _millis(instant, zone), "position": None}
-    return {"type": int(RecordKind.RECORD_INDEX), "recordIndexMetadata": body}
+    return {"type": int(RecordType.RECORD_INDEX), "recordIndexMetadata": body}
 
 
 def _millis(instant: str, zone: str) -> int:

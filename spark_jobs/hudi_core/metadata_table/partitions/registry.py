@@ -2,7 +2,7 @@
 
 What a clean tells each of them is clean_records, of a rollback metadata_table.write.rollback and rollback_deletion, of
 a restore metadata_table.write.restore: these go by the same names, and refuse the same ones. The indexes of rows,
-`record_index` and `secondary_index_*`, whose records come from rows by an engine's exchange, are in row_kinds.
+`record_index` and `secondary_index_*`, whose records come from rows by an engine's exchange, are in row_level.
 """
 
 from __future__ import annotations
@@ -11,46 +11,50 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersKind
+from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
 from hudi_core.metadata_table.partitions.clean_updates import Indexed, clean_records
 from hudi_core.metadata_table.partitions.clean_updates import Record as CleanRecord
-from hudi_core.metadata_table.partitions.column_stats import ColumnStatsKind
-from hudi_core.metadata_table.partitions.expression_index import ExpressionIndexKind
-from hudi_core.metadata_table.partitions.files import FilesKind
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsKind
-from hudi_core.metadata_table.partitions.protocol import Kind
+from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition
+from hudi_core.metadata_table.partitions.expression_index import ExpressionIndexPartition
+from hudi_core.metadata_table.partitions.files import FilesPartition
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
+from hudi_core.metadata_table.partitions.protocol import PartitionType
 
 
-def wanted_by(table: IndexedTable, kinds: Iterable[Kind]) -> Wanted:
+def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType]) -> StatisticsRequirements:
     """What some kinds of a table must know of each file. Errors as IndexedTable.statistics_columns."""
-    kinds = list(kinds)
-    ranges = any(kind.needs.ranges for kind in kinds)
-    return Wanted(
+    partition_types = list(partition_types)
+    ranges = any(partition_type.needs.ranges for partition_type in partition_types)
+    return StatisticsRequirements(
         table.stored_schema(),
         tuple(table.indexed_types()) if ranges else (),
         table.version_of("column_stats"),
-        any(kind.needs.bloom for kind in kinds),
-        tuple(kind.needs.expression for kind in kinds if kind.needs.expression is not None),
+        any(partition_type.needs.bloom for partition_type in partition_types),
+        tuple(
+            partition_type.needs.expression
+            for partition_type in partition_types
+            if partition_type.needs.expression is not None
+        ),
         table.history,
         table.config.features.indexes_all_columns,
     )
 
 
-Make = Callable[[str, IndexedTable], Kind]
+Make = Callable[[str, IndexedTable], PartitionType]
 
 _NAMED: Final[Mapping[str, Make]] = {
-    "files": FilesKind,
-    "column_stats": ColumnStatsKind,
-    "partition_stats": PartitionStatsKind,
-    "bloom_filters": BloomFiltersKind,
+    "files": FilesPartition,
+    "column_stats": ColumnStatsPartition,
+    "partition_stats": PartitionStatsPartition,
+    "bloom_filters": BloomFiltersPartition,
 }
-_PREFIXED: Final[Mapping[str, Make]] = {"expr_index_": ExpressionIndexKind}
+_PREFIXED: Final[Mapping[str, Make]] = {"expr_index_": ExpressionIndexPartition}
 
 
-def kind_of(name: str, table: IndexedTable) -> Kind:
+def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
     """The kind that keeps metadata partition `name` of a table.
 
     Raises UnsupportedError for a partition that no kind here keeps true on this table: the caller refuses the action,
@@ -71,9 +75,9 @@ def kind_of(name: str, table: IndexedTable) -> Kind:
     return make(name, table)
 
 
-def kinds_of(names: Iterable[str], table: IndexedTable) -> dict[str, Kind]:
-    """The kinds of the listed metadata partitions, by name, sorted; errors as kind_of."""
-    return {name: kind_of(name, table) for name in sorted(names)}
+def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, PartitionType]:
+    """The kinds of the listed metadata partitions, by name, sorted; errors as partition_type_of."""
+    return {name: partition_type_of(name, table) for name in sorted(names)}
 
 
 def of_clean(

@@ -26,12 +26,12 @@ _REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 _DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 
 
-def is_index_of_rows(name: str) -> bool:
+def is_row_level(name: str) -> bool:
     """Whether a metadata partition is such an index."""
     return name == RECORD_INDEX or (name.startswith(SECONDARY_PREFIX) and name != SECONDARY_PREFIX)
 
 
-def tells_of_rows(operation: str | None) -> bool:
+def moves_rows(operation: str | None) -> bool:
     """Whether a commit of an operation (`operationType`) can tell such an index anything: compactions leave each row
     where and as it is.
     """

@@ -24,7 +24,7 @@ from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
 from hudi_core.metadata_table.partitions.distinct_rows import GONE
 from hudi_core.metadata_table.partitions.record_index import check_key_lengths
-from hudi_core.metadata_table.record import RecordEncoder, RecordKind
+from hudi_core.metadata_table.record import RecordEncoder, RecordType
 from hudi_core.view.file_group import FileSlice
 
 _ESCAPE, _SEPARATOR, _NULL = "\\", "$", "\0"
@@ -101,19 +101,21 @@ class SecondaryIndexRows:
         """
         before, after = change.before, change.after
         if before is None or after is None:
-            item, side, value = (after, reader.after, self._stands) if before is None else (before, reader.before, GONE)
+            item, side, value = (
+                (after, reader.after, self._current) if before is None else (before, reader.before, GONE)
+            )
             yield from () if item is None else (self._rows(pairs, value) for pairs in self._pairs(reader, side, item))
             return
         old = pa.Table.from_batches(self._pairs(reader, reader.before, before), _PAIRS)
         new = pa.Table.from_batches(self._pairs(reader, reader.after, after), _PAIRS)
-        for left, right, value in ((new, old, self._stands), (old, new, GONE)):
+        for left, right, value in ((new, old, self._current), (old, new, GONE)):
             # The hashed part begins the key, so it is told by the pair.
             kept = left.filter(pc.invert(pc.is_in(left.column(0), value_set=right.column(0).combine_chunks())))
             yield from (self._rows(pairs, value) for pairs in kept.to_batches())
 
-    def of_rows(self, values: pa.Array, record_keys: pa.Array, *, came: bool) -> pa.RecordBatch:
+    def from_rows(self, values: pa.Array, record_keys: pa.Array, *, came: bool) -> pa.RecordBatch:
         """Rows of pairs that came or went, of a column's values and record keys (string) beside each other."""
-        return self._rows(self._paired(values, record_keys), self._stands if came else GONE)
+        return self._rows(self._paired(values, record_keys), self._current if came else GONE)
 
     def conflict(self, key: bytes) -> HudiError:
         """There is but one record of a pair."""
@@ -141,7 +143,7 @@ class SecondaryIndexRows:
         return exchange_rows(shards, keys.cast(pa.binary()), pa.repeat(pa.scalar(value, pa.binary()), len(keys)))
 
     @cached_property
-    def _stands(self) -> bytes:
+    def _current(self) -> bytes:
         return RecordEncoder(self.schema).value(
-            {"type": int(RecordKind.SECONDARY_INDEX), "SecondaryIndexMetadata": {"isDeleted": False}}
+            {"type": int(RecordType.SECONDARY_INDEX), "SecondaryIndexMetadata": {"isDeleted": False}}
         )

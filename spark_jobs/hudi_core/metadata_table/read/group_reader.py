@@ -107,10 +107,10 @@ class _Question:
 
     @staticmethod
     def of_keys(keys: Sequence[bytes]) -> _Question:
-        wanted = frozenset(keys)
+        requirements = frozenset(keys)
         return _Question(
             lambda records: records.hfile.lookup_many(keys, unique=records.unique),
-            lambda deletes: deletes.keys & wanted,
+            lambda deletes: deletes.keys & requirements,
         )
 
     @staticmethod
@@ -131,7 +131,7 @@ class GroupReader(Generic[T]):
         self._blocks = blocks
         self._rules = rules
         # Not a cached_property, whose lock (up to Python 3.11) all instances share: groups are asked side by side.
-        self._opened: list[Source] | None = None
+        self._metadata_snapshot: list[Source] | None = None
 
     @property
     def file_id(self) -> str:
@@ -148,7 +148,7 @@ class GroupReader(Generic[T]):
 
     def release(self) -> None:
         """Forgets what was opened; the next question opens it again."""
-        self._opened = None
+        self._metadata_snapshot = None
 
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:
         """The records of those of `keys` that are there. Keys must be sorted and distinct."""
@@ -243,9 +243,9 @@ class GroupReader(Generic[T]):
         return remembered
 
     def _sources(self) -> list[Source]:
-        if self._opened is None:
-            self._opened = open_sources(self._storage, self._slice, self._blocks)
-        return self._opened
+        if self._metadata_snapshot is None:
+            self._metadata_snapshot = open_sources(self._storage, self._slice, self._blocks)
+        return self._metadata_snapshot
 
 
 def _left_alone(cells: Iterable[tuple[bytes, bytes]], spoken_of: Collection[bytes]) -> Iterator[tuple[bytes, bytes]]:

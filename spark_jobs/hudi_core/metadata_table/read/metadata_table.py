@@ -19,7 +19,7 @@ from hudi_core.metadata_table.read.partition import MetadataPartition, check_num
 from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.read.record_index import RecordIndex, RecordIndexRules, RecordLocation
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules, record_keys
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FilesRecord
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules, StoredFilter
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
@@ -55,7 +55,7 @@ class MetadataTable:
 
         `zone` is that of the instants in record locations (config.table_config); None: as the table's properties say.
         """
-        self._opened = OpenedMetadataTable(storage, config, data_timeline)
+        self._metadata_snapshot = MetadataTableSnapshot(storage, config, data_timeline)
         self._schema = schema
         self._zone = zone or config.timezone
         self._stats: dict[str, MetadataPartition[ColumnStats]] = {}
@@ -63,13 +63,13 @@ class MetadataTable:
         self._secondary: dict[str, MetadataPartition[bool]] = {}
 
     @property
-    def kinds(self) -> frozenset[str]:
+    def partition_types(self) -> frozenset[str]:
         """The names of the partitions that can be read: `files`, `column_stats`, `secondary_index_<name>` and so on."""
-        return self._opened.config.metadata_partitions
+        return self._metadata_snapshot.config.metadata_partitions
 
     def check_available(self) -> None:
         """Raises MetadataUnavailableError when there is no metadata table that could be read."""
-        _ = self._opened.timeline
+        _ = self._metadata_snapshot.timeline
 
     def listing(self) -> MetadataTableListing:
         """The files as view.listing.FileListing."""
@@ -148,14 +148,14 @@ class MetadataTable:
         by_value = definition is not None and definition.version > 1
         if index not in self._secondary:
             hashed = secondary_hashed_part if by_value else str
-            opened = self._opened.partition(index, SecondaryIndexRules(), hashed)
-            check_numbers(self._opened.folder(index), opened.groups)
-            self._secondary[index] = opened
+            metadata_snapshot = self._metadata_snapshot.partition(index, SecondaryIndexRules(), hashed)
+            check_numbers(self._metadata_snapshot.folder(index), metadata_snapshot.groups)
+            self._secondary[index] = metadata_snapshot
         return record_keys(self._secondary[index], values, by_value=by_value)
 
-    def stands(self, index: str) -> bool:
-        """Whether an index that was asked is still what it was then: OpenedMetadataTable.stands."""
-        return self._opened.stands(index)
+    def current(self, index: str) -> bool:
+        """Whether an index that was asked is still what it was then: MetadataTableSnapshot.stands."""
+        return self._metadata_snapshot.current(index)
 
     def covers_all_rows(self, index: str) -> bool:
         """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows.
@@ -163,10 +163,10 @@ class MetadataTable:
         False where a commit was being written while the index was built: Hudi 1.2.0, asked for an index by a write's
         options, leaves the changes of that very write out of it.
         """
-        built = self._opened.built_at(index)
+        built = self._metadata_snapshot.built_at(index)
         if built is None:
             return True
-        commits = self._opened.data_timeline.commits()
+        commits = self._metadata_snapshot.data_timeline.commits()
         return not any(instant.requested_time < built < instant.completed_at for instant in commits)
 
     def index_definitions(self) -> dict[str, IndexDefinition]:
@@ -176,38 +176,43 @@ class MetadataTable:
     @cached_property
     def record_index(self) -> RecordIndex:
         """The record index."""
-        folder = self._opened.folder(RECORD_INDEX)
+        folder = self._metadata_snapshot.folder(RECORD_INDEX)
         return RecordIndex(
-            folder, self._opened.groups(RECORD_INDEX, RecordIndexRules(self._zone)), is_remote=self._opened.is_remote
+            folder,
+            self._metadata_snapshot.groups(RECORD_INDEX, RecordIndexRules(self._zone)),
+            is_remote=self._metadata_snapshot.is_remote,
         )
 
     def _filters(self, name: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
         if name not in self._blooms:
-            self._blooms[name] = self._opened.partition(name, BloomFilterRules())
+            self._blooms[name] = self._metadata_snapshot.partition(name, BloomFilterRules())
         keys = {bloom_filter_key(partition, file): file for file in names}
         found = self._blooms[name].lookup(keys)
         return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
 
     def _statistics(self, name: str) -> MetadataPartition[ColumnStats]:
         if name not in self._stats:
-            self._stats[name] = self._opened.partition(name, ColumnStatsRules())
+            self._stats[name] = self._metadata_snapshot.partition(name, ColumnStatsRules())
         return self._stats[name]
 
     @cached_property
     def _files(self) -> MetadataPartition[FilesRecord]:
-        return self._opened.partition(FILES_PARTITION, FilesRules())
+        return self._metadata_snapshot.partition(FILES_PARTITION, FilesRules())
 
     @cached_property
     def _definitions(self) -> dict[str, IndexDefinition]:
-        return load_index_definitions(self._opened.storage, self._opened.config)
+        return load_index_definitions(self._metadata_snapshot.storage, self._metadata_snapshot.config)
 
     @cached_property
     def _types(self) -> statistics.ColumnTypes:
         schema = self._schema
         if schema is None:
-            active = ActiveTimeline(self._opened.storage, self._opened.config)
-            created = self._opened.config.raw.get("hoodie.table.create.schema")
+            active = ActiveTimeline(self._metadata_snapshot.storage, self._metadata_snapshot.config)
+            created = self._metadata_snapshot.config.raw.get("hoodie.table.create.schema")
             schema = schema_of(
-                self._opened.data_timeline, active.read_details, create_schema=created, path_of=active.path_of
+                self._metadata_snapshot.data_timeline,
+                active.read_details,
+                create_schema=created,
+                path_of=active.path_of,
             )
         return statistics.ColumnTypes(schema)

@@ -117,14 +117,14 @@ def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[s
     for item in reversed(commits):
         time = item.requested_time
         if item.action == Action.COMMIT:
-            asked = any(base < time for base in bases)
+            requested = any(base < time for base in bases)
         elif time.startswith(SOLO_COMMIT):
-            asked = time in instants and not all(bases)
+            requested = time in instants and not all(bases)
         else:
-            asked = False
+            requested = False
             if time not in instants:
                 logs.append(item)
-        if asked:
+        if requested:
             yield item
     yield from logs
 

@@ -87,11 +87,13 @@ class MetadataPartition(Generic[T]):
 
     def lookup(self, keys: Iterable[str]) -> dict[str, T]:
         """The records of those of `keys` that are there, each file group asked once."""
-        wanted = sorted(dict.fromkeys(keys))
-        if len(self.groups) == 1 and wanted:
-            return dict(next(iter(self._asked(_lookup, [(self.groups[0], wanted)]))))
+        requirements = sorted(dict.fromkeys(keys))
+        if len(self.groups) == 1 and requirements:
+            return dict(next(iter(self._requested(_lookup, [(self.groups[0], requirements)]))))
         found: dict[str, T] = {}
-        for records in self._asked(_lookup, self._by_group(wanted, [self._hashed(key) for key in wanted])):
+        for records in self._requested(
+            _lookup, self._by_group(requirements, [self._hashed(key) for key in requirements])
+        ):
             found.update(records)
         return found
 
@@ -102,18 +104,20 @@ class MetadataPartition(Generic[T]):
         prefixes' order: then only their groups are asked, else all are.
         """
         starts = list(prefixes)
-        asked = [(group, starts) for group in self.groups] if hashed is None else self._by_group(starts, list(hashed))
-        for records in self._asked(_with_prefixes, ((group, part) for group, part in asked if part)):
+        requested = (
+            [(group, starts) for group in self.groups] if hashed is None else self._by_group(starts, list(hashed))
+        )
+        for records in self._requested(_with_prefixes, ((group, part) for group, part in requested if part)):
             yield from self._as_text(records)
 
     def of_keys(self, keys: Iterable[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
         """What `question` makes of each file group that may hold some of `keys`, and of these, in the groups' order."""
-        wanted = list(dict.fromkeys(keys))
-        return self._asked(question, self._by_group(wanted, [self._hashed(key) for key in wanted]))
+        requirements = list(dict.fromkeys(keys))
+        return self._requested(question, self._by_group(requirements, [self._hashed(key) for key in requirements]))
 
-    def of_all_groups(self, asked: list[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
+    def of_all_groups(self, requested: list[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
         """What `question` makes of each file group and of `asked`, in the groups' order."""
-        return self._asked(question, ((group, asked) for group in self.groups))
+        return self._requested(question, ((group, requested) for group in self.groups))
 
     def all(self) -> Iterator[tuple[str, T]]:
         """Every key and record, group by group: memory holds one file group's records."""
@@ -121,8 +125,8 @@ class MetadataPartition(Generic[T]):
             yield from self._as_text(group.all())
             self._done(group)
 
-    def _asked(
-        self, question: Callable[[GroupReader[T], list[str]], A], asked: Iterable[tuple[GroupReader[T], list[str]]]
+    def _requested(
+        self, question: Callable[[GroupReader[T], list[str]], A], requested: Iterable[tuple[GroupReader[T], list[str]]]
     ) -> Iterator[A]:
         """The groups' answers in their order, up to _AT_ONCE of them under way; no thread stays behind."""
 
@@ -131,7 +135,7 @@ class MetadataPartition(Generic[T]):
             self._done(item[0])
             return records
 
-        left = iter(asked)
+        left = iter(requested)
         while some := list(islice(left, self._workers)):
             if len(some) == 1:
                 yield answer(some[0])

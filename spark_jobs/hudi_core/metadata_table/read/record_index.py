@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
-from hudi_core.metadata_table.record import RecordKind
+from hudi_core.metadata_table.record import RecordType
 from hudi_core.timeline.instant_time import of_epoch_millis
 
 PARTITION = "record_index"
@@ -53,7 +53,7 @@ class RecordIndexRules:
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> RecordLocation:
         """The location in a datum; raises CorruptFileError naming `path`."""
         body = datum.get("recordIndexMetadata")
-        if datum.get("type") != RecordKind.RECORD_INDEX or not isinstance(body, dict):
+        if datum.get("type") != RecordType.RECORD_INDEX or not isinstance(body, dict):
             raise CorruptFileError(
                 f"metadata record {key!r} is of type {datum.get('type')!r}, not a record's location", path=path
             )
@@ -139,10 +139,10 @@ class RecordIndex:
         if self._global is not None and partition is None:
             return _alone(self._global.lookup(distinct))
         # Each part sorts what it is asked for: once is enough.
-        wanted = sorted(distinct)
+        requirements = sorted(distinct)
         found: dict[str, tuple[RecordLocation, ...]] = {}
         for part in self._parts(partition):
-            for key, location in part.lookup(wanted).items():
+            for key, location in part.lookup(requirements).items():
                 if partition is None or location.partition == partition:
                     found[key] = (*found.get(key, ()), location)
         return found

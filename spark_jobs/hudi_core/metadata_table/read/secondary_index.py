@@ -11,7 +11,7 @@ from typing import Any
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_prefix
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.record import RecordKind
+from hudi_core.metadata_table.record import RecordType
 
 PREFIX = "secondary_index_"
 
@@ -25,7 +25,7 @@ class SecondaryIndexRules:
         """Whether the pair stands; raises CorruptFileError naming `path`."""
         body = datum.get("SecondaryIndexMetadata")
         if (
-            datum.get("type") != RecordKind.SECONDARY_INDEX
+            datum.get("type") != RecordType.SECONDARY_INDEX
             or not isinstance(body, dict)
             or not isinstance(body.get("isDeleted"), bool)
         ):
@@ -49,8 +49,8 @@ def record_keys(
     """
     prefixes = sorted({secondary_prefix(value) for value in values})
     found: dict[str | None, list[str]] = defaultdict(list)
-    for key, stands in partition.with_prefixes(prefixes, prefixes if by_value else None):
-        if stands:
+    for key, current in partition.with_prefixes(prefixes, prefixes if by_value else None):
+        if current:
             value, record_key = parse_secondary_key(key)
             found[value].append(record_key)
     return {value: sorted(keys) for value, keys in found.items()}

@@ -26,7 +26,7 @@ from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 
 
-class OpenedMetadataTable:
+class MetadataTableSnapshot:
     """The metadata table as it stands at `data_timeline`. Nothing is read before it is needed, and everything once."""
 
     def __init__(self, storage: Storage, config: TableConfig, data_timeline: Timeline) -> None:
@@ -52,11 +52,11 @@ class OpenedMetadataTable:
                 else "read it without the metadata table",
             )
         folder = self.folder(name)
-        timeline, own = self.timeline, self._own_config
+        timeline, metadata_timeline = self.timeline, self._metadata_config
         files = self.storage.list_files(folder)
         self._listed[name] = frozenset(info.name for info in files)
-        slices = merged_slices(folder, files, timeline, own.layout_version)
-        if own.features.log_name_has_own_instant:
+        slices = merged_slices(folder, files, timeline, metadata_timeline.layout_version)
+        if metadata_timeline.features.log_name_has_delta_commit:
             # What is pending on the data timeline no reader counts: a writer that was thought dead may have completed
             # it behind its rollback.
             pending = self.data_timeline.pending().requested_times
@@ -64,7 +64,7 @@ class OpenedMetadataTable:
             refuse_missing(folder, files, slices, counted, self._stats_of)
         return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
 
-    def stands(self, name: str) -> bool:
+    def current(self, name: str) -> bool:
         """Whether the properties list partition `name` now, and the files are there that its folder held when it was
         opened.
 
@@ -100,7 +100,7 @@ class OpenedMetadataTable:
         """
         names = map(parse_data_file, (info.name for info in self.storage.list_files(self.folder(name))))
         first = {parsed.instant for parsed in names if parsed is not None and parsed.instant.startswith(SOLO_COMMIT)}
-        active = ActiveTimeline(self.storage, self._own_config, ROOT)
+        active = ActiveTimeline(self.storage, self._metadata_config, ROOT)
         for instant in self.timeline.commits():
             time = instant.requested_time
             if time in first or (
@@ -120,7 +120,7 @@ class OpenedMetadataTable:
                 path=self.config.path,
                 remedy="read it without the metadata table",
             )
-        timeline = ActiveTimeline(self.storage, self._own_config, ROOT).load()
+        timeline = ActiveTimeline(self.storage, self._metadata_config, ROOT).load()
         if timeline.last_completed() is None:
             raise MetadataUnavailableError(
                 "the table's metadata table holds no completed instant",
@@ -133,12 +133,12 @@ class OpenedMetadataTable:
         """A commit of the metadata table, read once for all partitions."""
         if commit not in self._stats:
             self._stats[commit] = tuple(
-                ActiveTimeline(self.storage, self._own_config, ROOT).read_commit(commit).write_stats()
+                ActiveTimeline(self.storage, self._metadata_config, ROOT).read_commit(commit).write_stats()
             )
         return self._stats[commit]
 
     @cached_property
-    def _own_config(self) -> TableConfig:
+    def _metadata_config(self) -> TableConfig:
         try:
             return TableConfig.load(self.storage, base=ROOT)
         except ConfigError as error:
@@ -151,7 +151,7 @@ class OpenedMetadataTable:
     @cached_property
     def blocks(self) -> BlockFilter:
         """Which blocks of log files count; errors as timeline."""
-        timeline, features = self.timeline, self._own_config.features
+        timeline, features = self.timeline, self._metadata_config.features
         data = ActiveTimeline(self.storage, self.config)
         last = timeline.last_completed()
         commits = timeline.commits()
@@ -165,5 +165,5 @@ class OpenedMetadataTable:
                 suffixes=features.metadata_suffixes,
             ),
             latest="" if last is None else last.requested_time,
-            stop_at_newer=not reads_as_hudi_1(self._own_config),
+            stop_at_newer=not reads_as_hudi_1(self._metadata_config),
         )

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.column_walk import ColumnWalk, Encoded, Leaf, Path, Positions
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.record import MetadataCodec
-from hudi_core.metadata_table.records.column_stats import STATISTICS_KINDS, ColumnStats, ColumnStatsRules
-from hudi_core.metadata_table.records.stat_values import WRAPPERS, Bound, bound_kind, decode_bound, to_arrow
+from hudi_core.metadata_table.records.column_stats import STATISTICS_TYPES, ColumnStats, ColumnStatsRules
+from hudi_core.metadata_table.records.stat_values import WRAPPERS, Bound, bound_type, decode_bound, to_arrow
 from hudi_core.model.partition import NON_PARTITIONED
 
 _LEAST_RUN: Final = 64
@@ -35,7 +35,7 @@ _ORDINAL, _INFO = (_BODY, "valueType", "typeOrdinal"), (_BODY, "valueType", "add
 _BOUNDS: Final = {
     end: {wrapper: (_BODY, end, wrapper, "value") for wrapper in WRAPPERS} for end in ("minValue", "maxValue")
 }
-_WANTED: Final = frozenset(
+_REQUESTED: Final = frozenset(
     {
         _TYPE,
         _NAME,
@@ -111,7 +111,7 @@ class StatColumns:
             path not in leaves or len(leaves[path].rows) != count for path in (_TYPE, _NAME, _COLUMN, _DELETED)
         ):
             return None
-        if not set(np.unique(leaves[_TYPE].values).tolist()) <= STATISTICS_KINDS:
+        if not set(np.unique(leaves[_TYPE].values).tolist()) <= STATISTICS_TYPES:
             return None
         try:
             names = data.texts(leaves[_NAME], pa.string())
@@ -156,7 +156,7 @@ class StatColumns:
         self, data: Encoded, leaves: Mapping[Path, Leaf], wrapper: str, leaf: Leaf, ordinal: int, *, upper: bool
     ) -> pa.Array:
         """The bounds of one wrapper and value type (-1: version 1), which are all of one kind."""
-        if _is_plain(wrapper, bound_kind(wrapper, ordinal), leaf, self.kind, self.long_unit):
+        if _is_plain(wrapper, bound_type(wrapper, ordinal), leaf, self.kind, self.long_unit):
             values = data.texts(leaf, pa.string()) if leaf.lengths is not None else pa.array(leaf.values)
             return values.cast(pa.int32()).cast(self.kind) if pa.types.is_date32(self.kind) else values.cast(self.kind)
         values = pa.array(leaf.values) if leaf.lengths is None else data.texts(leaf, _TEXT[wrapper])
@@ -213,8 +213,10 @@ def _infos(data: Encoded, leaves: Mapping[Path, Leaf], rows: Positions) -> list[
         return [None] * len(rows)
     at = np.full(len(data), -1, dtype=np.int64)
     at[leaf.rows] = np.arange(len(leaf.rows))
-    wanted = at[rows]
-    found: list[str | None] = data.texts(leaf, pa.string()).take(pa.array(wanted, mask=wanted < 0)).to_pylist()
+    requirements = at[rows]
+    found: list[str | None] = (
+        data.texts(leaf, pa.string()).take(pa.array(requirements, mask=requirements < 0)).to_pylist()
+    )
     return found
 
 
@@ -237,6 +239,6 @@ def _flags(leaf: Leaf | None, count: int) -> pa.Array:
 def _walk_of(schema: str) -> ColumnWalk | None:
     """None for a schema that is none, of which MetadataCodec says so."""
     try:
-        return ColumnWalk(json.loads(schema), _WANTED)
+        return ColumnWalk(json.loads(schema), _REQUESTED)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -104,11 +104,11 @@ def _stat_tables(
     ask: Callable[[GroupReader[ColumnStats], Sequence[bytes]], Split[ColumnStats]],
     columns: Mapping[str, tuple[str, StatColumns]],
     group: GroupReader[ColumnStats],
-    asked: list[str],
+    requested: list[str],
 ) -> list[tuple[str, pa.Table]]:
     """By column, by its id, what a file group has of the keys or prefixes asked for."""
     found = []
-    split = ask(group, sorted(key.encode("utf-8") for key in asked))
+    split = ask(group, sorted(key.encode("utf-8") for key in requested))
     merged: dict[str, list[tuple[str, ColumnStats]]] = defaultdict(list)
     for encoded, stats in split.merged.items():
         key = encoded.decode("utf-8")

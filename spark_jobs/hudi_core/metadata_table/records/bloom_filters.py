@@ -9,7 +9,7 @@ from typing import Any
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.record import RecordKind
+from hudi_core.metadata_table.record import RecordType
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class BloomFilterRules:
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> StoredFilter:
         """The filter of a datum, not parsed yet; raises CorruptFileError naming `path`."""
         body = datum.get("BloomFilterMetadata")
-        if datum.get("type") != RecordKind.BLOOM_FILTER or not isinstance(body, dict):
+        if datum.get("type") != RecordType.BLOOM_FILTER or not isinstance(body, dict):
             raise CorruptFileError(
                 f"metadata record {key!r} is of type {datum.get('type')!r}, not a bloom filter", path=path
             )

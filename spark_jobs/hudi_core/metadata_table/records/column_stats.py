@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.record import RecordKind
+from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.stat_values import Bound, decode_bound, greatest, least, natural_type, to_arrow
 from hudi_core.model.partition import NON_PARTITIONED
 
-STATISTICS_KINDS = frozenset({RecordKind.COLUMN_STATS, RecordKind.PARTITION_STATS})
+STATISTICS_TYPES = frozenset({RecordType.COLUMN_STATS, RecordType.PARTITION_STATS})
 """The types of records that hold statistics."""
 
 
@@ -49,7 +49,7 @@ class ColumnStatsRules:
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> ColumnStats:
         """The statistics of a datum; raises CorruptFileError naming `path`."""
         body = datum.get("ColumnStatsMetadata")
-        if datum.get("type") not in STATISTICS_KINDS or not isinstance(body, dict):
+        if datum.get("type") not in STATISTICS_TYPES or not isinstance(body, dict):
             raise CorruptFileError(
                 f"metadata record {key!r} is of type {datum.get('type')!r}, not column statistics", path=path
             )

@@ -1,4 +1,4 @@
-"""TODO docstring."""
+"""Statistics of data files and of commits: the values from which each partition of the metadata table is written."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class FilterText:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileStatistics:
     """What was learnt from one data file. `rows` counts the rows of a base file, the records of a log file's data
     blocks.
 
@@ -139,7 +139,7 @@ class FileFacts:
         }
 
     @classmethod
-    def from_json(cls, document: Json) -> FileFacts:
+    def from_json(cls, document: Json) -> FileStatistics:
         """Back from to_json."""
         return cls(
             DataFileRef.from_json(document["file"]),
@@ -199,7 +199,7 @@ class Expression:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitFacts:
+class CommitUpdate:
     """What a completed write, compaction, clustering or overwrite did: everything that the kinds need to know of it.
 
     `operation` is the commit's `operationType` (enum name). `stats` are its write stats by partition path, `written`
@@ -218,10 +218,10 @@ class CommitFacts:
     instant: str
     operation: str | None
     stats: Mapping[str, tuple[WriteStat, ...]]
-    written: tuple[FileFacts, ...]
+    written: tuple[FileStatistics, ...]
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    standing: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
-    told: Mapping[str, Mapping[str, ColumnRange]] = field(default_factory=dict)
+    remaining: Mapping[str, tuple[FileStatistics, ...]] = field(default_factory=dict)
+    recorded: Mapping[str, Mapping[str, ColumnRange]] = field(default_factory=dict)
     by_partition: bool = False
 
     @property
@@ -235,9 +235,9 @@ class CommitFacts:
         """
         return self.operation in _REWRITES
 
-    def written_in(self) -> dict[str, list[FileFacts]]:
+    def written_in(self) -> dict[str, list[FileStatistics]]:
         """What was written, by partition path, sorted."""
-        found: dict[str, list[FileFacts]] = {}
+        found: dict[str, list[FileStatistics]] = {}
         for item in self.written:
             found.setdefault(item.file.partition, []).append(item)
         return dict(sorted(found.items()))
@@ -250,8 +250,8 @@ class Needs:
     ranges: bool = False
     bloom: bool = False
     expression: Expression | None = None
-    standing: bool = False
-    """The same of all other files in the slices of the partitions that the commit wrote to (CommitFacts.standing)."""
+    remaining: bool = False
+    """The same of all other files in the slices of the partitions that the commit wrote to (CommitUpdate.standing)."""
     older_slices: bool = False
     """It begins with the files of all slices, of replaced file groups too (else with those of the latest slices), for
     queries of the past.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_record
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_record
 from hudi_core.metadata_table.records.files_cells import LEAST_BYTES, files_record_of_cell
 from hudi_core.model.partition import NON_PARTITIONED, join
 from hudi_core.model.stats import WriteStat
@@ -73,7 +73,7 @@ def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: I
     gone = sorted(dropped_partitions)
     if gone:
         entries = dict.fromkeys(map(partition_key, gone), _GONE)
-        records.append(FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, entries))
+        records.append(FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, entries))
     return records
 
 
@@ -138,7 +138,7 @@ def live_entries(record: FilesRecord | None) -> dict[str, int]:
 
 def _partitions_record(partitions: Iterable[str]) -> FilesRecord:
     return FilesRecord(
-        ALL_PARTITIONS, RecordKind.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in partitions}
+        ALL_PARTITIONS, RecordType.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in partitions}
     )
 
 
@@ -153,7 +153,7 @@ def _files_record(partition: str, sizes: Mapping[str, int], deleted: Iterable[st
         if name in entries:
             raise FormatError("a rollback cannot append to a file and delete it", path=join(partition, name))
         entries[name] = _GONE
-    return FilesRecord(partition_key(partition), RecordKind.FILES, entries)
+    return FilesRecord(partition_key(partition), RecordType.FILES, entries)
 
 
 def _file_name(partition: str, path: str) -> str:

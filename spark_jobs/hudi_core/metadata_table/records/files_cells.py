@@ -17,7 +17,7 @@ import numpy as np
 from hudi_core.codec.avro.column_walk import PADDING, varints
 from hudi_core.codec.binary import Reader
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordKind
+from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType
 
 LEAST_BYTES: Final = 4096
 """Bytes of a value from which on this pays."""
@@ -54,7 +54,7 @@ def _record(form: tuple[tuple[str, ...], int], key: bytes, value: bytes) -> File
             if branch != 1:
                 return None
             source.skip(source.zigzag())
-    if number not in (RecordKind.PARTITIONS, RecordKind.FILES) or source.zigzag() != 1:
+    if number not in (RecordType.PARTITIONS, RecordType.FILES) or source.zigzag() != 1:
         return None
     count = source.zigzag()
     names, ends, at = _entries(value, source.position, count)
@@ -64,12 +64,12 @@ def _record(form: tuple[tuple[str, ...], int], key: bytes, value: bytes) -> File
     octets = np.frombuffer(value + bytes(PADDING), dtype=np.uint8)
     sizes, after = varints(octets, np.array(ends, dtype=np.int64))
     marks = octets[after]
-    if (marks > 1).any() or (number == RecordKind.FILES and ((sizes <= 0) & (marks == 0)).any()):
+    if (marks > 1).any() or (number == RecordType.FILES and ((sizes <= 0) & (marks == 0)).any()):
         return None
     entries: Mapping[str, FileEntry] = dict(
         zip(names, map(_new_entry, zip(sizes.tolist(), marks.astype(bool).tolist(), strict=True)), strict=True)
     )
-    return FilesRecord(key.decode("utf-8"), RecordKind(number), entries)
+    return FilesRecord(key.decode("utf-8"), RecordType(number), entries)
 
 
 def _entries(data: bytes, at: int, count: int) -> tuple[list[str], list[int], int]:

@@ -12,7 +12,7 @@ from hudi_core.metadata_table.keys import (
     partition_id,
     partition_stats_key,
 )
-from hudi_core.metadata_table.record import RecordKind
+from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
 from hudi_core.metadata_table.records.stat_values import encode_bound
 from hudi_core.metadata_table.records.value_types import empty_type, is_unknown
@@ -30,7 +30,7 @@ def file_record(file: DataFileRef, found: ColumnRange) -> Record | None:
     return (
         None
         if body is None
-        else (column_stats_key(found.column, file.partition, file.name), _datum(RecordKind.COLUMN_STATS, body))
+        else (column_stats_key(found.column, file.partition, file.name), _datum(RecordType.COLUMN_STATS, body))
     )
 
 
@@ -45,7 +45,7 @@ def partition_record(
     if body is None:
         return None
     body["isTightBound"] = not widens
-    return whole_key(found.column, partition, of_expression=of_expression), _datum(RecordKind.PARTITION_STATS, body)
+    return whole_key(found.column, partition, of_expression=of_expression), _datum(RecordType.PARTITION_STATS, body)
 
 
 def partition_deletion(partition: str, column: str, version: int) -> Record:
@@ -53,7 +53,7 @@ def partition_deletion(partition: str, column: str, version: int) -> Record:
     found = ColumnRange(column, None, None, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, empty_type(version))
     body = _body("", found) or {}
     body.update(isDeleted=True, isTightBound=True)
-    return whole_key(column, partition), _datum(RecordKind.PARTITION_STATS, body)
+    return whole_key(column, partition), _datum(RecordType.PARTITION_STATS, body)
 
 
 def whole_key(column: str, partition: str, *, of_expression: bool = False) -> str:
@@ -63,7 +63,7 @@ def whole_key(column: str, partition: str, *, of_expression: bool = False) -> st
     return partition_stats_key(column, partition)
 
 
-def _datum(kind: RecordKind, body: dict[str, object]) -> dict[str, object]:
+def _datum(kind: RecordType, body: dict[str, object]) -> dict[str, object]:
     return {"type": int(kind), "ColumnStatsMetadata": body}
 
 

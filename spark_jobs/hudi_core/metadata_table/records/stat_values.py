@@ -183,7 +183,7 @@ def _unwrapped(wrapped: Any, path: str) -> tuple[str, Any]:
     raise CorruptFileError(f"column statistics hold a bound of the form {type(wrapped).__name__}", path=path)
 
 
-def bound_kind(wrapper: str, ordinal: int) -> str:
+def bound_type(wrapper: str, ordinal: int) -> str:
     """The kind of a bound in one of WRAPPERS, by the number of its value type (-1: version 1, which has none). Raises
     CorruptFileError.
     """
@@ -315,8 +315,8 @@ def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> 
         return _micros(bound, long_unit, upper)
     if pa.types.is_decimal(kind):
         return _rescaled(bound, kind)
-    wanted = _KINDS_OF.get(kind.id)
-    if wanted is None or bound.kind not in wanted:
+    requirements = _KINDS_OF.get(kind.id)
+    if requirements is None or bound.kind not in requirements:
         return None
     if bound.kind == "float" and pa.types.is_float64(kind):
         return widened_float(bound.value)

@@ -49,7 +49,7 @@ _COUNTS: Final = {
 _NUMBERS: Final = ("int", "long", "float", "double")
 
 
-def kind_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
+def logical_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
     """What bounds of an Arrow column are (Bound.kind), and how an index of that version stores them.
 
     Raises UnsupportedError for a type without an order.
@@ -69,7 +69,7 @@ def kind_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
 
 
 def bound_of(scalar: pa.Scalar, kind: str) -> Bound | None:
-    """The bound that a value of a column is; None for null. `kind` is that of kind_and_type."""
+    """The bound that a value of a column is; None for null. `kind` is that of logical_and_type."""
     if not scalar.is_valid:
         return None
     counted = pa.types.is_date32(scalar.type) or pa.types.is_time(scalar.type) or pa.types.is_timestamp(scalar.type)
@@ -121,14 +121,14 @@ def as_type(found: ColumnRange, kind: pa.DataType, version: int) -> ColumnRange:
     """The range as one of a column that has the Arrow type `kind` now; bounds of another kind that do not widen to it
     become unknown.
     """
-    name, value_type = kind_and_type(kind, version)
-    least, greatest = _as_kind(found.least, name), _as_kind(found.greatest, name)
+    name, value_type = logical_and_type(kind, version)
+    least, greatest = _as_type(found.least, name), _as_type(found.greatest, name)
     if least is None or greatest is None:
         least = greatest = None
     return replace(found, least=least, greatest=greatest, type=value_type)
 
 
-def _as_kind(bound: Bound | None, kind: str) -> Bound | None:
+def _as_type(bound: Bound | None, kind: str) -> Bound | None:
     if bound is None or bound.kind == kind:
         return bound
     if bound.kind in _NUMBERS and kind in _NUMBERS and _NUMBERS.index(bound.kind) < _NUMBERS.index(kind):

@@ -18,7 +18,7 @@ from hudi_core.history.archiving import ArchivedInstant, ArchiveWriter, StateFil
 from hudi_core.history.log_archive_writer import LogArchiveWriter
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.snapshots import Guard
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
@@ -39,22 +39,22 @@ class Archived:
 
 
 def to_archive(
-    own: Timeline, data: Timeline, keep_min: int, keep_max: int, *, counts_cleans: bool
+    metadata_timeline: Timeline, data: Timeline, keep_min: int, keep_max: int, *, counts_cleans: bool
 ) -> Archived | list[Instant]:
     """The instants to archive, in timeline order. Pure. `keep_min` and `keep_max` are the data table's options.
 
     `counts_cleans`: cleans and rollbacks go by their own number, as in layout 1; else those before the last commit that
     goes.
     """
-    commits = own.commits()
+    commits = metadata_timeline.commits()
     least, most = keep_min + 1, keep_max + 1
     if len(commits) <= most:
         return Archived((), f"the metadata table's timeline has {len(commits)} commits, of which {most} are kept")
-    compaction = own.completed().of_actions(Action.COMMIT).last()
+    compaction = metadata_timeline.completed().of_actions(Action.COMMIT).last()
     first = data.of_actions(*WRITE_ACTIONS).first()
     if compaction is None or first is None:
         return Archived((), "the metadata table was never compacted, or the data table has no commit")
-    pending = own.pending().first()
+    pending = metadata_timeline.pending().first()
     limit = min(compaction.requested_time, first.requested_time, *([] if pending is None else [pending.requested_time]))
     # What completed after the compaction was requested is not in it: its log blocks count for as long as a timeline
     # holds the instant.
@@ -66,7 +66,9 @@ def to_archive(
         return Archived(
             (), f"every commit of the metadata table before {limit} is archived, and what came later is needed"
         )
-    others = own.completed().filter(lambda item: item.action not in COMMIT_ACTIONS and item.requested_time < limit)
+    others = metadata_timeline.completed().filter(
+        lambda item: item.action not in COMMIT_ACTIONS and item.requested_time < limit
+    )
     last = chosen[-1].requested_time
     gone = _by_number(others, least, most) if counts_cleans else [item for item in others if item.requested_time < last]
     return sorted((*chosen, *gone), key=lambda item: item.sort_key)
@@ -85,9 +87,11 @@ class MetadataArchival:
     when it is lost.
     """
 
-    def __init__(self, storage: Storage, own: OwnTimeline, config: ArchiveConfig, guard: Guard) -> None:
+    def __init__(
+        self, storage: Storage, metadata_timeline: MetadataTimeline, config: ArchiveConfig, guard: Guard
+    ) -> None:
         self._storage = storage
-        self._own = own
+        self._metadata_timeline = metadata_timeline
         self._config = config
         self._guard = guard
 
@@ -95,14 +99,14 @@ class MetadataArchival:
         """Archives what may go; `data` is the data table's timeline. Killed anywhere, it can be run again. Memory: a
         round of instants.
         """
-        if not self._own.features.completion_time_in_name:
-            finish_merge(self._storage, self._own.history_folder)
+        if not self._metadata_timeline.features.completion_time_in_name:
+            finish_merge(self._storage, self._metadata_timeline.history_folder)
         chosen = to_archive(
-            self._own.active.load(),
+            self._metadata_timeline.active.load(),
             data,
             self._config.keep_min,
             self._config.keep_max,
-            counts_cleans=not self._own.features.completion_time_in_name,
+            counts_cleans=not self._metadata_timeline.features.completion_time_in_name,
         )
         if isinstance(chosen, Archived):
             return chosen
@@ -115,14 +119,14 @@ class MetadataArchival:
             if fresh:
                 writer.write(fresh)
             self._guard()
-            self._own.active.forget(taken)
+            self._metadata_timeline.active.forget(taken)
         writer.finish()
         log.info("%d instants of the metadata table archived", len(chosen))
         return Archived(tuple(item.requested_time for item in chosen))
 
     def _writer(self) -> ArchiveWriter:
-        config, folder = self._config, self._own.history_folder
-        if self._own.features.completion_time_in_name:
+        config, folder = self._config, self._metadata_timeline.history_folder
+        if self._metadata_timeline.features.completion_time_in_name:
             return LsmWriter(
                 self._storage,
                 folder,
@@ -134,7 +138,7 @@ class MetadataArchival:
         return LogArchiveWriter(self._storage, folder, config.batch)
 
     def _read(self, instants: Sequence[Instant]) -> Iterator[ArchivedInstant]:
-        modified = self._own.active.modified()
+        modified = self._metadata_timeline.active.modified()
         for item in instants:
             yield ArchivedInstant(item, tuple(self._files(item, modified)))
 
@@ -142,7 +146,7 @@ class MetadataArchival:
         """The files of the instant's states; pending ones may be gone already, by a run that was cut off as it removed
         them.
         """
-        active = self._own.active
+        active = self._metadata_timeline.active
         for state in (State.REQUESTED, State.INFLIGHT):
             path = active.path(item.requested_time, item.pending_action, state)
             if path in modified:
@@ -151,4 +155,6 @@ class MetadataArchival:
 
     def _file(self, action: str, state: State, path: str, modified: dict[str, float]) -> StateFile:
         at = modified[path] if path in modified else self._storage.stat(path).modified
-        return StateFile(action, state, self._storage.read(path), path, of_epoch_seconds(at, self._own.clock.zone))
+        return StateFile(
+            action, state, self._storage.read(path), path, of_epoch_seconds(at, self._metadata_timeline.clock.zone)
+        )

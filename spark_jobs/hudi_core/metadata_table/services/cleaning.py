@@ -16,7 +16,7 @@ from typing import Final
 
 from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
 from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.clean import (
@@ -66,9 +66,9 @@ class MetadataCleaning:
     called.
     """
 
-    def __init__(self, storage: Storage, own: OwnTimeline) -> None:
+    def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline) -> None:
         self._storage = storage
-        self._own = own
+        self._metadata_timeline = metadata_timeline
 
     def run(self, data_commits_retained: int) -> Cleaned:
         """Finishes what is pending, else cleans; `data_commits_retained` is what the data table's clean keeps
@@ -77,15 +77,15 @@ class MetadataCleaning:
         Killed anywhere, it can be run again. Raises FormatError for a pending plan that names something else than files
         of the metadata table.
         """
-        own = self._own.active.load()
-        pending = own.pending().of_actions(Action.CLEAN)
+        metadata_timeline = self._metadata_timeline.active.load()
+        pending = metadata_timeline.pending().of_actions(Action.CLEAN)
         if pending.instants:
             return self._execute_all(pending)
-        latest = own.completed().of_actions(Action.DELTA_COMMIT).last()
-        compaction = own.completed().of_actions(Action.COMMIT).last()
+        latest = metadata_timeline.completed().of_actions(Action.DELTA_COMMIT).last()
+        compaction = metadata_timeline.completed().of_actions(Action.COMMIT).last()
         if latest is None or compaction is None:
             return Cleaned((), reason="the metadata table was never compacted: it has one slice of each file group")
-        if len(own.completed().after(compaction.requested_time)) < _INSTANTS_BETWEEN:
+        if len(metadata_timeline.completed().after(compaction.requested_time)) < _INSTANTS_BETWEEN:
             return Cleaned(
                 (),
                 reason=(
@@ -93,26 +93,28 @@ class MetadataCleaning:
                     "readers may need them"
                 ),
             )
-        plan = self._plan(own, max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA)))
+        plan = self._plan(metadata_timeline, max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA)))
         if not plan.files:
             return Cleaned((), reason="every slice of the metadata table is to be kept")
         instant = (
-            f"{latest.requested_time}{SUFFIX}" if self._own.features.metadata_suffixes else self._own.clock.next(own)
+            f"{latest.requested_time}{SUFFIX}"
+            if self._metadata_timeline.features.metadata_suffixes
+            else self._metadata_timeline.clock.next(metadata_timeline)
         )
-        if instant in own.requested_times:
+        if instant in metadata_timeline.requested_times:
             return Cleaned((), reason=f"the metadata table was cleaned at {instant}, and nothing was told to it since")
         content = encode_clean_plan(plan, lambda path: plan_address(self._storage, f"{ROOT}/{path}"))
-        return self._execute_all([self._own.active.create_requested(instant, Action.CLEAN, content)])
+        return self._execute_all([self._metadata_timeline.active.create_requested(instant, Action.CLEAN, content)])
 
-    def _plan(self, own: Timeline, retained: int) -> CleanPlan:
-        commits = own.commits()
+    def _plan(self, metadata_timeline: Timeline, retained: int) -> CleanPlan:
+        commits = metadata_timeline.commits()
         last = commits.last()
-        by_versions = self._own.features.metadata_keeps_versions
+        by_versions = self._metadata_timeline.features.metadata_keeps_versions
         earliest = None if by_versions or len(commits) <= retained else commits.instants[len(commits) - retained]
         files: dict[str, tuple[str, ...]] = {}
         for partition in partition_folders(self._storage):
             names: list[str] = []
-            for group in self._groups(own, partition):
+            for group in self._groups(metadata_timeline, partition):
                 old = group.slices[_VERSIONS:] if by_versions else _before(group, earliest)
                 names += [file.name for item in old for file in item.files]
             if names:
@@ -124,13 +126,13 @@ class MetadataCleaning:
             None if earliest is None else RetainedInstant(earliest.requested_time, earliest.action),
         )
 
-    def _groups(self, own: Timeline, partition: str) -> list[FileGroup]:
+    def _groups(self, metadata_timeline: Timeline, partition: str) -> list[FileGroup]:
         folder = f"{ROOT}/{partition}"
-        completions = {item.requested_time: item.completed_at for item in own.commits()}
-        slicing = slicing_for(self._own.features.layout, own, completions.get)
+        completions = {item.requested_time: item.completed_at for item in metadata_timeline.commits()}
+        slicing = slicing_for(self._metadata_timeline.features.layout, metadata_timeline, completions.get)
         compactions = [
             (operation.file_group, instant)
-            for instant, plan in self._own.active.read_plans(own).items()
+            for instant, plan in self._metadata_timeline.active.read_plans(metadata_timeline).items()
             for operation in plan.operations
         ]
         return build_file_groups(partition, self._storage.list_files(folder), slicing, compactions=compactions)
@@ -142,11 +144,13 @@ class MetadataCleaning:
     def _execute(self, instant: str) -> int:
         """Deletes the plan's files and completes the clean; returns how many were there."""
         started = time.monotonic()
-        active = self._own.active
+        active = self._metadata_timeline.active
         path = active.path(instant, Action.CLEAN, State.REQUESTED)
         content = self._storage.read(path)
         plan = decode_clean_plan(content, path=path)
-        active.to_inflight(instant, Action.CLEAN, content if self._own.features.clean_plan_in_inflight else b"")
+        active.to_inflight(
+            instant, Action.CLEAN, content if self._metadata_timeline.features.clean_plan_in_inflight else b""
+        )
         paths = [f"{ROOT}/{join(partition, name)}" for partition, names in plan.files.items() for name in names]
         with ThreadPoolExecutor(_THREADS, "metadata-clean") as pool:
             deleted = sum(pool.map(self._storage.delete, paths))
@@ -158,7 +162,9 @@ class MetadataCleaning:
             plan.last_completed,
             int((time.monotonic() - started) * 1000),
         )
-        active.complete(instant, Action.CLEAN, encode_clean_metadata(metadata), self._own.completion_time(instant))
+        active.complete(
+            instant, Action.CLEAN, encode_clean_metadata(metadata), self._metadata_timeline.completion_time(instant)
+        )
         log.info("clean %s of the metadata table deleted %d files", instant, deleted)
         return deleted
 

@@ -16,11 +16,11 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, Due, compaction_plan, due
 from hudi_core.metadata_table.services.compaction_units import compact_group, group_unit
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.rollback import all_slices
 from hudi_core.model.ids import WriteToken
@@ -75,33 +75,43 @@ class MetadataCompaction:
         self._storage = storage
         self._config = config
         self._token = token
-        self._own = OwnTimeline(storage, config, clock)
+        self._metadata_timeline = MetadataTimeline(storage, config, clock)
         self._run_units = run_units or self._run_here
         self._unit = partial(group_unit, uri=uri, storage_options=storage_options)
 
     def run(self, trigger: int = DEFAULT_TRIGGER) -> Compacted:
         """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction.
 
-        Raises as OpenedMetadataTable.timeline and compact_group; ExecutionError when results do not fit the plan.
+        Raises as MetadataTableSnapshot.timeline and compact_group; ExecutionError when results do not fit the plan.
         Nothing has changed for readers then, and the next run goes on.
         """
         finished = self.finish()
         if finished.instants:
             return finished
         data = ActiveTimeline(self._storage, self._config).load()
-        own = self._own.active.load()
-        decided = due(data, own, self._own.features, trigger=trigger, draw=lambda: self._draw(data, own))
+        metadata_timeline = self._metadata_timeline.active.load()
+        decided = due(
+            data,
+            metadata_timeline,
+            self._metadata_timeline.features,
+            trigger=trigger,
+            draw=lambda: self._draw(data, metadata_timeline),
+        )
         if not isinstance(decided, Due):
             return Compacted((), reason=decided.reason)
-        plan = compaction_plan(self._places(own), own, decided.before, self._own.features)
+        plan = compaction_plan(
+            self._places(metadata_timeline), metadata_timeline, decided.before, self._metadata_timeline.features
+        )
         if not plan.operations:
             return Compacted((), reason="no file group of the metadata table has a log file to compact")
-        self._own.active.create_requested(decided.instant, Action.COMPACTION, encode_compaction_plan(plan))
+        self._metadata_timeline.active.create_requested(
+            decided.instant, Action.COMPACTION, encode_compaction_plan(plan)
+        )
         return self._execute_all([decided.instant], data)
 
     def finish(self) -> Compacted:
         """Executes what is planned and not completed, oldest first; errors as run."""
-        pending = [item.requested_time for item in self._own.active.load().pending_compactions()]
+        pending = [item.requested_time for item in self._metadata_timeline.active.load().pending_compactions()]
         if not pending:
             return Compacted((), reason="no compaction of the metadata table is pending")
         return self._execute_all(pending, ActiveTimeline(self._storage, self._config).load())
@@ -110,20 +120,24 @@ class MetadataCompaction:
         stats = [stat for instant in instants for stat in self._execute(instant, data)]
         return Compacted(tuple(instants), len(stats), sum(stat.file_size_in_bytes for stat in stats))
 
-    def _places(self, own: Timeline) -> list[LatestSlice]:
+    def _places(self, metadata_timeline: Timeline) -> list[LatestSlice]:
         """The file groups of all partitions that are listed or being built; the folder of another is what a crash
         left.
         """
         kept = self._config.metadata_partitions | self._config.metadata_partitions_inflight
-        return [place for place in all_slices(self._storage, self._own, own) if place.partition in kept]
+        return [
+            place
+            for place in all_slices(self._storage, self._metadata_timeline, metadata_timeline)
+            if place.partition in kept
+        ]
 
-    def _draw(self, data: Timeline, own: Timeline) -> str:
+    def _draw(self, data: Timeline, metadata_timeline: Timeline) -> str:
         """Later than everything on both timelines: a log counts as compacted that completed before it."""
-        latest = max((item.completed_at for item in (*data, *own)), default="")
-        return self._own.clock.next(own, minimum=latest)
+        latest = max((item.completed_at for item in (*data, *metadata_timeline)), default="")
+        return self._metadata_timeline.clock.next(metadata_timeline, minimum=latest)
 
     def _execute(self, instant: str, data: Timeline) -> list[WriteStat]:
-        active = self._own.active
+        active = self._metadata_timeline.active
         plan = active.read_plan(instant)
         active.to_inflight(instant, Action.COMPACTION)
         timeline = active.load()
@@ -131,15 +145,17 @@ class MetadataCompaction:
         units = self._units(plan, instant, schema, data)
         self._remove_others(plan, instant, set())
         results = self._run_units(units)
-        stats = _prove(plan, results, instant, newer=not self._own.features.json_commits)
+        stats = _prove(plan, results, instant, newer=not self._metadata_timeline.features.json_commits)
         self._remove_others(plan, instant, {stat.path for stat in stats})
-        active.complete(instant, Action.COMPACTION, self._content(stats, schema), self._own.completion_time(instant))
+        active.complete(
+            instant, Action.COMPACTION, self._content(stats, schema), self._metadata_timeline.completion_time(instant)
+        )
         log.info("the metadata table is compacted at %s: %d files", instant, len(stats))
         return stats
 
     def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[Json]:
-        blocks = OpenedMetadataTable(self._storage, self._config, data).blocks
-        stored, entries = block_schema(schema), self._own.features.metadata_bloom_entries
+        blocks = MetadataTableSnapshot(self._storage, self._config, data).blocks
+        stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
         units = []
         for partition in dict.fromkeys(item.partition for item in plan.operations):
             sizes = {info.name: info.size for info in self._storage.list_files(f"{ROOT}/{partition}")}
@@ -175,7 +191,7 @@ class MetadataCompaction:
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for stat in stats:
             by_partition[stat.partition_path] = (*by_partition.get(stat.partition_path, ()), stat)
-        if self._own.features.json_commits:
+        if self._metadata_timeline.features.json_commits:
             return encode_commit(CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}))
         return encode_commit_avro(
             CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}, extra={"version": None})

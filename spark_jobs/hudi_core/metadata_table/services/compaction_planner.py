@@ -50,7 +50,7 @@ class NotNow:
 
 
 def due(
-    data: Timeline, own: Timeline, features: TableVersion, *, trigger: int, draw: Callable[[], str]
+    data: Timeline, metadata_timeline: Timeline, features: TableVersion, *, trigger: int, draw: Callable[[], str]
 ) -> Due | NotNow:
     """Whether a compaction is due after `trigger` deltacommits since the last one, and its instant. `draw` gives a new
     instant of the table.
@@ -58,31 +58,31 @@ def due(
     `data` and `own` are the timelines of the data table and of the metadata table, loaded under the table lock; nothing
     of `own` that could be finished or taken back is pending.
     """
-    deltas = own.completed().of_actions(Action.DELTA_COMMIT)
+    deltas = metadata_timeline.completed().of_actions(Action.DELTA_COMMIT)
     latest = deltas.last()
     if latest is None:
         return NotNow("the metadata table holds no deltacommit")
-    merging = own.pending_log_compactions().first()
+    merging = metadata_timeline.pending_log_compactions().first()
     if merging is not None:
         return NotNow(f"log compaction {merging.requested_time} of the metadata table is pending")
-    since = len(_since_compaction(own, deltas, features))
+    since = len(_since_compaction(metadata_timeline, deltas, features))
     if since < trigger:
         return NotNow(f"{since} deltacommits since the last compaction, but {TRIGGER} is {trigger}")
-    building = _building(data, own)
+    building = _building(data, metadata_timeline)
     if building is not None:
         return NotNow(
             f"indexing {building.requested_time} is building an index: compacted now, the index would lose what was "
             "there before it"
         )
     if features.metadata_needs_rest:
-        return _due_at_rest(data, own, latest.requested_time)
-    told = own.completed().requested_times
+        return _due_at_rest(data, metadata_timeline, latest.requested_time)
+    recorded = metadata_timeline.completed().requested_times
     # What is pending on the data table and told already may yet be rolled back: it stays out, and so does what came
     # after it.
-    first = next((item for item in data.pending() if item.requested_time in told), None)
+    first = next((item for item in data.pending() if item.requested_time in recorded), None)
     instant = draw() if first is None else _millisecond_before(first.requested_time)
-    last = own.completed().of_actions(Action.COMMIT).last()
-    if instant in told or (last is not None and instant <= last.requested_time):
+    last = metadata_timeline.completed().of_actions(Action.COMMIT).last()
+    if instant in recorded or (last is not None and instant <= last.requested_time):
         return NotNow(
             f"the metadata table was compacted at {instant} or later, and {first.requested_time if first else ''} is "
             "pending since"
@@ -90,29 +90,29 @@ def due(
     return Due(instant, instant)
 
 
-def _building(data: Timeline, own: Timeline) -> Instant | None:
+def _building(data: Timeline, metadata_timeline: Timeline) -> Instant | None:
     """An indexing action that builds an index now.
 
     Its base files bear the instant of the indexing, or an earlier one: beneath a newer base file, of what writers told
     the index meanwhile, nobody would read them.
     """
     inflight = (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT)
-    told = own.completed().requested_times
-    return next((item for item in inflight if item.requested_time not in told), None)
+    recorded = metadata_timeline.completed().requested_times
+    return next((item for item in inflight if item.requested_time not in recorded), None)
 
 
-def _due_at_rest(data: Timeline, own: Timeline, latest: str) -> Due | NotNow:
+def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Due | NotNow:
     pending = [item.requested_time for item in data.pending() if item.requested_time <= latest]
     if pending:
         return NotNow(
             f"actions of the table are pending that the metadata table may have been told of: {', '.join(pending)}"
         )
     instant = f"{latest}{SUFFIX}"
-    if instant in own.completed().requested_times:
+    if instant in metadata_timeline.completed().requested_times:
         return NotNow(f"the metadata table was compacted at {instant}, and nothing was told to it since")
     earlier = [
         item.requested_time
-        for item in own.pending()
+        for item in metadata_timeline.pending()
         if item.action == Action.DELTA_COMMIT and item.requested_time <= instant
     ]
     if earlier:
@@ -120,8 +120,8 @@ def _due_at_rest(data: Timeline, own: Timeline, latest: str) -> Due | NotNow:
     return Due(instant, None)
 
 
-def _since_compaction(own: Timeline, deltas: Timeline, features: TableVersion) -> Timeline:
-    last = own.completed().of_actions(Action.COMMIT).last()
+def _since_compaction(metadata_timeline: Timeline, deltas: Timeline, features: TableVersion) -> Timeline:
+    last = metadata_timeline.completed().of_actions(Action.COMMIT).last()
     if last is None:
         return deltas
     if features.completion_time_in_name:
@@ -140,10 +140,10 @@ def _millisecond_before(instant: str) -> str:
 
 
 def compaction_plan(
-    places: Iterable[LatestSlice], own: Timeline, before: str | None, features: TableVersion
+    places: Iterable[LatestSlice], metadata_timeline: Timeline, before: str | None, features: TableVersion
 ) -> CompactionPlan:
     """The plan: one operation for every file group with log files, of those that completed before `before`."""
-    completions = {item.requested_time: item.completed_at for item in own.commits()}
+    completions = {item.requested_time: item.completed_at for item in metadata_timeline.commits()}
     operations = [operation for place in places for operation in _operation(place, before, completions)]
     return CompactionPlan(tuple(operations), extra_metadata={} if features.merge_modes else None)
 

@@ -14,7 +14,7 @@ import logging
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.initialize.indexing import is_of_indexing
 from hudi_core.metadata_table.initialize.instants import unfinished
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.rollback import MetadataRollback
 from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
 from hudi_core.model.ids import WriteToken
@@ -35,9 +35,9 @@ def roll_back_failed(
     The caller holds the table lock. Killed anywhere, it can be run again. Raises as MetadataPublisher.roll_back. A
     partition that was beginning under one of them is not listed: its files go when it begins anew.
     """
-    own = OwnTimeline(storage, config, clock)
-    timeline = own.active.load()
-    beginning = {item.requested_time for item in unfinished(timeline, own.features)}
+    metadata_timeline = MetadataTimeline(storage, config, clock)
+    timeline = metadata_timeline.active.load()
+    initialization = {item.requested_time for item in unfinished(timeline, metadata_timeline.features)}
     data = ActiveTimeline(storage, config).load()
     awaited = data.pending().requested_times
     done = []
@@ -45,11 +45,15 @@ def roll_back_failed(
         if item.requested_time in awaited or is_of_indexing(item.requested_time, data):
             continue
         log.warning("deltacommit %s of the metadata table was left by a dead writer: taken back", item.requested_time)
-        if item.requested_time in beginning:
-            own.active.undo(item.requested_time, Action.DELTA_COMMIT)
-        elif own.features.rollback_deletes_logs:
-            DeletingRollback(storage, config, clock).run(item.requested_time, own.clock.next(own.active.load()))
+        if item.requested_time in initialization:
+            metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
+        elif metadata_timeline.features.rollback_deletes_logs:
+            DeletingRollback(storage, config, clock).run(
+                item.requested_time, metadata_timeline.clock.next(metadata_timeline.active.load())
+            )
         else:
-            MetadataRollback(storage, config, token).run(item.requested_time, own.clock.next(own.active.load()))
+            MetadataRollback(storage, config, token).run(
+                item.requested_time, metadata_timeline.clock.next(metadata_timeline.active.load())
+            )
         done.append(item.requested_time)
     return tuple(done)

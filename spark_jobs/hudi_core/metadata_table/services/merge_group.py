@@ -67,8 +67,8 @@ class GroupMerge:
         streams = [
             _stream(source, number) for number, source in enumerate(self._sources) if number or not self._has_base
         ]
-        told = groupby(heapq.merge(*streams), key=itemgetter(0))
-        following = next(told, None)
+        recorded = groupby(heapq.merge(*streams), key=itemgetter(0))
+        following = next(recorded, None)
         for source in self._base_blocks():
             block = source.block
             start, last = 0, block.row(len(block) - 1)
@@ -81,14 +81,14 @@ class GroupMerge:
                     items.insert(0, (key, 0, 0, block.value(at)))
                     start = at + 1
                 self._add(file, key, items)
-                following = next(told, None)
+                following = next(recorded, None)
             self._pass(file, source, start, len(block))
         while following is not None:
             key, value = following[0], self._fold(following[0], list(following[1]))
             if value is not None:
                 file = file or open_file()
                 file.add(key, value)
-            following = next(told, None)
+            following = next(recorded, None)
         return file
 
     def _base_blocks(self) -> Iterator[CopiedBlock]:

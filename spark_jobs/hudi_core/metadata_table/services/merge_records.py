@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.record import RecordKind, files_datum, files_record
+from hudi_core.metadata_table.record import RecordType, files_datum, files_record
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.files import merge as merge_files
 from hudi_core.metadata_table.records.stat_values import Bound, widened_float
 
-_FILES: Final = frozenset({RecordKind.PARTITIONS, RecordKind.FILES})
-_STATISTICS: Final = frozenset({RecordKind.COLUMN_STATS, RecordKind.PARTITION_STATS})
+_FILES: Final = frozenset({RecordType.PARTITIONS, RecordType.FILES})
+_STATISTICS: Final = frozenset({RecordType.COLUMN_STATS, RecordType.PARTITION_STATS})
 _BODY: Final = "ColumnStatsMetadata"
 _SUMS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _RULES: Final = ColumnStatsRules()

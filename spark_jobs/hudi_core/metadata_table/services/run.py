@@ -18,7 +18,7 @@ from hudi_core.metadata_table.services.cleaning import Cleaned, MetadataCleaning
 from hudi_core.metadata_table.services.compaction import Compacted, MetadataCompaction, RunUnits
 from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, TRIGGER
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
@@ -67,7 +67,7 @@ def keep_up(
         ArchiveConfig.of(options),
         CLEAN_COMMITS_RETAINED.read(options),
     )
-    own = OwnTimeline(storage, config, clock)
+    metadata_timeline = MetadataTimeline(storage, config, clock)
     rolled_back = roll_back_failed(storage, config, token, clock)
     guard()
     compaction = MetadataCompaction(
@@ -81,9 +81,9 @@ def keep_up(
     )
     finished = compaction.finish()
     guard()
-    cleaned = MetadataCleaning(storage, own).run(retained)
+    cleaned = MetadataCleaning(storage, metadata_timeline).run(retained)
     guard()
     compacted = finished if finished.instants else compaction.run(trigger)
     guard()
-    archived = MetadataArchival(storage, own, archive, guard).run(ActiveTimeline(storage, config).load())
+    archived = MetadataArchival(storage, metadata_timeline, archive, guard).run(ActiveTimeline(storage, config).load())
     return Upkeep(rolled_back, compacted, cleaned, archived)

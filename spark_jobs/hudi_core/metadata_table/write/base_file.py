@@ -129,9 +129,9 @@ class MetadataBaseFile:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, partition_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # The stream's own exit keeps a half-written object from being published, where the storage can.
-        self._file.__exit__(kind, error, trace)
+        self._file.__exit__(partition_type, error, trace)
         if isinstance(error, Exception):
             self._storage.delete(self.path)

@@ -11,15 +11,15 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partitions.protocol import Kind
-from hudi_core.metadata_table.partitions.registry import kinds_of, wanted_by
+from hudi_core.metadata_table.partitions.protocol import PartitionType
+from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts, Record
-from hudi_core.metadata_table.write.remaining_files import StandingFacts, StandingFiles, ToldRanges
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Record
+from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.active import ActiveTimeline
@@ -38,7 +38,7 @@ def is_of_rows(name: str) -> bool:
     return name == RECORD_INDEX or name.startswith(SECONDARY_PREFIX)
 
 
-class CommitKinds:
+class CommitPartitions:
     """The kinds that a table's properties list, asked about commits of one `operation` (Operation). `settings` are
     Hudi's options by name.
 
@@ -61,22 +61,22 @@ class CommitKinds:
         self._settings = settings
         self._operation = operation
 
-    def wanted(self) -> Wanted:
+    def requirements(self) -> StatisticsRequirements:
         """What must be learnt of each file that a commit writes."""
-        return wanted_by(self._table, self._kinds.values())
+        return requirements_of(self._table, self._partition_types.values())
 
-    def of_files(self) -> frozenset[str]:
+    def from_files(self) -> frozenset[str]:
         """The kinds that say something of each file by itself, for which there is something to prepare
         (metadata_table.write.prepare).
         """
-        return frozenset(name for name in self._kinds if name not in (FILES_PARTITION, PARTITION_STATS))
+        return frozenset(name for name in self._partition_types if name not in (FILES_PARTITION, PARTITION_STATS))
 
     def records(
         self,
         instant: str,
         metadata: CommitMetadata,
-        written: Iterable[FileFacts],
-        asked: Wanted,
+        written: Iterable[FileStatistics],
+        requested: StatisticsRequirements,
         listing: FileListing | None = None,
         *,
         by_partition: bool = False,
@@ -84,16 +84,16 @@ class CommitKinds:
         """The records of a pending commit by metadata partition; `written` are the facts of its base and log files, as
         `asked` for.
 
-        `by_partition` is as in CommitFacts: the records of single files are left out. Made when they are iterated. Of a
-        commit that has completed, `listing` gives the files that there are. The caller holds the table lock. Raises
+        `by_partition` is as in CommitUpdate: the records of single files are left out. Made when they are iterated. Of
+        a commit that has completed, `listing` gives the files that there are. The caller holds the table lock. Raises
         ConflictError when the kinds want more by now: without it a partition's range would leave the new files out.
         """
-        wanted = self.wanted()
-        if not _covers(asked, wanted):
+        requirements = self.requirements()
+        if not _covers(requested, requirements):
             raise ConflictError(
                 "an index of the table was changed while this ran", path=self._config.path, remedy="run it again"
             )
-        facts = CommitFacts(
+        statistics = CommitUpdate(
             instant,
             metadata.operation_type,
             metadata.partition_to_write_stats,
@@ -101,26 +101,33 @@ class CommitKinds:
             metadata.replaced_file_ids or {},
             by_partition=by_partition,
         )
-        kinds = self._kinds
+        partition_types = self._partition_types
         files = (
-            StandingFiles(self._storage, self._config, instant, metadata, listing)
-            if any(map(_needs_standing, kinds.values()))
+            RemainingFiles(self._storage, self._config, instant, metadata, listing)
+            if any(map(_needs_remaining, partition_types.values()))
             else None
         )
 
-        def facts_for(kind: Kind) -> CommitFacts:
-            if files is None or not _needs_standing(kind):
-                return facts
-            return replace(facts, standing=StandingFacts(files, kind, wanted), told=ToldRanges(files, kind, wanted))
+        def update_for(partition_type: PartitionType) -> CommitUpdate:
+            if files is None or not _needs_remaining(partition_type):
+                return statistics
+            return replace(
+                statistics,
+                remaining=RemainingStatistics(files, partition_type, requirements),
+                recorded=RecordedRanges(files, partition_type, requirements),
+            )
 
-        return {name: kind.of_commit(facts_for(kind)) for name, kind in kinds.items()}
+        return {
+            name: partition_type.of_commit(update_for(partition_type))
+            for name, partition_type in partition_types.items()
+        }
 
     @cached_property
-    def _kinds(self) -> dict[str, Kind]:
+    def _partition_types(self) -> dict[str, PartitionType]:
         names = self._config.metadata_partitions if self._names is None else frozenset(self._names)
         if self._operation == Operation.COMPACT:
             names = frozenset(name for name in names if not is_of_rows(name))
-        return kinds_of(names, self._table)
+        return partition_types_of(names, self._table)
 
     @cached_property
     def _table(self) -> IndexedTable:
@@ -135,17 +142,19 @@ class CommitKinds:
         )
 
 
-def _covers(asked: Wanted, wanted: Wanted) -> bool:
+def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:
     """Whether facts as `asked` for are all that is `wanted` of files written then: a column that came to the table
     since is null in them.
     """
-    known = {field["name"] for field in asked.schema["fields"]}
+    known = {field["name"] for field in requested.schema["fields"]}
     missing = [
-        name for name in wanted.columns if name not in asked.columns and (name in known or name.split(".")[0] in known)
+        name
+        for name in requirements.columns
+        if name not in requested.columns and (name in known or name.split(".")[0] in known)
     ]
-    same = (asked.version, asked.expressions) == (wanted.version, wanted.expressions)
-    return same and not missing and asked.bloom >= wanted.bloom
+    same = (requested.version, requested.expressions) == (requirements.version, requirements.expressions)
+    return same and not missing and requested.bloom >= requirements.bloom
 
 
-def _needs_standing(kind: Kind) -> bool:
-    return kind.needs.standing
+def _needs_remaining(partition_type: PartitionType) -> bool:
+    return partition_type.needs.remaining

@@ -66,28 +66,28 @@ def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
     )
 
 
-def profile_stat(place: LatestSlice, records: int, *, own_instant: bool = False) -> WriteStat:
+def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool = False) -> WriteStat:
     """What the inflight file says of one file group, before anything is written: path and sizes are not known
     (WorkloadStat).
     """
     unknown = {"path": None, "partitionPath": None, "runtimeStats": None}
-    extra = unknown | _NEWER_COUNTS if own_instant else unknown
+    extra = unknown | _NEWER_COUNTS if metadata_instant else unknown
     return WriteStat(place.file_id, "", "", place.base_instant, 0, 0, records, 0, 0, 0, extra=extra)
 
 
-def log_stat(place: LatestSlice, name: LogFileName, records: int, size: int, *, own_instant: bool) -> WriteStat:
+def log_stat(place: LatestSlice, name: LogFileName, records: int, size: int, *, metadata_instant: bool) -> WriteStat:
     """What the completed file says of one log file of `size` bytes (HoodieAppendHandle).
 
-    `own_instant`: log names carry the instant that writes them, and then it says nothing of the slice that the file
-    joins.
+    `metadata_instant`: log names carry the instant that writes them, and then it says nothing of the slice that the
+    file joins.
     """
-    older = () if own_instant else tuple(info.name for info in reversed(place.logs) if info.name != str(name))
-    base_file = None if own_instant else place.base_file
+    older = () if metadata_instant else tuple(info.name for info in reversed(place.logs) if info.name != str(name))
+    base_file = None if metadata_instant else place.base_file
     return WriteStat(
         file_id=place.file_id,
         path=join(place.partition, str(name)),
         partition_path=place.partition,
-        prev_commit=name.instant if own_instant else place.base_instant,
+        prev_commit=name.instant if metadata_instant else place.base_instant,
         num_writes=records,
         num_deletes=0,
         num_update_writes=records,
@@ -98,7 +98,7 @@ def log_stat(place: LatestSlice, name: LogFileName, records: int, size: int, *, 
         log_offset=0,
         base_file="" if base_file is None else base_file.name,
         log_files=(*older, str(name)),
-        extra=_NEWER_COUNTS if own_instant else {"recordsStats": {"val": None}},
+        extra=_NEWER_COUNTS if metadata_instant else {"recordsStats": {"val": None}},
     )
 
 

@@ -34,7 +34,7 @@ from hudi_core.metadata_table.read.file_group import (
 from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY_PREFIX
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
 from hudi_core.metadata_table.records.file_statistics import Record
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import (
     complete_delta_commit,
     latest_schema,
@@ -88,9 +88,9 @@ class _Part:
 class DeltaWriter:
     """Writes deltacommits of the metadata table in `storage`; `token` makes the log files' names this attempt's own."""
 
-    def __init__(self, storage: Storage, own: OwnTimeline, token: WriteToken) -> None:
+    def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline, token: WriteToken) -> None:
         self._storage = storage
-        self._own = own
+        self._metadata_timeline = metadata_timeline
         self._token = token
 
     def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
@@ -102,7 +102,7 @@ class DeltaWriter:
         StorageNotFoundError for a partition without file groups, before anything is written, and ConflictError for
         staged blocks that are not as they were written.
         """
-        timeline = self._own.active.load()
+        timeline = self._metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is None or not found.is_completed:
             self._write(instant, records, timeline, found, self._token, staged=staged or {})
@@ -114,7 +114,7 @@ class DeltaWriter:
         A block counts for readers as soon as its instant completes on the data timeline, whoever wrote it. Raises
         ConflictError when another attempt's deltacommit, unfinished rollback or block is there, or appears meanwhile.
         """
-        active = self._own.active
+        active = self._metadata_timeline.active
         timeline = active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is not None:
@@ -126,7 +126,7 @@ class DeltaWriter:
             raise ConflictError(
                 f"rollback {rollback} of this instant is unfinished on the metadata table", path=ROOT, remedy=_RETRY
             )
-        token = _ONE_FOR_ALL if self._own.features.log_name_has_own_instant else self._token
+        token = _ONE_FOR_ALL if self._metadata_timeline.features.log_name_has_delta_commit else self._token
         self._write(instant, records, timeline, None, token, alone=True, staged=staged or {})
 
     def _write(
@@ -140,10 +140,10 @@ class DeltaWriter:
         alone: bool = False,
         staged: Staged = MappingProxyType({}),
     ) -> None:
-        active, json, own_instant = (
-            self._own.active,
-            self._own.features.json_commits,
-            self._own.features.log_name_has_own_instant,
+        active, json, metadata_instant = (
+            self._metadata_timeline.active,
+            self._metadata_timeline.features.json_commits,
+            self._metadata_timeline.features.log_name_has_delta_commit,
         )
         schema = latest_schema(active, timeline)
         encoder = RecordEncoder(block_schema(schema))
@@ -153,7 +153,7 @@ class DeltaWriter:
             self._refuse_written(parts)
         if found is None or found.state is State.REQUESTED:
             profile = _by_partition(
-                (part.place.partition, (profile_stat(part.place, part.records, own_instant=own_instant),))
+                (part.place.partition, (profile_stat(part.place, part.records, metadata_instant=metadata_instant),))
                 for part in parts
             )
             begin = write_delta_commit_start if found is None else write_delta_commit_inflight
@@ -163,7 +163,9 @@ class DeltaWriter:
         )
         if alone:
             self._refuse_newcomers(timeline, instant, parts, stats)
-        complete_delta_commit(active, instant, stats, schema, self._own.completion_time(instant), json=json)
+        complete_delta_commit(
+            active, instant, stats, schema, self._metadata_timeline.completion_time(instant), json=json
+        )
 
     def _parts(
         self,
@@ -174,8 +176,8 @@ class DeltaWriter:
         resumed: bool,
         staged: Staged,
     ) -> list[_Part]:
-        features = self._own.features
-        pending = {} if features.log_name_has_own_instant else pending_bases(self._own.active, timeline)
+        features = self._metadata_timeline.features
+        pending = {} if features.log_name_has_delta_commit else pending_bases(self._metadata_timeline.active, timeline)
         parts = []
         for partition in dict.fromkeys((*changes, *staged)):
             cells, deleted = changes.get(partition, ([], []))
@@ -199,7 +201,9 @@ class DeltaWriter:
                         remedy=_RETRY,
                     )
                 _part(by_group, places, numbers[item.file_id]).staged.append(item)
-            named = list(self._named_after(instant, partition)) if resumed and features.log_name_has_own_instant else []
+            named = (
+                list(self._named_after(instant, partition)) if resumed and features.log_name_has_delta_commit else []
+            )
             for _, part in sorted(by_group.items()):
                 parts.append(replace(part, written=self._written(part.place, instant, named)) if resumed else part)
         return parts
@@ -214,7 +218,7 @@ class DeltaWriter:
         return secondary_hashed_part if definition is not None and definition.version > 1 else str
 
     def _written(self, place: LatestSlice, instant: str, named: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
-        if not self._own.features.log_name_has_own_instant:
+        if not self._metadata_timeline.features.log_name_has_delta_commit:
             return blocks_of(self._storage, place.logs, instant).live
         return tuple(info for info in named if info.name.startswith(f".{place.file_id}_{instant}.log."))
 
@@ -245,7 +249,7 @@ class DeltaWriter:
         for partition in stats:
             places = {part.place.file_id for part in parts if part.place.partition == partition}
             late = [info for info in self._logs_now(timeline, partition, instant, places) if info.path not in known]
-            if not self._own.features.log_name_has_own_instant:
+            if not self._metadata_timeline.features.log_name_has_delta_commit:
                 late = list(blocks_of(self._storage, late, instant).live)
             if late:
                 raise ConflictError(
@@ -256,10 +260,10 @@ class DeltaWriter:
         """The log files of some file groups' latest slices; where names tell the instant, all of the partition that
         `instant` wrote.
         """
-        if self._own.features.log_name_has_own_instant:
+        if self._metadata_timeline.features.log_name_has_delta_commit:
             yield from self._named_after(instant, partition)
             return
-        for place in latest_slices(self._storage, timeline, partition, layout=self._own.features.layout):
+        for place in latest_slices(self._storage, timeline, partition, layout=self._metadata_timeline.features.layout):
             if place.file_id in file_ids:
                 yield from place.logs
 
@@ -267,7 +271,7 @@ class DeltaWriter:
         """Of records an earlier attempt's log file has all; of staged blocks it may have some, which stay and say what
         ours say.
         """
-        own_instant = self._own.features.log_name_has_own_instant
+        metadata_instant = self._metadata_timeline.features.log_name_has_delta_commit
         known = {info.path for info in part.place.logs}
         place = replace(part.place, logs=(*part.place.logs, *(info for info in part.written if info.path not in known)))
         stats = [
@@ -275,7 +279,7 @@ class DeltaWriter:
             for info in part.written
         ]
         for block, records, deletions in self._blocks(part, instant, schema):
-            name = place.next_log(token, instant if own_instant else None)
+            name = place.next_log(token, instant if metadata_instant else None)
             path = metadata_path(name, place.partition)
             self._put(path, block)
             stats.append(self._stat(place, name, len(block), records, deletions))
@@ -284,7 +288,9 @@ class DeltaWriter:
 
     def _stat(self, place: LatestSlice, name: LogFileName, size: int, records: int, deletions: int) -> WriteStat:
         return replace(
-            log_stat(place, name, records, size, own_instant=self._own.features.log_name_has_own_instant),
+            log_stat(
+                place, name, records, size, metadata_instant=self._metadata_timeline.features.log_name_has_delta_commit
+            ),
             num_deletes=deletions,
         )
 
@@ -301,7 +307,7 @@ class DeltaWriter:
             yield block, item.records, item.deletions
 
     def _encode(self, part: _Part, instant: str, schema: str) -> bytes:
-        hudi_1 = self._own.features.hudi_1_log_headers
+        hudi_1 = self._metadata_timeline.features.hudi_1_log_headers
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
         block = b""
         if part.cells:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.errors import TimelineError
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -18,7 +18,7 @@ _REBUILD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Traces:
+class Footprint:
     """What the metadata table holds of an instant: its deltacommit, an unfinished rollback of it, files with blocks
     that count.
     """
@@ -31,7 +31,7 @@ class Traces:
         return self.delta_commit is not None or self.pending_rollback is not None or bool(self.live)
 
 
-def check_not_merged(own: OwnTimeline, timeline: Timeline, failed: str) -> None:
+def check_not_merged(metadata_timeline: MetadataTimeline, timeline: Timeline, failed: str) -> None:
     """Raises TimelineError when a compaction or log compaction of the metadata table has taken `failed` in, or is about
     to.
 
@@ -40,7 +40,7 @@ def check_not_merged(own: OwnTimeline, timeline: Timeline, failed: str) -> None:
     instant's logs would fail without them.
     """
     found = timeline.find(failed, Action.DELTA_COMMIT)
-    by_completion = own.features.completion_time_in_name
+    by_completion = metadata_timeline.features.completion_time_in_name
     written = failed if found is None or not by_completion else found.completed_at
     if by_completion and (found is None or not found.is_completed):
         return
@@ -51,6 +51,6 @@ def check_not_merged(own: OwnTimeline, timeline: Timeline, failed: str) -> None:
             raise TimelineError(
                 f"the metadata table {verb} at {other.requested_time}, after instant {failed}: it cannot be "
                 "taken out any more",
-                path=own.active.path_of(other),
+                path=metadata_timeline.active.path_of(other),
                 remedy=_REBUILD,
             )

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.early_instant import begun_at, is_early
+from hudi_core.metadata_table.early_instant import initialized_at, is_early
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import Storage
@@ -26,7 +26,7 @@ STATISTICS: Final = frozenset({"column_stats", "partition_stats"})
 _COLUMN_STATS: Final = "column_stats"
 
 
-def columns_came_with(own: OwnTimeline, instants: Iterable[Instant]) -> bool:
+def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[Instant]) -> bool:
     """Whether one of `instants`, of the metadata table, told statistics of files and no listing of them, as no action
     of the data table does.
 
@@ -34,18 +34,22 @@ def columns_came_with(own: OwnTimeline, instants: Iterable[Instant]) -> bool:
     for null.
     """
     deltas = (item for item in instants if item.action == Action.DELTA_COMMIT and item.is_completed)
-    return any(_tells_statistics_alone(own, item) for item in deltas)
+    return any(_is_statistics_only(metadata_timeline, item) for item in deltas)
 
 
-def _tells_statistics_alone(own: OwnTimeline, item: Instant) -> bool:
-    written = {name for name, stats in own.active.read_commit(item).partition_to_write_stats.items() if stats}
+def _is_statistics_only(metadata_timeline: MetadataTimeline, item: Instant) -> bool:
+    written = {
+        name for name, stats in metadata_timeline.active.read_commit(item).partition_to_write_stats.items() if stats
+    }
     return _COLUMN_STATS in written and FILES_PARTITION not in written
 
 
 _INSTANT_LENGTH: Final = 17
 
 
-def begun_since(storage: Storage, config: TableConfig, own: OwnTimeline, commit: Instant) -> frozenset[str]:
+def initialized_since(
+    storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, commit: Instant
+) -> frozenset[str]:
     """The partitions, listed or being built, that began, or got columns, when `commit`, a completed one of the data
     table, may have been complete.
 
@@ -54,21 +58,23 @@ def begun_since(storage: Storage, config: TableConfig, own: OwnTimeline, commit:
     one whose first slices were cleaned, is an older one: what was compacted since is traces.check_not_merged's to tell.
     Raises MetadataUnavailableError where there is no metadata table.
     """
-    timeline = own.active.load()
+    timeline = metadata_timeline.active.load()
     names = config.metadata_partitions | config.metadata_partitions_inflight
-    found = frozenset(name for name in names if _began_since(storage, own, timeline, name, commit))
+    found = frozenset(name for name in names if _initialized_since(storage, metadata_timeline, timeline, name, commit))
     later = (item for item in timeline.commits() if item.completed_at > commit.completed_at)
-    return found | (STATISTICS & names) if columns_came_with(own, later) else found
+    return found | (STATISTICS & names) if columns_came_with(metadata_timeline, later) else found
 
 
-def _began_since(storage: Storage, own: OwnTimeline, timeline: Timeline, partition: str, commit: Instant) -> bool:
+def _initialized_since(
+    storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, commit: Instant
+) -> bool:
     parsed = map(parse_data_file, (info.name for info in storage.list_files(f"{ROOT}/{partition}")))
     first = min((name.instant for name in parsed if name is not None), default=None)
     if first is None:
         return False  # its building has not come to a file group
     if is_early(first):
-        return _is_since(begun_at(storage, partition), commit)
-    if not own.features.completion_time_in_name:
+        return _is_since(initialized_at(storage, partition), commit)
+    if not metadata_timeline.features.completion_time_in_name:
         return _is_since(first, commit)
     made = next((item for item in timeline.commits() if item.requested_time == first), None)
     if made is None:
@@ -77,5 +83,5 @@ def _began_since(storage: Storage, own: OwnTimeline, timeline: Timeline, partiti
     return made.completed_at > commit.completed_at
 
 
-def _is_since(begun: str, commit: Instant) -> bool:
-    return not begun.startswith(SOLO_COMMIT) and begun[:_INSTANT_LENGTH] >= commit.requested_time
+def _is_since(initialized: str, commit: Instant) -> bool:
+    return not initialized.startswith(SOLO_COMMIT) and initialized[:_INSTANT_LENGTH] >= commit.requested_time

@@ -19,15 +19,19 @@ import pyarrow as pa
 from hudi_core.codec.key_hashes import group_indexes
 from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
-from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
-from hudi_core.metadata_table.extract.merged_statistics import facts_from_bytes, facts_to_bytes, together
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.extract.merged_statistics import (
+    merge_statistics,
+    statistics_from_bytes,
+    statistics_to_bytes,
+)
 from hudi_core.metadata_table.partitions.bloom_filters import file_filters
 from hudi_core.metadata_table.partitions.clean_updates import BLOOM_FILTERS, COLUMN_STATS
 from hudi_core.metadata_table.partitions.column_stats import file_ranges
 from hudi_core.metadata_table.partitions.expression_index import file_records
 from hudi_core.metadata_table.partitions.group_content import log_contents
 from hudi_core.metadata_table.record import RecordEncoder
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileFacts, Record
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
 from hudi_core.storage.data_registry import open_data_storage
 
@@ -67,14 +71,14 @@ class Prepared:
 
     groups: Groups
     staged: Mapping[str, Sequence[StagedLog]]
-    wholes: tuple[FileFacts, ...]
+    wholes: tuple[FileStatistics, ...]
 
 
 def prepare_files(
     workers: Workers,
     instant: str,
     files: Sequence[DataFileRef],
-    wanted: Wanted,
+    requirements: StatisticsRequirements,
     groups: Groups,
     schema: str,
     *,
@@ -84,8 +88,8 @@ def prepare_files(
     expression indexes.
 
     `wanted` is what is to be known of each file, `schema` that of the records (record.block_schema), `hudi_1` as
-    encode_block. Errors as Engine.exchange and read_file_facts. Memory here: the names of the files, and the ranges of
-    each data partition.
+    encode_block. Errors as Engine.exchange and read_file_statistics. Memory here: the names of the files, and the
+    ranges of each data partition.
     """
     names = sorted(groups)
     common = {
@@ -94,7 +98,7 @@ def prepare_files(
         "instant": instant,
         "schema": schema,
         "hudi_1_headers": hudi_1,
-        "wanted": wanted.to_json(),
+        "wanted": requirements.to_json(),
         "groups": [[name, list(groups[name])] for name in names],
         "folder": staging_folder(instant, workers.epoch),
     }
@@ -110,33 +114,36 @@ def prepare_files(
     staged: dict[str, list[StagedLog]] = {}
     for (name, _), item in zip(_shards(groups), found, strict=False):
         staged.setdefault(name, []).extend(map(StagedLog.from_json, item["logs"]))
-    return Prepared(groups, staged, tuple(map(FileFacts.from_json, found[-1]["wholes"])))
+    return Prepared(groups, staged, tuple(map(FileStatistics.from_json, found[-1]["wholes"])))
 
 
 def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """engine.protocol.Produce of a unit's files. Raises ConfigError for JSON that this version did not write; other
-    errors as read_file_facts.
+    errors as read_file_statistics.
 
     Memory: a batch of records, and the ranges of one data partition's files in the unit.
     """
     try:
-        storage, wanted = open_data_storage(unit["uri"], unit["storage_options"]), Wanted.from_json(unit["wanted"])
+        storage, requirements = (
+            open_data_storage(unit["uri"], unit["storage_options"]),
+            StatisticsRequirements.from_json(unit["wanted"]),
+        )
         files = [DataFileRef.from_json(item) for item in unit["files"]]
         groups, instant, encoder = _groups_of(unit), str(unit["instant"]), RecordEncoder(str(unit["schema"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"a unit of a commit is not what this version writes: {error!r}") from error
     starts = _starts(groups)
-    made = {name: _records_of(name, wanted, instant) for name in groups}
+    made = {name: _records_of(name, requirements, instant) for name in groups}
     rows = _Rows()
-    held: list[FileFacts] = []
+    held: list[FileStatistics] = []
     for file in files:
-        facts = read_file_facts(storage, file, wanted)
+        statistics = read_file_statistics(storage, file, requirements)
         if held and held[0].file.partition != file.partition:
             rows.add_whole(starts[None], held)
             held = []
-        held.append(replace(facts, bloom=None))
+        held.append(replace(statistics, bloom=None))
         for name, records in made.items():
-            for key, datum in records([facts]):
+            for key, datum in records([statistics]):
                 if isinstance(datum, Mapping):
                     rows.add(starts[name], len(groups[name]), key, encoder.value(datum))
                 if rows.is_full:
@@ -148,7 +155,7 @@ def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.Record
 
 def stage_file_records(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
     """Stages the blocks of one file group; with `unit` given, engine.protocol.Consume. Returns `{"logs": [StagedLog],
-    "wholes": [FileFacts]}` as JSON.
+    "wholes": [FileStatistics]}` as JSON.
 
     The last shard is that of the data partitions, and alone has `wholes`. Memory: as group_content.log_contents, or one
     partition's ranges.
@@ -178,26 +185,28 @@ def stage_file_records(unit: Json, shard: int, batches: Iterator[pa.RecordBatch]
     }
 
 
-def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileFacts]:
+def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
     """Rows come sorted by data partition."""
-    held: FileFacts | None = None
+    held: FileStatistics | None = None
     for batch in batches:
         for value in batch.column(1).to_pylist():
-            found = facts_from_bytes(value)
+            found = statistics_from_bytes(value)
             if held is not None and held.file.partition != found.file.partition:
                 yield held
                 held = None
-            held = found if held is None else together([held, found])
+            held = found if held is None else merge_statistics([held, found])
     if held is not None:
         yield held
 
 
-def _records_of(name: str, wanted: Wanted, instant: str) -> Callable[[Iterable[FileFacts]], Iterable[Record]]:
+def _records_of(
+    name: str, requirements: StatisticsRequirements, instant: str
+) -> Callable[[Iterable[FileStatistics]], Iterable[Record]]:
     if name == COLUMN_STATS:
         return file_ranges
     if name == BLOOM_FILTERS:
         return partial(file_filters, instant)
-    expression = next(item for item in wanted.expressions if item.partition == name)
+    expression = next(item for item in requirements.expressions if item.partition == name)
     return partial(file_records, expression, instant)
 
 
@@ -238,9 +247,9 @@ class _Rows:
         self._bytes += len(value)
         self._count += 1
 
-    def add_whole(self, shard: int, files: Sequence[FileFacts]) -> None:
-        whole = together(files)
-        self.add(shard, 1, whole.file.partition, facts_to_bytes(whole))
+    def add_whole(self, shard: int, files: Sequence[FileStatistics]) -> None:
+        whole = merge_statistics(files)
+        self.add(shard, 1, whole.file.partition, statistics_to_bytes(whole))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for (start, groups), (keys, values) in self._hashed.items():

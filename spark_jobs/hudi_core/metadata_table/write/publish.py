@@ -11,20 +11,20 @@ from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.partitions.clean_updates import COLUMN_STATS, Indexed, clean_records
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, latest_slices
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileFacts
-from hudi_core.metadata_table.timeline import OwnTimeline
-from hudi_core.metadata_table.write.commit_updates import CommitKinds
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
-from hudi_core.metadata_table.write.footprint import Traces
+from hudi_core.metadata_table.write.footprint import Footprint
 from hudi_core.metadata_table.write.prepare import Prepared, Workers, prepare_files
 from hudi_core.metadata_table.write.restore import MetadataRestore
 from hudi_core.metadata_table.write.restore_reach import reach_of
@@ -79,18 +79,18 @@ class MetadataPublisher:
         self._token = token
         self._clock = clock
         self._settings = dict(settings or {})
-        self._own = OwnTimeline(storage, config, clock)
+        self._metadata_timeline = MetadataTimeline(storage, config, clock)
 
     def check(self) -> None:
         """Raises where the metadata table cannot be kept true: MetadataUnavailableError when there is none that could
         be read, StorageNotFoundError for a listed partition without file groups, UnsupportedError for one of an unknown
         kind.
         """
-        timeline = OpenedMetadataTable(self._storage, self._config, Timeline()).timeline
+        timeline = MetadataTableSnapshot(self._storage, self._config, Timeline()).timeline
         indexed = self._indexed()
         for name in sorted(self._config.metadata_partitions):
-            indexed.kind(name)
-            latest_slices(self._storage, timeline, name, layout=self._own.features.layout)
+            indexed.partition_type(name)
+            latest_slices(self._storage, timeline, name, layout=self._metadata_timeline.features.layout)
 
     def check_commit(self, operation: str) -> None:
         """As check, for publish_commit of an `operation` (Operation).
@@ -98,7 +98,7 @@ class MetadataPublisher:
         Also raises UnsupportedError for a partition that a commit of ours would not keep true; ConflictError for one
         that is to be built and has no file groups yet: whoever builds it would take it that we wrote to it.
         """
-        absent = sorted(self._config.metadata_partitions_inflight - self._told.metadata_partitions)
+        absent = sorted(self._config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
             raise ConflictError(
                 f"the metadata partitions {', '.join(absent)} are being begun",
@@ -109,65 +109,82 @@ class MetadataPublisher:
                 ),
             )
         self.check()
-        self.commit_wants(operation)
+        self.commit_requirements(operation)
 
-    def commit_wants(self, operation: str) -> Wanted:
+    def commit_requirements(self, operation: str) -> StatisticsRequirements:
         """What publish_commit must know of each file that a commit of `operation` writes, learnt by
         kinds.file_facts.read_file_facts.
 
         Errors as check_commit.
         """
-        return self._kinds(operation).wanted()
+        return self._partition_types(operation).requirements()
 
     def publish_commit(
-        self, instant: str, metadata: CommitMetadata, written: Iterable[FileFacts], asked: Wanted
+        self,
+        instant: str,
+        metadata: CommitMetadata,
+        written: Iterable[FileStatistics],
+        requested: StatisticsRequirements,
     ) -> None:
         """Writes and completes deltacommit `instant` of a commit. `written` are the facts of its base and log files,
-        `asked` what commit_wants gave.
+        `asked` what commit_requirements gave.
 
         Nothing else of `instant` may stand in the metadata table: another attempt wrote files of other names. It is not
         repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
         an index wants to know more by now. That the table lists the same indexes as then is the caller's to see to.
         """
-        records = self._kinds(metadata.operation_type or "").records(instant, metadata, written, asked)
-        DeltaWriter(self._storage, self._own, self._token).write_alone(instant, records)
+        records = self._partition_types(metadata.operation_type or "").records(instant, metadata, written, requested)
+        DeltaWriter(self._storage, self._metadata_timeline, self._token).write_alone(instant, records)
 
     def prepare_commit(
-        self, instant: str, operation: str, files: Sequence[DataFileRef], asked: Wanted, workers: Workers
+        self,
+        instant: str,
+        operation: str,
+        files: Sequence[DataFileRef],
+        requested: StatisticsRequirements,
+        workers: Workers,
     ) -> Prepared:
         """Lets executors stage the records of `files`, the base and log files of a commit, for publish_prepared. The
         lock is not held.
 
         They lie in the instant's own folder, which the caller deletes when the instant is over, and before it tries
-        again (staged_logs.forget_staged). `asked` is what commit_wants gave. Errors as prepare.prepare_files and
-        commit_wants.
+        again (staged_logs.forget_staged). `asked` is what commit_requirements gave. Errors as prepare.prepare_files and
+        commit_requirements.
         """
-        timeline, layout = self._own.active.load(), self._own.features.layout
-        names = self._kinds(operation).of_files()
+        timeline, layout = self._metadata_timeline.active.load(), self._metadata_timeline.features.layout
+        names = self._partition_types(operation).from_files()
         groups = {
             name: [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)]
             for name in names
         }
-        schema = block_schema(latest_schema(self._own.active, timeline))
+        schema = block_schema(latest_schema(self._metadata_timeline.active, timeline))
         return prepare_files(
-            workers, instant, files, asked, groups, schema, hudi_1=self._own.features.hudi_1_log_headers
+            workers,
+            instant,
+            files,
+            requested,
+            groups,
+            schema,
+            hudi_1=self._metadata_timeline.features.hudi_1_log_headers,
         )
 
-    def publish_prepared(self, instant: str, metadata: CommitMetadata, prepared: Prepared, asked: Wanted) -> None:
+    def publish_prepared(
+        self, instant: str, metadata: CommitMetadata, prepared: Prepared, requested: StatisticsRequirements
+    ) -> None:
         """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the
         ranges of partitions are made.
 
         Also raises ConflictError where an index was begun anew since, so that its keys are in other file groups.
         """
-        timeline, layout = self._own.active.load(), self._own.features.layout
+        timeline, layout = self._metadata_timeline.active.load(), self._metadata_timeline.features.layout
         for name, file_ids in prepared.groups.items():
             if [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)] != list(file_ids):
                 raise ConflictError(
                     f"the index {name} was begun anew while this ran", path=f"{ROOT}/{name}", remedy="run it again"
                 )
-        kinds = self._kinds(metadata.operation_type or "")
-        records = kinds.records(instant, metadata, prepared.wholes, asked, by_partition=True)
-        DeltaWriter(self._storage, self._own, self._token).write_alone(instant, records, prepared.staged)
+        partition_types = self._partition_types(metadata.operation_type or "")
+        records = partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
+        DeltaWriter(self._storage, self._metadata_timeline, self._token).write_alone(instant, records, prepared.staged)
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
@@ -175,8 +192,8 @@ class MetadataPublisher:
         That are all files of the clean's plan, whether or not they were still there (`deletePathPatterns` of its
         metadata).
         """
-        records = clean_records(instant, changes, self._told.metadata_partitions, self._indexed())
-        DeltaWriter(self._storage, self._own, self._token).write(instant, records)
+        records = clean_records(instant, changes, self._recorded.metadata_partitions, self._indexed())
+        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, records)
 
     def check_roll_back(self, failed: str) -> None:
         """Raises TimelineError when the metadata table was compacted since `failed` reached it: only a rebuild helps
@@ -194,9 +211,9 @@ class MetadataPublisher:
         self._rollback.run(failed, rollback, changes)
         forget_staged(self._storage, failed)
 
-    def traces(self, instant: str) -> Traces:
+    def footprint(self, instant: str) -> Footprint:
         """What the metadata table holds of an instant: true while there is something that a rollback must take out."""
-        return self._rollback.traces(instant)
+        return self._rollback.footprint(instant)
 
     def prepare_restore(self, target: str) -> TableConfig:
         """Drops what cannot go back to `target`, a completed instant of the data table, before a restore touches any
@@ -206,7 +223,7 @@ class MetadataPublisher:
         built since or are being built. Returns the properties as they are then; without `files` in them there is
         nothing to restore.
         """
-        reach = reach_of(self._storage, self._config, self._own, target)
+        reach = reach_of(self._storage, self._config, self._metadata_timeline, target)
         if reach.reason is not None:
             log.warning(
                 "the metadata table is dropped, Hudi's next write builds it anew: it cannot go back to %s, as %s",
@@ -227,14 +244,16 @@ class MetadataPublisher:
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:
-            MetadataRestore(self._storage, config, self._own, self._token).run(target, restore, self._indexed())
+            MetadataRestore(self._storage, config, self._metadata_timeline, self._token).run(
+                target, restore, self._indexed()
+            )
         return config
 
     def latest_compaction(self) -> str | None:
         """The requested time of the metadata table's newest completed compaction: data instants may be archived before
         it. None: none yet.
         """
-        found = self._own.active.load().completed().of_actions(Action.COMMIT).last()
+        found = self._metadata_timeline.active.load().completed().of_actions(Action.COMMIT).last()
         return None if found is None else found.requested_time
 
     def drop(self) -> None:
@@ -243,11 +262,11 @@ class MetadataPublisher:
         """
         drop_metadata_table(self._storage)
 
-    def _kinds(self, operation: str) -> CommitKinds:
-        return CommitKinds(self._storage, self._told, self._settings, operation)
+    def _partition_types(self, operation: str) -> CommitPartitions:
+        return CommitPartitions(self._storage, self._recorded, self._settings, operation)
 
     @cached_property
-    def _told(self) -> TableConfig:
+    def _recorded(self) -> TableConfig:
         """The properties with the partitions that hear of what we do: those listed, and those being built that have
         file groups.
 
@@ -261,14 +280,14 @@ class MetadataPublisher:
 
     @cached_property
     def _rollback(self) -> MetadataRollback | DeletingRollback:
-        if self._own.features.rollback_deletes_logs:
+        if self._metadata_timeline.features.rollback_deletes_logs:
             return DeletingRollback(self._storage, self._config, self._clock)
         return MetadataRollback(self._storage, self._config, self._token)
 
     def _indexed(self) -> Indexed:
         definitions = load_index_definitions(self._storage, self._config)
         columns: list[str] = []
-        if COLUMN_STATS in self._told.metadata_partitions and COLUMN_STATS not in definitions:
+        if COLUMN_STATS in self._recorded.metadata_partitions and COLUMN_STATS not in definitions:
             active = ActiveTimeline(self._storage, self._config)
             created = self._config.raw.get("hoodie.table.create.schema")
             schema = schema_of(active.load(), active.read_details, create_schema=created, path_of=active.path_of)

@@ -11,18 +11,18 @@ from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
-from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.extract.stored_ranges import (
     StoredRange,
     StoredRangeRules,
-    standing_expressions,
-    standing_facts,
+    remaining_expressions,
+    remaining_statistics,
 )
-from hudi_core.metadata_table.partitions.protocol import Kind
+from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS, MetadataTable
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileFacts
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 from hudi_core.metadata_table.records.range_records import whole_key
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
@@ -36,7 +36,7 @@ from hudi_core.view.listing import FileListing
 _READERS = 16
 
 
-class StandingFiles:
+class RemainingFiles:
     """Of each partition that a pending commit writes to or replaces file groups of, the other files in the slices as
     they stand after it.
 
@@ -60,7 +60,7 @@ class StandingFiles:
         self.written = metadata.partition_to_write_stats
         active = ActiveTimeline(storage, config)
         timeline = active.load()
-        self.opened = OpenedMetadataTable(storage, config, timeline)
+        self.metadata_snapshot = MetadataTableSnapshot(storage, config, timeline)
         found = MetadataTable(storage, config, timeline).listing() if listing is None else listing
         self._view = load_view(active, found, timeline, lambda: load_history(storage, config))
 
@@ -74,14 +74,14 @@ class StandingFiles:
         top of it already.
         """
         if self._has_completed:
-            own = {stat.path.rpartition("/")[2] for stat in self.written.get(partition, ())}
+            metadata_timeline = {stat.path.rpartition("/")[2] for stat in self.written.get(partition, ())}
             slices = self._view.latest_merged_slices(partition)
             files = (
                 file
                 for item in slices
                 for file in (*(() if item.base_file is None else (item.base_file,)), *item.log_files)
             )
-            return [_reference(file) for file in files if file.name not in own]
+            return [_reference(file) for file in files if file.name not in metadata_timeline]
         rewritten = {stat.file_id for stat in self.written.get(partition, ()) if _is_base(stat)}
         replaced = frozenset(self._replaced.get(partition, ()))
         found: list[DataFileRef] = []
@@ -101,22 +101,24 @@ class StandingFiles:
         return latest if latest is not None and latest.base_instant == self._instant else None
 
 
-class StandingFacts(Mapping[str, tuple[FileFacts, ...]]):
-    """CommitFacts.standing as one kind needs it: by partition, what its own index, or `column_stats`, holds of the
+class RemainingStatistics(Mapping[str, tuple[FileStatistics, ...]]):
+    """CommitUpdate.standing as one kind needs it: by partition, what its own index, or `column_stats`, holds of the
     standing files.
 
     A file of which the index does not have all is read. A partition is worked out when it is asked for and not kept:
     memory is one partition's ranges, some 400 bytes for each column of each file.
     """
 
-    def __init__(self, files: StandingFiles, kind: Kind, wanted: Wanted) -> None:
+    def __init__(
+        self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
+    ) -> None:
         """`wanted` is what the table's kinds want of a file."""
         self._files = files
-        self._expression = kind.needs.expression
+        self._expression = partition_type.needs.expression
         if self._expression is None:
-            self._wanted = replace(wanted, bloom=False, expressions=())
+            self._requirements = replace(requirements, bloom=False, expressions=())
         else:
-            self._wanted = replace(wanted, columns=(), bloom=False, expressions=(self._expression,))
+            self._requirements = replace(requirements, columns=(), bloom=False, expressions=(self._expression,))
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._files.partitions))
@@ -124,40 +126,44 @@ class StandingFacts(Mapping[str, tuple[FileFacts, ...]]):
     def __len__(self) -> int:
         return len(self._files.partitions)
 
-    def __getitem__(self, partition: str) -> tuple[FileFacts, ...]:
+    def __getitem__(self, partition: str) -> tuple[FileStatistics, ...]:
         if partition not in self._files.partitions:
             raise KeyError(partition)
         files = self._files.of(partition)
         if self._expression is None:
-            known, unknown = standing_facts(self._index, partition, files, self._wanted.columns)
+            known, unknown = remaining_statistics(self._index, partition, files, self._requirements.columns)
         else:
-            known, unknown = standing_expressions(
+            known, unknown = remaining_expressions(
                 self._index, self._expression.partition, partition, files, self._expression.column
             )
         return (*known, *self._read(unknown))
 
-    def _read(self, unknown: list[DataFileRef]) -> list[FileFacts]:
+    def _read(self, unknown: list[DataFileRef]) -> list[FileStatistics]:
         with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="standing") as pool:
-            return list(pool.map(lambda file: read_file_facts(self._files.storage, file, self._wanted), unknown))
+            return list(
+                pool.map(lambda file: read_file_statistics(self._files.storage, file, self._requirements), unknown)
+            )
 
     @cached_property
     def _index(self) -> MetadataPartition[StoredRange]:
         name = COLUMN_STATS if self._expression is None else self._expression.partition
-        return self._files.opened.partition(name, StoredRangeRules())
+        return self._files.metadata_snapshot.partition(name, StoredRangeRules())
 
 
-class ToldRanges(Mapping[str, Mapping[str, ColumnRange]]):
-    """CommitFacts.told of one kind: what its index holds of whole partitions, those that StandingFiles is about.
+class RecordedRanges(Mapping[str, Mapping[str, ColumnRange]]):
+    """CommitUpdate.told of one kind: what its index holds of whole partitions, those that RemainingFiles is about.
 
     Looked up when a partition is asked for, and not kept.
     """
 
-    def __init__(self, files: StandingFiles, kind: Kind, wanted: Wanted) -> None:
+    def __init__(
+        self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
+    ) -> None:
         """`wanted` is what the table's kinds want of a file."""
         self._files = files
-        self._name = kind.partition
-        expression = kind.needs.expression
-        self._columns = wanted.columns if expression is None else (expression.column,)
+        self._name = partition_type.partition
+        expression = partition_type.needs.expression
+        self._columns = requirements.columns if expression is None else (expression.column,)
         self._of_expression = expression is not None
 
     def __iter__(self) -> Iterator[str]:
@@ -174,7 +180,7 @@ class ToldRanges(Mapping[str, Mapping[str, ColumnRange]]):
 
     @cached_property
     def _index(self) -> MetadataPartition[StoredRange]:
-        return self._files.opened.partition(self._name, StoredRangeRules())
+        return self._files.metadata_snapshot.partition(self._name, StoredRangeRules())
 
 
 def _is_base(stat: WriteStat) -> bool:

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.partitions.clean_updates import Indexed, Record, c
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION, LatestSlice, blocks_by_instant
 from hudi_core.metadata_table.record import files_datum
 from hudi_core.metadata_table.records.files import sync_records
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
 from hudi_core.metadata_table.write.restore_sync import sync_changes
@@ -67,11 +67,13 @@ class _Undone:
 class MetadataRestore:
     """Restores the metadata table of the data table in `storage`. The caller holds the table lock."""
 
-    def __init__(self, storage: Storage, config: TableConfig, own: OwnTimeline, token: WriteToken) -> None:
+    def __init__(
+        self, storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, token: WriteToken
+    ) -> None:
         self._storage = storage
         self._config = config
-        self._own = own
-        self._active = own.active
+        self._metadata_timeline = metadata_timeline
+        self._active = metadata_timeline.active
         self._token = token
 
     def run(self, target: str, restore: str, indexed: Indexed) -> None:
@@ -99,8 +101,8 @@ class MetadataRestore:
     def _go_back(self, timeline: Timeline, target: str, restore: str, found: Instant | None) -> None:
         started = time.monotonic()
         if found is None:
-            own = self._own.clock.next(timeline, minimum=restore)
-            until = completed_at(self._own, timeline, target)
+            metadata_timeline = self._metadata_timeline.clock.next(timeline, minimum=restore)
+            until = completed_at(self._metadata_timeline, timeline, target)
             if until is None:
                 raise TimelineError(
                     f"the metadata table's timeline does not hold {target}",
@@ -109,21 +111,24 @@ class MetadataRestore:
                 )
             planned = [
                 _Planned(item.requested_time, item.action)
-                for item in instants_after(self._own, timeline, target, until)
+                for item in instants_after(self._metadata_timeline, timeline, target, until)
             ]
-            self._active.create_requested(own, Action.RESTORE, _encode_plan(planned, target))
+            self._active.create_requested(metadata_timeline, Action.RESTORE, _encode_plan(planned, target))
         else:
-            own = found.requested_time
-            planned = self._read_plan(own)
-        self._active.to_inflight(own, Action.RESTORE)
-        undone = self._undo(planned, own)
+            metadata_timeline = found.requested_time
+            planned = self._read_plan(metadata_timeline)
+        self._active.to_inflight(metadata_timeline, Action.RESTORE)
+        undone = self._undo(planned, metadata_timeline)
         took = int((time.monotonic() - started) * 1000)
         self._active.complete(
-            own, Action.RESTORE, _encode_metadata(own, took, planned, undone), self._own.completion_time(own)
+            metadata_timeline,
+            Action.RESTORE,
+            _encode_metadata(metadata_timeline, took, planned, undone),
+            self._metadata_timeline.completion_time(metadata_timeline),
         )
-        self._forget_rollbacks(target, own)
+        self._forget_rollbacks(target, metadata_timeline)
 
-    def _undo(self, planned: list[_Planned], own: str) -> dict[str, _Undone]:
+    def _undo(self, planned: list[_Planned], metadata_timeline: str) -> dict[str, _Undone]:
         """Deletes what the instants wrote, takes back the blocks that other files hold, then the instants: newest
         first.
 
@@ -144,8 +149,8 @@ class MetadataRestore:
                 self._take_back(item)
         for instant, paths in written.items():
             self._delete(paths, undone[instant])
-        if not self._own.features.rollback_deletes_logs:
-            self._command(planned, own, undone)
+        if not self._metadata_timeline.features.rollback_deletes_logs:
+            self._command(planned, metadata_timeline, undone)
         for item in planned:
             self._take_back(item)
         return undone
@@ -166,8 +171,8 @@ class MetadataRestore:
         else:
             self._active.undo(item.time, found.pending_action)
 
-    def _command(self, planned: list[_Planned], own: str, undone: dict[str, _Undone]) -> None:
-        for place in all_slices(self._storage, self._own, self._active.load()):
+    def _command(self, planned: list[_Planned], metadata_timeline: str, undone: dict[str, _Undone]) -> None:
+        for place in all_slices(self._storage, self._metadata_timeline, self._active.load()):
             current = place
             blocks = blocks_by_instant(self._storage, place.logs)
             for item in planned:
@@ -175,7 +180,11 @@ class MetadataRestore:
                 if not live:
                     continue
                 written = append_command(
-                    self._storage, current, item.time, own, hudi_1_headers=self._own.features.hudi_1_log_headers
+                    self._storage,
+                    current,
+                    item.time,
+                    metadata_timeline,
+                    hudi_1_headers=self._metadata_timeline.features.hudi_1_log_headers,
                 )
                 current = LatestSlice(
                     place.file_id, place.base_instant, place.base_file, (*current.logs, written), place.partition
@@ -188,15 +197,15 @@ class MetadataRestore:
                     {plan_address(self._storage, info.path): info.size for info in live}
                 )
 
-    def _forget_rollbacks(self, target: str, own: str) -> None:
+    def _forget_rollbacks(self, target: str, metadata_timeline: str) -> None:
         """Rollbacks of instants that are gone say nothing any more (BaseRestoreActionExecutor.finishRestore)."""
         for item in self._active.load().of_actions(Action.ROLLBACK):
-            if target < item.requested_time < own:
+            if target < item.requested_time < metadata_timeline:
                 self._active.undo(item.requested_time, Action.ROLLBACK)
 
-    def _read_plan(self, own: str) -> list[_Planned]:
-        path = self._active.path(own, Action.RESTORE, State.REQUESTED)
-        raw = self._active.read_any(own, Action.RESTORE, State.REQUESTED)
+    def _read_plan(self, metadata_timeline: str) -> list[_Planned]:
+        path = self._active.path(metadata_timeline, Action.RESTORE, State.REQUESTED)
+        raw = self._active.read_any(metadata_timeline, Action.RESTORE, State.REQUESTED)
         planned = [
             _Planned(text(item, "commitTime", path=path), text(item, "action", path=path))
             for item in records(raw, "instantsToRollback", path=path)
@@ -212,21 +221,23 @@ class MetadataRestore:
         found = self._of_restore(timeline, Action.DELTA_COMMIT, after)
         if found is not None and found.is_completed:
             return
-        suffix = SYNC_SUFFIX if self._own.features.metadata_suffixes else ""
+        suffix = SYNC_SUFFIX if self._metadata_timeline.features.metadata_suffixes else ""
         instant = (
-            found.requested_time if found is not None else f"{self._own.clock.next(timeline, minimum=after)}{suffix}"
+            found.requested_time
+            if found is not None
+            else f"{self._metadata_timeline.clock.next(timeline, minimum=after)}{suffix}"
         )
         data = ActiveTimeline(self._storage, self._config).load()
         changes = sync_changes(self._storage, self._config, data, restore)
         files = sync_records(changes.written, changes.deleted, changes.dropped_partitions)
-        told: dict[str, Iterable[Record]] = (
+        recorded: dict[str, Iterable[Record]] = (
             {FILES_PARTITION: [(record.key, files_datum(record)) for record in files]} if files else {}
         )
         if changes.deleted:
             # Real Hudi tells column_stats alone; filters and expression indexes then keep the files that the cleans
             # took.
-            told = {**clean_records(instant, changes, self._config.metadata_partitions, indexed), **told}
-        DeltaWriter(self._storage, self._own, self._token).write(instant, told)
+            recorded = {**clean_records(instant, changes, self._config.metadata_partitions, indexed), **recorded}
+        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, recorded)
 
 
 def _encode_plan(planned: list[_Planned], target: str) -> bytes:
@@ -237,22 +248,26 @@ def _encode_plan(planned: list[_Planned], target: str) -> bytes:
     )
 
 
-def _encode_metadata(own: str, took_ms: int, planned: list[_Planned], undone: dict[str, _Undone]) -> bytes:
+def _encode_metadata(
+    metadata_timeline: str, took_ms: int, planned: list[_Planned], undone: dict[str, _Undone]
+) -> bytes:
     infos = [{"commitTime": item.time, "action": item.action} for item in planned]
     return encode_datum(
         "HoodieRestoreMetadata",
         {
-            "startRestoreTime": own,
+            "startRestoreTime": metadata_timeline,
             "timeTakenInMillis": took_ms,
             "instantsToRollback": [item.time for item in planned],
-            "hoodieRestoreMetadata": {item.time: [_rollback(own, item, undone[item.time])] for item in planned},
+            "hoodieRestoreMetadata": {
+                item.time: [_rollback(metadata_timeline, item, undone[item.time])] for item in planned
+            },
             "version": 1,
             "restoreInstantInfo": infos,
         },
     )
 
 
-def _rollback(own: str, item: _Planned, done: _Undone) -> dict[str, Any]:
+def _rollback(metadata_timeline: str, item: _Planned, done: _Undone) -> dict[str, Any]:
     partitions = {
         name: {
             "partitionPath": name,
@@ -264,7 +279,7 @@ def _rollback(own: str, item: _Planned, done: _Undone) -> dict[str, Any]:
         for name in done.partitions()
     }
     return {
-        "startRollbackTime": own,
+        "startRollbackTime": metadata_timeline,
         "timeTakenInMillis": 0,
         "totalFilesDeleted": sum(map(len, done.deleted.values())),
         "commitsRollback": [item.time],

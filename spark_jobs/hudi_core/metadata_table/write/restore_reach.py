@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.early_instant import begun_at, is_early
+from hudi_core.metadata_table.early_instant import initialized_at, is_early
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, partition_folders
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import STATISTICS, columns_came_with
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
@@ -39,20 +39,24 @@ class Reach:
     late: frozenset[str] = frozenset()
 
 
-def reach_of(storage: Storage, config: TableConfig, own: OwnTimeline, target: str) -> Reach:
+def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, target: str) -> Reach:
     """What a restore to `target`, a completed instant of the data table, means for the metadata table. Reads only."""
-    timeline = own.active.load()
+    timeline = metadata_timeline.active.load()
     compacted = timeline.completed().of_actions(Action.COMMIT).first()
     if compacted is not None and compacted.requested_time >= target:
         return Reach(f"it was compacted at {compacted.requested_time}, after {target}")
     start = timeline.commits().start
     if start is None or start > target:
         return Reach(f"its timeline begins at {start}, after {target}")
-    until = completed_at(own, timeline, target)
+    until = completed_at(metadata_timeline, timeline, target)
     if until is None:
         return Reach(f"its timeline does not say when {target} completed")
-    late = {name for name in partition_folders(storage) if not _holds(storage, own, timeline, name, target, until)}
-    if columns_came_with(own, instants_after(own, timeline, target, until)):
+    late = {
+        name
+        for name in partition_folders(storage)
+        if not _holds(storage, metadata_timeline, timeline, name, target, until)
+    }
+    if columns_came_with(metadata_timeline, instants_after(metadata_timeline, timeline, target, until)):
         late |= STATISTICS
     if FILES_PARTITION in late:
         return Reach(f"it was built after {target}, or what it held then was cleaned")
@@ -64,23 +68,23 @@ def reach_of(storage: Storage, config: TableConfig, own: OwnTimeline, target: st
     return Reach(None, dropped)
 
 
-def completed_at(own: OwnTimeline, timeline: Timeline, target: str) -> str | None:
+def completed_at(metadata_timeline: MetadataTimeline, timeline: Timeline, target: str) -> str | None:
     """When `target` completed on the metadata table's timeline, which orders its instants; its requested time in layout
     1.
     """
-    if not own.features.completion_time_in_name:
+    if not metadata_timeline.features.completion_time_in_name:
         return target
     found = timeline.find(target, Action.DELTA_COMMIT)
     return found.completion_time if found is not None and found.is_completed else None
 
 
-def instants_after(own: OwnTimeline, timeline: Timeline, target: str, until: str) -> list[Instant]:
+def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, target: str, until: str) -> list[Instant]:
     """The writes of the metadata table that came after `target`, which completed at `until`; newest first
     (RestorePlanActionExecutor).
 
     In layout 2 completion decides, except for compactions and for what is pending (RestoreInstantComparatorFactory).
     """
-    by_completion = own.features.completion_time_in_name
+    by_completion = metadata_timeline.features.completion_time_in_name
 
     def is_after(item: Instant) -> bool:
         if not by_completion or not item.is_completed or item.action == Action.COMMIT:
@@ -95,7 +99,9 @@ def instants_after(own: OwnTimeline, timeline: Timeline, target: str, until: str
     )
 
 
-def _holds(storage: Storage, own: OwnTimeline, timeline: Timeline, partition: str, target: str, until: str) -> bool:
+def _holds(
+    storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, target: str, until: str
+) -> bool:
     """Whether every file group of a partition that was there at the target has a slice that began by then, and there
     was one.
 
@@ -104,31 +110,31 @@ def _holds(storage: Storage, own: OwnTimeline, timeline: Timeline, partition: st
     the timeline. A partitioned record index gets file groups with each new data partition: those of a later one go as a
     whole.
     """
-    own_instant = own.features.log_name_has_own_instant
+    metadata_instant = metadata_timeline.features.log_name_has_delta_commit
     groups: dict[str, list[BaseFileName | LogFileName]] = {}
     for name in map(parse_data_file, (info.name for info in storage.list_files(f"{ROOT}/{partition}"))):
         if name is not None:
             groups.setdefault(name.file_id, []).append(name)
-    if own_instant:
+    if metadata_instant:
         groups = {file_id: names for file_id, names in groups.items() if not _born_after(names, target)}
     if (
         any(is_early(name.instant) for names in groups.values() for name in names)
-        and begun_at(storage, partition) > target
+        and initialized_at(storage, partition) > target
     ):
         return False
     if not groups or not all(
-        any(_begins(name, own_instant) and name.instant <= target for name in names) for names in groups.values()
+        any(_begins(name, metadata_instant) and name.instant <= target for name in names) for names in groups.values()
     ):
         return False
-    if not own.features.completion_time_in_name:
+    if not metadata_timeline.features.completion_time_in_name:
         return True
     made = timeline.find(min(name.instant for names in groups.values() for name in names), Action.DELTA_COMMIT)
     return made is None or (made.is_completed and made.completed_at <= until)
 
 
-def _begins(name: BaseFileName | LogFileName, own_instant: bool) -> bool:
+def _begins(name: BaseFileName | LogFileName, metadata_instant: bool) -> bool:
     """Whether a slice begins with this file; in layout 1 the name of every file carries the instant of its slice."""
-    return not own_instant or isinstance(name, BaseFileName) or name.token == _FIRST_LOG
+    return not metadata_instant or isinstance(name, BaseFileName) or name.token == _FIRST_LOG
 
 
 def _born_after(names: list[BaseFileName | LogFileName], target: str) -> bool:

@@ -33,9 +33,9 @@ from hudi_core.metadata_table.read.file_group import (
 )
 from hudi_core.metadata_table.record import files_datum
 from hudi_core.metadata_table.records.files import rollback_records
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.footprint import Traces, check_not_merged
+from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged
 from hudi_core.model.ids import ROLLBACK_TOKEN, WriteToken
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
@@ -78,26 +78,26 @@ class MetadataRollback:
     def __init__(self, storage: Storage, config: TableConfig, token: WriteToken = _TOKEN) -> None:
         """`token` is that of the log file which tells `files` what the data table's rollback wrote."""
         self._storage = storage
-        self._own = OwnTimeline(storage, config)
+        self._metadata_timeline = MetadataTimeline(storage, config)
         self._token = token
 
     @property
     def _active(self) -> ActiveTimeline:
-        return self._own.active
+        return self._metadata_timeline.active
 
-    def traces(self, failed: str) -> Traces:
+    def footprint(self, failed: str) -> Footprint:
         """What there is of `failed`; one look at the timeline, and at the headers of the latest slices' logs in every
         partition.
         """
         timeline = self._active.load()
-        return self._traces(timeline, self._groups(timeline, failed), failed)
+        return self._footprint(timeline, self._groups(timeline, failed), failed)
 
     def check(self, failed: str) -> None:
         """Raises TimelineError when a compaction of the metadata table has taken the failed instant in: only a rebuild
         helps then.
         """
-        if self.traces(failed):
-            check_not_merged(self._own, self._active.load(), failed)
+        if self.footprint(failed):
+            check_not_merged(self._metadata_timeline, self._active.load(), failed)
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; goes on where an earlier attempt
@@ -111,47 +111,49 @@ class MetadataRollback:
         started = time.monotonic()
         timeline = self._active.load()
         groups = self._groups(timeline, failed)
-        traces = self._traces(timeline, groups, failed)
-        own = traces.pending_rollback or f"{rollback}{ROLLBACK_SUFFIX}"
-        done = timeline.find(own, Action.ROLLBACK)
-        if traces:
-            check_not_merged(self._own, timeline, failed)
+        footprint = self._footprint(timeline, groups, failed)
+        metadata_timeline = footprint.pending_rollback or f"{rollback}{ROLLBACK_SUFFIX}"
+        done = timeline.find(metadata_timeline, Action.ROLLBACK)
+        if footprint:
+            check_not_merged(self._metadata_timeline, timeline, failed)
         self._tell(rollback, changes or FileChanges())
-        if not traces:
+        if not footprint:
             return
         if done is not None and done.is_completed:
             log.warning(
                 "blocks of %s were written into the metadata table after rollback %s of it had completed: taken back",
                 failed,
-                own,
+                metadata_timeline,
             )
-            self._take_back(failed, own)
+            self._take_back(failed, metadata_timeline)
             return
         requests = [_request(self._storage, group) for group in groups if group.live]
-        if traces.pending_rollback is None:
+        if footprint.pending_rollback is None:
             self._active.create_requested(
-                own, Action.ROLLBACK, encode_rollback_plan(failed, Action.DELTA_COMMIT, requests)
+                metadata_timeline, Action.ROLLBACK, encode_rollback_plan(failed, Action.DELTA_COMMIT, requests)
             )
-        self._active.to_inflight(own, Action.ROLLBACK)
-        self._take_back(failed, own)
-        partitions = self._rolled_back(failed, own, requests)
+        self._active.to_inflight(metadata_timeline, Action.ROLLBACK)
+        self._take_back(failed, metadata_timeline)
+        partitions = self._rolled_back(failed, metadata_timeline, requests)
         took = int((time.monotonic() - started) * 1000)
         self._active.complete(
-            own, Action.ROLLBACK, encode_rollback_metadata(own, took, failed, Action.DELTA_COMMIT, partitions)
+            metadata_timeline,
+            Action.ROLLBACK,
+            encode_rollback_metadata(metadata_timeline, took, failed, Action.DELTA_COMMIT, partitions),
         )
 
-    def _take_back(self, failed: str, own: str) -> None:
+    def _take_back(self, failed: str, metadata_timeline: str) -> None:
         """Commands against what is live or may still come, then the deltacommit. Deltacommit R may have joined a group
         since it was looked at, so the next versions are those of a new look.
         """
-        timeline, hudi_1 = self._active.load(), self._own.features.hudi_1_log_headers
+        timeline, hudi_1 = self._active.load(), self._metadata_timeline.features.hudi_1_log_headers
         awaited = self._awaited(timeline.find(failed, Action.DELTA_COMMIT))
         for group in self._groups(timeline, failed):
             place = group.place
             if group.live:
-                append_command(self._storage, place, failed, own, hudi_1_headers=hudi_1)
-            elif own not in group.rollbacks and (place.partition, place.file_id) in awaited:
-                append_command(self._storage, place, failed, own, hudi_1_headers=hudi_1, behind=1)
+                append_command(self._storage, place, failed, metadata_timeline, hudi_1_headers=hudi_1)
+            elif metadata_timeline not in group.rollbacks and (place.partition, place.file_id) in awaited:
+                append_command(self._storage, place, failed, metadata_timeline, hudi_1_headers=hudi_1, behind=1)
         self._active.undo(failed, Action.DELTA_COMMIT)
 
     def _awaited(self, delta_commit: Instant | None) -> frozenset[tuple[str, str]]:
@@ -176,24 +178,26 @@ class MetadataRollback:
             for partition, names in changes.deleted.items()
         }
         gone = {partition: names for partition, names in logs.items() if names}
-        told = rollback_records(changes.written, gone)
-        records = {FILES_PARTITION: [(record.key, files_datum(record)) for record in told]} if told else {}
-        DeltaWriter(self._storage, self._own, self._token).write(rollback, records)
+        recorded = rollback_records(changes.written, gone)
+        records = {FILES_PARTITION: [(record.key, files_datum(record)) for record in recorded]} if recorded else {}
+        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(rollback, records)
 
-    def _traces(self, timeline: Timeline, groups: list[_Group], failed: str) -> Traces:
+    def _footprint(self, timeline: Timeline, groups: list[_Group], failed: str) -> Footprint:
         live = tuple(info for group in groups for info in group.live)
-        return Traces(
+        return Footprint(
             timeline.find(failed, Action.DELTA_COMMIT), pending_rollback_of(self._active, timeline, failed), live
         )
 
     def _groups(self, timeline: Timeline, failed: str) -> list[_Group]:
         groups = []
-        for place in all_slices(self._storage, self._own, timeline):
+        for place in all_slices(self._storage, self._metadata_timeline, timeline):
             blocks = blocks_of(self._storage, place.logs, failed)
             groups.append(_Group(place, blocks.live, frozenset(instant for _, instant in blocks.commands)))
         return groups
 
-    def _rolled_back(self, failed: str, own: str, requests: list[RollbackRequest]) -> list[RollbackPartition]:
+    def _rolled_back(
+        self, failed: str, metadata_timeline: str, requests: list[RollbackRequest]
+    ) -> list[RollbackPartition]:
         """What this rollback did, by partition: the commands that it wrote, in this attempt or an earlier one, by
         address.
         """
@@ -201,7 +205,7 @@ class MetadataRollback:
         for request in requests:
             failed_logs.setdefault(request.partition, {}).update(request.log_blocks)
         written: dict[str, dict[str, int]] = {}
-        for place in all_slices(self._storage, self._own, self._active.load()):
+        for place in all_slices(self._storage, self._metadata_timeline, self._active.load()):
             blocks = blocks_by_instant(self._storage, place.logs).get(failed)
             if blocks is None:
                 continue
@@ -216,7 +220,7 @@ class MetadataRollback:
             ours = {
                 status_address(self._storage, info.path): info.size
                 for info, instant in blocks.commands
-                if instant == own
+                if instant == metadata_timeline
             }
             if ours:
                 written.setdefault(place.partition, {}).update(ours)
@@ -224,11 +228,11 @@ class MetadataRollback:
         return [RollbackPartition(name, (), (), written.get(name, {}), failed_logs.get(name, {})) for name in names]
 
 
-def all_slices(storage: Storage, own: OwnTimeline, timeline: Timeline) -> list[LatestSlice]:
+def all_slices(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline) -> list[LatestSlice]:
     """The latest slices of all file groups of all partitions that have a folder. Raises StorageNotFoundError when
     `files` has none.
     """
-    layout, pending = own.features.layout, pending_bases(own.active, timeline)
+    layout, pending = metadata_timeline.features.layout, pending_bases(metadata_timeline.active, timeline)
     places: list[LatestSlice] = []
     for partition in {FILES_PARTITION: None} | dict.fromkeys(partition_folders(storage)):
         try:
@@ -240,13 +244,13 @@ def all_slices(storage: Storage, own: OwnTimeline, timeline: Timeline) -> list[L
 
 
 def append_command(
-    storage: Storage, place: LatestSlice, target: str, own: str, *, hudi_1_headers: bool, behind: int = 0
+    storage: Storage, place: LatestSlice, target: str, metadata_timeline: str, *, hudi_1_headers: bool, behind: int = 0
 ) -> FileInfo:
     """Appends the command block of rollback `own` against `target` to a file group, as a log file of its own, `behind`
     versions further on than the next.
     """
     headers = {
-        HeaderKey.INSTANT_TIME: own,
+        HeaderKey.INSTANT_TIME: metadata_timeline,
         HeaderKey.TARGET_INSTANT_TIME: target,
         HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
     }

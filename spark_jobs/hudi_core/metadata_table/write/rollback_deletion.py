@@ -16,8 +16,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, partition_folders
-from hudi_core.metadata_table.timeline import OwnTimeline
-from hudi_core.metadata_table.write.footprint import Traces, check_not_merged
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.rollback import (
@@ -43,21 +43,21 @@ class DeletingRollback:
 
     def __init__(self, storage: Storage, config: TableConfig, clock: InstantClock | None = None) -> None:
         self._storage = storage
-        self._own = OwnTimeline(storage, config, clock)
+        self._metadata_timeline = MetadataTimeline(storage, config, clock)
 
     @property
     def _active(self) -> ActiveTimeline:
-        return self._own.active
+        return self._metadata_timeline.active
 
-    def traces(self, failed: str) -> Traces:
+    def footprint(self, failed: str) -> Footprint:
         """What there is of `failed`: one listing of the timeline and one of each partition."""
-        return self._traces(self._active.load(), failed)
+        return self._footprint(self._active.load(), failed)
 
     def check(self, failed: str) -> None:
         """Raises TimelineError when a compaction of the metadata table has taken the failed instant in: only a rebuild
         helps then.
         """
-        check_not_merged(self._own, self._active.load(), failed)
+        check_not_merged(self._metadata_timeline, self._active.load(), failed)
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; goes on where an earlier attempt
@@ -69,44 +69,46 @@ class DeletingRollback:
         """
         started = time.monotonic()
         timeline = self._active.load()
-        traces = self._traces(timeline, failed)
-        if not traces:
+        footprint = self._footprint(timeline, failed)
+        if not footprint:
             return
-        check_not_merged(self._own, timeline, failed)
-        own = traces.pending_rollback or rollback
-        done = timeline.find(own, Action.ROLLBACK)
+        check_not_merged(self._metadata_timeline, timeline, failed)
+        metadata_timeline = footprint.pending_rollback or rollback
+        done = timeline.find(metadata_timeline, Action.ROLLBACK)
         if done is not None and done.is_completed:
             log.warning(
                 "files of %s were written into the metadata table after rollback %s of it had completed: deleted",
                 failed,
-                own,
+                metadata_timeline,
             )
-            self._delete(failed, traces)
+            self._delete(failed, footprint)
             return
-        addresses = {info.path: plan_address(self._storage, info.path) for info in traces.live}
-        if traces.pending_rollback is None:
+        addresses = {info.path: plan_address(self._storage, info.path) for info in footprint.live}
+        if footprint.pending_rollback is None:
             requests = [
                 RollbackRequest(partition_of(path), files_to_delete=(address,)) for path, address in addresses.items()
             ]
             self._active.create_requested(
-                own, Action.ROLLBACK, encode_rollback_plan(failed, Action.DELTA_COMMIT, requests)
+                metadata_timeline, Action.ROLLBACK, encode_rollback_plan(failed, Action.DELTA_COMMIT, requests)
             )
-        self._active.to_inflight(own, Action.ROLLBACK)
-        self._delete(failed, traces)
+        self._active.to_inflight(metadata_timeline, Action.ROLLBACK)
+        self._delete(failed, footprint)
         partitions = [RollbackPartition(name, tuple(paths)) for name, paths in _by_partition(addresses.items()).items()]
         took = int((time.monotonic() - started) * 1000)
         metadata = encode_rollback_metadata(
-            own, took, failed, Action.DELTA_COMMIT, partitions or [RollbackPartition(FILES_PARTITION)]
+            metadata_timeline, took, failed, Action.DELTA_COMMIT, partitions or [RollbackPartition(FILES_PARTITION)]
         )
-        self._active.complete(own, Action.ROLLBACK, metadata, self._own.completion_time(own))
+        self._active.complete(
+            metadata_timeline, Action.ROLLBACK, metadata, self._metadata_timeline.completion_time(metadata_timeline)
+        )
 
-    def _delete(self, failed: str, traces: Traces) -> None:
+    def _delete(self, failed: str, footprint: Footprint) -> None:
         """First it stops being completed, so that no reader looks for one of its files in vain."""
         self._active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
-        for info in traces.live:
+        for info in footprint.live:
             self._storage.delete(info.path)
         self._active.undo(failed, Action.DELTA_COMMIT)
-        late = self._traces(self._active.load(), failed)
+        late = self._footprint(self._active.load(), failed)
         if late.live or late.delta_commit is not None:
             raise ConflictError(
                 f"something of the failed instant {failed} appeared while it was rolled back: its writer is "
@@ -115,9 +117,9 @@ class DeletingRollback:
                 remedy="stop that writer, then run the instant again",
             )
 
-    def _traces(self, timeline: Timeline, failed: str) -> Traces:
+    def _footprint(self, timeline: Timeline, failed: str) -> Footprint:
         written = tuple(info for info, _ in files_written_by(self._storage, frozenset({failed})))
-        return Traces(
+        return Footprint(
             timeline.find(failed, Action.DELTA_COMMIT), pending_rollback_of(self._active, timeline, failed), written
         )
 

@@ -11,7 +11,7 @@ from hudi_core.config.table_config import timeline_zone
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.archive.listing import Partition, Search, search, written_log_bytes
 from hudi_core.services.archive.planner import (
-    ArchiveFacts,
+    ArchiveInputs,
     ArchivePlan,
     Findings,
     plan_archival,
@@ -20,7 +20,7 @@ from hudi_core.services.archive.planner import (
 )
 from hudi_core.services.archive.writer import archive_writer
 from hudi_core.services.clean.planner import last_clean
-from hudi_core.services.clean.retention import RetentionFacts, earliest_to_retain
+from hudi_core.services.clean.retention import RetentionInputs, earliest_to_retain
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
@@ -29,14 +29,14 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
 
-def read_facts(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveFacts:
+def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveInputs:
     """The facts of the timeline. Raises FormatError naming a clean, a rollback, or a file of the archive that is
     damaged.
     """
     clean = CleanConfig.of(context.options)
     publisher = context.metadata_publisher()
     pending = timeline.pending().of_actions(Action.ROLLBACK)
-    return ArchiveFacts(
+    return ArchiveInputs(
         timeline=timeline,
         merge_on_read=context.config.is_merge_on_read,
         counts_cleans=not context.config.features.completion_time_in_name,
@@ -51,7 +51,7 @@ def read_facts(context: TableContext, timeline: Timeline, config: ArchiveConfig)
 
 
 def find(
-    context: TableContext, timeline: Timeline, facts: ArchiveFacts, config: ArchiveConfig
+    context: TableContext, timeline: Timeline, inputs: ArchiveInputs, config: ArchiveConfig
 ) -> tuple[ArchivePlan, Findings]:
     """The most that may be archived by the timeline, and what the files of the table say against it.
 
@@ -59,31 +59,31 @@ def find(
     ignored, only partitions with replaced file groups. Without a lock: files of replaced groups only become fewer, and
     an orphan may come to be at any time.
     """
-    most = plan_archival(facts, config)
+    most = plan_archival(inputs, config)
     if not most.commits:
         return most, Findings()  # cleans and rollbacks alone do not move the timeline's start
     replaced = _replaced(context, most)
-    wanted = Search(None, None, frozenset(), replaced)
+    requested = Search(None, None, frozenset(), replaced)
     if config.orphans != IGNORE_ORPHANS:
-        by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_own_instant
-        wanted = Search(
+        by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
+        requested = Search(
             begin=start_after(timeline, frozenset()),
             end=start_after(timeline, frozenset(item.requested_time for item in most.commits))
             or timeline.commits().instants[-1].requested_time,
             committed=timeline.commits().requested_times,
             replaced=replaced,
-            blocks_tell=by_blocks,
+            blocks_count=by_blocks,
             written=written_log_bytes(context.active, timeline) if by_blocks else {},
             hidden=_hidden(context, timeline, most),
         )
-    return most, search(context.storage, _partitions(context, wanted), wanted)
+    return most, search(context.storage, _partitions(context, requested), requested)
 
 
-def _partitions(context: TableContext, wanted: Search) -> Iterator[Partition]:
-    if wanted.begin is not None:
+def _partitions(context: TableContext, requested: Search) -> Iterator[Partition]:
+    if requested.begin is not None:
         yield from walk_partitions(context.storage, context.storage.list_files)
         return
-    for partition in sorted({group.partition for group in wanted.replaced}):
+    for partition in sorted({group.partition for group in requested.replaced}):
         yield partition, context.storage.list_files(partition)
 
 
@@ -116,5 +116,5 @@ def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig
     last = timeline.commits().last()
     by_hours = clean.policy == KEEP_LATEST_BY_HOURS and last is not None
     now = parse_instant(last.requested_time, zone) if by_hours and last is not None else datetime.now(timezone.utc)
-    found = earliest_to_retain(RetentionFacts(timeline, now, zone), clean)
+    found = earliest_to_retain(RetentionInputs(timeline, now, zone), clean)
     return None if found is None else found.requested_time

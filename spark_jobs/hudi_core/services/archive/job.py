@@ -17,7 +17,7 @@ from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.archiving import ArchivedInstant
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.request.model import InstantResult, RunResult
-from hudi_core.services.archive.inputs import find, read_facts
+from hudi_core.services.archive.inputs import find, read_inputs
 from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archival
 from hudi_core.services.archive.states import rounds
 from hudi_core.services.archive.writer import archive_writer
@@ -69,9 +69,9 @@ def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Fin
     alone.
     """
     timeline = context.active.load()
-    facts = read_facts(context, timeline, config)
-    most, findings = find(context, timeline, facts, config)
-    return (plan_archival(facts, config, findings) if most.instants else most), findings
+    inputs = read_inputs(context, timeline, config)
+    most, findings = find(context, timeline, inputs, config)
+    return (plan_archival(inputs, config, findings) if most.instants else most), findings
 
 
 def refuse_orphans(findings: Findings, config: ArchiveConfig) -> None:
@@ -121,15 +121,15 @@ class ArchiveRun:
         context = self._context
         if not context.config.features.completion_time_in_name:
             finish_merge(context.storage, context.config.history_folder)
-        facts = read_facts(context, context.active.load(), self._config)
-        plan = plan_archival(facts, self._config, findings)
+        inputs = read_inputs(context, context.active.load(), self._config)
+        plan = plan_archival(inputs, self._config, findings)
         instants = [item for item in plan.instants if item.sort_key in passed]
         writer = archive_writer(context, self._config, lock.check)
         leftovers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
-        claimed = claimed_instants(context.storage) - facts.timeline.pending().requested_times
+        claimed = claimed_instants(context.storage) - inputs.timeline.pending().requested_times
         results: list[InstantResult] = []
         for taken in rounds(context, instants):
-            fresh = [item for item in taken if item.key not in facts.interrupted]
+            fresh = [item for item in taken if item.key not in inputs.interrupted]
             self._remove_markers(taken, leftovers)
             self._remove_claims(claimed & {item.instant.requested_time for item in taken})
             lock.check()

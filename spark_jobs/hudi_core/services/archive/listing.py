@@ -31,7 +31,7 @@ class Search:
     """What to look for.
 
     Orphans are of instants requested at `begin` or later and before `end` that are not in `committed`; none are looked
-    for where `begin` is None. `replaced` are the file groups of the replacecommits that may go. `blocks_tell`: a log
+    for where `begin` is None. `replaced` are the file groups of the replacecommits that may go. `blocks_count`: a log
     file's name does not say which instants wrote it, its blocks do (version 6); `written` are the bytes of log files
     that completed commits account for, by path. `hidden` are the files of commits that may go although a savepointed
     commit before them stays, and the commits' requested times.
@@ -41,7 +41,7 @@ class Search:
     end: str | None
     committed: frozenset[str]
     replaced: Mapping[FileGroupId, Instant] = field(default_factory=dict)
-    blocks_tell: bool = False
+    blocks_count: bool = False
     written: Mapping[str, int] = field(default_factory=dict)
     hidden: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class Search:
         )
 
 
-def search(storage: Storage, partitions: Iterable[Partition], wanted: Search) -> Findings:
+def search(storage: Storage, partitions: Iterable[Partition], requested: Search) -> Findings:
     """Looks at every partition given. Raises FormatError for a log file that is none where it has to be read."""
     uncleaned: dict[str, str] = {}
     orphans: dict[str, list[str]] = {}
@@ -66,18 +66,18 @@ def search(storage: Storage, partitions: Iterable[Partition], wanted: Search) ->
             parsed = parse_data_file(info.name)
             if parsed is None:
                 continue
-            replacing = wanted.replaced.get(FileGroupId(partition, parsed.file_id))
+            replacing = requested.replaced.get(FileGroupId(partition, parsed.file_id))
             if replacing is not None:
                 uncleaned.setdefault(replacing.requested_time, info.path)
-            if info.path in wanted.hidden:
-                hidden.setdefault(wanted.hidden[info.path], info.path)
+            if info.path in requested.hidden:
+                hidden.setdefault(requested.hidden[info.path], info.path)
             if isinstance(parsed, LogFileName) and parsed.cdc:
                 continue  # a CDC file is read when a completed commit names it, never by its name
-            if isinstance(parsed, LogFileName) and wanted.blocks_tell:
+            if isinstance(parsed, LogFileName) and requested.blocks_count:
                 logs.append((parsed, info))
-            elif wanted.is_orphan(parsed.instant):
+            elif requested.is_orphan(parsed.instant):
                 orphans.setdefault(parsed.instant, []).append(info.path)
-        for instant, path in _orphan_blocks(storage, partition, logs, wanted):
+        for instant, path in _orphan_blocks(storage, partition, logs, requested):
             orphans.setdefault(instant, []).append(path)
     return Findings(uncleaned, {instant: tuple(paths) for instant, paths in orphans.items()}, hidden)
 
@@ -105,22 +105,23 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
 
 
 def _orphan_blocks(
-    storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], wanted: Search
+    storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], requested: Search
 ) -> Iterator[tuple[str, str]]:
     """Instants and files of log blocks that never committed and that no rollback command of their slice takes back.
 
     Read are the headers of files that the timeline's commits do not account for: those of archived commits, and those
     of nobody.
     """
-    if wanted.begin is None:
+    if requested.begin is None:
         return
     suspects: list[tuple[LogFileName, str, str]] = []
     for parsed, info in logs:
-        if info.size > wanted.written.get(info.path, -1):
+        if info.size > requested.written.get(info.path, -1):
             blocks = _blocks(storage, partition, [info])
             times = {block.instant_time for block in blocks if block.type in DATA_TYPES}
             suspects += [
-                (parsed, time, info.path) for time in sorted(time for time in times if time and wanted.is_orphan(time))
+                (parsed, time, info.path)
+                for time in sorted(time for time in times if time and requested.is_orphan(time))
             ]
     slices = {(parsed.file_id, parsed.instant) for parsed, _, _ in suspects}
     undone = {

@@ -37,7 +37,7 @@ _NEVER_BY_HUDI: Final = (Action.INDEXING, Action.RESTORE)
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveFacts:
+class ArchiveInputs:
     """What decides an archival. `timeline` is the whole active timeline; all times are requested times unless said
     otherwise.
 
@@ -107,14 +107,16 @@ class Findings:
     hidden: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_archival(facts: ArchiveFacts, config: ArchiveConfig, findings: Findings | None = None) -> ArchivePlan:
+def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings | None = None) -> ArchivePlan:
     """What to archive. Without `findings` the most that there can be: what is to be looked up in the listing."""
-    holds = _holds(facts, config)
+    holds = _holds(inputs, config)
     if findings is not None:
-        holds += [*_uncleaned(findings), *_orphaned(facts.timeline, findings), *_hidden(findings)]
-    commits, reason = _commits(facts, config, holds)
-    others = _by_number(facts, config, holds, findings) if facts.counts_cleans else _before_last(facts, commits, holds)
-    order = [*others, *commits] if facts.counts_cleans else sorted((*others, *commits), key=lambda item: item.sort_key)
+        holds += [*_uncleaned(findings), *_orphaned(inputs.timeline, findings), *_hidden(findings)]
+    commits, reason = _commits(inputs, config, holds)
+    others = (
+        _by_number(inputs, config, holds, findings) if inputs.counts_cleans else _before_last(inputs, commits, holds)
+    )
+    order = [*others, *commits] if inputs.counts_cleans else sorted((*others, *commits), key=lambda item: item.sort_key)
     return ArchivePlan(tuple(order), reason)
 
 
@@ -134,10 +136,10 @@ def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
     ).start
 
 
-def _commits(facts: ArchiveFacts, config: ArchiveConfig, holds: list[Hold]) -> tuple[list[Instant], str]:
-    commits = facts.timeline.commits()
-    least, most, why = _kept(facts, config)
-    saved = savepoints(facts.timeline) if config.beyond_savepoint else frozenset()
+def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) -> tuple[list[Instant], str]:
+    commits = inputs.timeline.commits()
+    least, most, why = _kept(inputs, config)
+    saved = savepoints(inputs.timeline) if config.beyond_savepoint else frozenset()
     first = min(holds, key=lambda hold: hold.since, default=None)
     free = [
         item
@@ -146,7 +148,7 @@ def _commits(facts: ArchiveFacts, config: ArchiveConfig, holds: list[Hold]) -> t
     ]
     room = max(0, len(commits) - least)
     if len(commits) <= most:
-        chosen = free[: min(room, facts.left_by_interruption(free))]
+        chosen = free[: min(room, inputs.left_by_interruption(free))]
         return chosen, f"the timeline has {len(commits)} commits and {KEEP_MAX.name} is {most}{why}"
     chosen = free[:room]
     if first is not None and len(chosen) < room:
@@ -154,34 +156,34 @@ def _commits(facts: ArchiveFacts, config: ArchiveConfig, holds: list[Hold]) -> t
     return chosen, f"{KEEP_MIN.name} is {least}{why}"
 
 
-def _kept(facts: ArchiveFacts, config: ArchiveConfig) -> tuple[int, int, str]:
+def _kept(inputs: ArchiveInputs, config: ArchiveConfig) -> tuple[int, int, str]:
     """The least and the most commits to keep, and why they are more than the options say
     (ArchivalUtils.getMinAndMaxInstantsToKeep).
 
     All commits that the cleaner retains stay, and two more.
     """
-    if facts.cleaner_keeps is not None:
-        needed = len(facts.timeline.commits().after(facts.cleaner_keeps)) + 2
+    if inputs.cleaner_keeps is not None:
+        needed = len(inputs.timeline.commits().after(inputs.cleaner_keeps)) + 2
         if config.keep_min < needed:
             return (
                 needed,
                 needed + config.keep_max - config.keep_min,
-                f", with the commits that the cleaner keeps since {facts.cleaner_keeps}",
+                f", with the commits that the cleaner keeps since {inputs.cleaner_keeps}",
             )
     return config.keep_min, config.keep_max, ""
 
 
-def _holds(facts: ArchiveFacts, config: ArchiveConfig) -> list[Hold]:
+def _holds(inputs: ArchiveInputs, config: ArchiveConfig) -> list[Hold]:
     found = (
-        _restoring(facts.timeline),
-        _rolling_back(facts),
-        _pending(facts.timeline),
-        _passed_over(facts),
-        None if config.beyond_savepoint else _savepointed(facts.timeline),
-        _for_compaction(facts, config),
-        _replaced(facts),
-        _for_metadata(facts),
-        _for_clean(facts) if config.block_on_clean else None,
+        _restoring(inputs.timeline),
+        _rolling_back(inputs),
+        _pending(inputs.timeline),
+        _passed_over(inputs),
+        None if config.beyond_savepoint else _savepointed(inputs.timeline),
+        _for_compaction(inputs, config),
+        _replaced(inputs),
+        _for_metadata(inputs),
+        _for_clean(inputs) if config.block_on_clean else None,
     )
     return [hold for hold in found if hold is not None]
 
@@ -194,11 +196,11 @@ def _restoring(timeline: Timeline) -> Hold | None:
     )
 
 
-def _rolling_back(facts: ArchiveFacts) -> Hold | None:
+def _rolling_back(inputs: ArchiveInputs) -> Hold | None:
     """A completed commit that is being rolled back must not become one that is older than the timeline; Hudi does not
     ask.
     """
-    first = min(facts.rolling_back, default=None)
+    first = min(inputs.rolling_back, default=None)
     return None if first is None else Hold(first, f"a rollback of {first} is pending: run it to its end first")
 
 
@@ -217,13 +219,13 @@ def _pending(timeline: Timeline) -> Hold | None:
     )
 
 
-def _passed_over(facts: ArchiveFacts) -> Hold | None:
+def _passed_over(inputs: ArchiveInputs) -> Hold | None:
     """The first pending clean or indexing, which stays and would be older than what went; without log files nobody
     asks.
     """
-    if facts.counts_cleans or not facts.merge_on_read:
+    if inputs.counts_cleans or not inputs.merge_on_read:
         return None
-    first = facts.timeline.pending().of_actions(Action.CLEAN, Action.INDEXING).first()
+    first = inputs.timeline.pending().of_actions(Action.CLEAN, Action.INDEXING).first()
     return (
         None
         if first is None
@@ -247,14 +249,14 @@ def savepoints(timeline: Timeline) -> frozenset[str]:
     return timeline.completed().of_actions(Action.SAVEPOINT).requested_times
 
 
-def _for_compaction(facts: ArchiveFacts, config: ArchiveConfig) -> Hold | None:
+def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None:
     """The delta commits that are counted until the next compaction is due
     (CompactionUtils.getEarliestInstantToRetainForCompaction).
     """
-    if not facts.merge_on_read or config.delta_commits is None:
+    if not inputs.merge_on_read or config.delta_commits is None:
         return None
-    deltas = facts.timeline.of_actions(Action.DELTA_COMMIT)
-    last = facts.timeline.commits().of_actions(Action.COMMIT).last()
+    deltas = inputs.timeline.of_actions(Action.DELTA_COMMIT)
+    last = inputs.timeline.commits().of_actions(Action.COMMIT).last()
     if last is not None:
         since = last.requested_time
         deltas = deltas.filter(lambda item: item.completed_at > since and item.requested_time != since)
@@ -269,14 +271,14 @@ def _for_compaction(facts: ArchiveFacts, config: ArchiveConfig) -> Hold | None:
     return Hold(kept.requested_time, reason)
 
 
-def _replaced(facts: ArchiveFacts) -> Hold | None:
+def _replaced(inputs: ArchiveInputs) -> Hold | None:
     """The first replacecommit that no clean has looked at yet
     (ClusteringUtils.getEarliestInstantToRetainForClustering).
     """
-    replacing = facts.timeline.of_actions(*_REPLACES)
-    last = facts.last_clean
+    replacing = inputs.timeline.of_actions(*_REPLACES)
+    last = inputs.last_clean
     if last is not None:
-        bound = _savepointed_replaced(facts, last) or last.earliest or last.requested_time
+        bound = _savepointed_replaced(inputs, last) or last.earliest or last.requested_time
         replacing = replacing.filter(lambda item: item.requested_time >= bound)
     first = replacing.first()
     if first is None:
@@ -287,22 +289,22 @@ def _replaced(facts: ArchiveFacts) -> Hold | None:
     )
 
 
-def _savepointed_replaced(facts: ArchiveFacts, last: LastClean) -> str | None:
+def _savepointed_replaced(inputs: ArchiveInputs, last: LastClean) -> str | None:
     """The earliest savepoint that the last clean respected, when it left replaced file groups for it
     (getEarliestReplacedSavepointInClean).
     """
     saved = min(last.savepoints, default="")
-    if facts.clean_policy == KEEP_LATEST_FILE_VERSIONS or not saved or not last.earliest or last.earliest <= saved:
+    if inputs.clean_policy == KEEP_LATEST_FILE_VERSIONS or not saved or not last.earliest or last.earliest <= saved:
         return None
-    replaced = facts.timeline.completed().of_actions(Action.REPLACE_COMMIT)
+    replaced = inputs.timeline.completed().of_actions(Action.REPLACE_COMMIT)
     return saved if any(saved <= item.requested_time <= last.earliest for item in replaced) else None
 
 
-def _for_metadata(facts: ArchiveFacts) -> Hold | None:
+def _for_metadata(inputs: ArchiveInputs) -> Hold | None:
     """The metadata table's log blocks count by the data timeline until a compaction has taken them up (facts 8.8)."""
-    if not facts.has_metadata_table:
+    if not inputs.has_metadata_table:
         return None
-    compacted = facts.metadata_compaction
+    compacted = inputs.metadata_compaction
     if compacted is None:
         return Hold(
             "",
@@ -313,20 +315,20 @@ def _for_metadata(facts: ArchiveFacts) -> Hold | None:
         f"the metadata table was last compacted at {compacted}: Hudi's next writes do it "
         "(hoodie.metadata.compact.max.delta.commits)"
     )
-    if facts.counts_cleans:
+    if inputs.counts_cleans:
         return Hold(compacted, reason)
     since = (
-        facts.timeline.commits()
+        inputs.timeline.commits()
         .filter(lambda item: item.completed_at > compacted and item.requested_time != compacted)
         .first()
     )
     return None if since is None else Hold(since.requested_time, reason)
 
 
-def _for_clean(facts: ArchiveFacts) -> Hold | None:
-    if facts.last_clean is None or not facts.last_clean.earliest:
+def _for_clean(inputs: ArchiveInputs) -> Hold | None:
+    if inputs.last_clean is None or not inputs.last_clean.earliest:
         return None
-    since = facts.last_clean.earliest
+    since = inputs.last_clean.earliest
     return Hold(since, f"the last clean kept the files since {since} ({ARCHIVE_ON_CLEAN.name})")
 
 
@@ -369,7 +371,7 @@ def _hidden(findings: Findings) -> list[Hold]:
 
 
 def _by_number(
-    facts: ArchiveFacts, config: ArchiveConfig, holds: list[Hold], findings: Findings | None
+    inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], findings: Findings | None
 ) -> list[Instant]:
     """Layout 1: the oldest completed cleans, and apart from them the oldest rollbacks, when there are too many of the
     kind.
@@ -379,37 +381,37 @@ def _by_number(
     """
     if any(hold.since == "" for hold in holds):
         return []
-    least, most, _ = _kept(facts, config)
+    least, most, _ = _kept(inputs, config)
     limits = {
         Action.ROLLBACK: min(findings.orphans, default=None) if findings is not None else None,
         Action.CLEAN: None,
     }
     chosen: list[Instant] = []
     for action, limit in limits.items():
-        completed = facts.timeline.completed().of_actions(action).instants
+        completed = inputs.timeline.completed().of_actions(action).instants
         room = max(0, len(completed) - least)
-        free = completed[: room if len(completed) > most else min(room, facts.left_by_interruption(completed))]
+        free = completed[: room if len(completed) > most else min(room, inputs.left_by_interruption(completed))]
         bounds = [
             bound
-            for bound in (limit, facts.metadata_compaction if facts.has_metadata_table else None)
+            for bound in (limit, inputs.metadata_compaction if inputs.has_metadata_table else None)
             if bound is not None
         ]
         chosen += [item for item in free if not bounds or item.requested_time < min(bounds)]
     return chosen
 
 
-def _before_last(facts: ArchiveFacts, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
+def _before_last(inputs: ArchiveInputs, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
     """Layout 2: what is no commit and completed before the last commit that goes, and what an interrupted run left of
     it at the head.
 
     What Hudi never archives also goes where it is older than all commits that stay.
     """
-    others = facts.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
+    others = inputs.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
     last = commits[-1].requested_time if commits else ""
     held = min((hold.since for hold in holds), default=None)
-    left = frozenset(others.instants[: facts.left_by_interruption(others)])
+    left = frozenset(others.instants[: inputs.left_by_interruption(others)])
     going = frozenset(commits)
-    stays = next((item.requested_time for item in facts.timeline.commits() if item not in going), "")
+    stays = next((item.requested_time for item in inputs.timeline.commits() if item not in going), "")
 
     def goes(item: Instant) -> bool:
         behind = item.action in _NEVER_BY_HUDI and item.requested_time < stays

@@ -12,50 +12,50 @@ from collections.abc import Callable, Collection
 from hudi_core.errors import ConflictError
 from hudi_core.model.partition import join
 from hudi_core.services.clean.partitions import TablePartitions
-from hudi_core.services.clean.policies import PartitionFacts
+from hudi_core.services.clean.policies import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.timeline import Timeline
 
 
-def check_given_up(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
+def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
     """Raises ConflictError naming the plan's file (`path`) and the first of its files that somebody needs.
 
     Looks at one of the plan's partitions after the other, as planning does.
     """
     table = TablePartitions.open(context, timeline)
-    for facts in table.facts(plan.files):
-        names = frozenset(plan.files[facts.partition])
-        for what, needed, remedy in _WANTED:
-            wanted = names & frozenset(needed(facts))
-            if wanted:
+    for inputs in table.inputs(plan.files):
+        names = frozenset(plan.files[inputs.partition])
+        for what, needed, remedy in _REQUESTED:
+            requested = names & frozenset(needed(inputs))
+            if requested:
                 raise ConflictError(
-                    f"the clean's plan names {join(facts.partition, min(wanted))}, which {what}",
+                    f"the clean's plan names {join(inputs.partition, min(requested))}, which {what}",
                     path=path,
                     remedy=remedy,
                 )
 
 
-def latest_files(facts: PartitionFacts) -> set[str]:
+def latest_files(inputs: PartitionState) -> set[str]:
     """What a snapshot query reads: the files of the newest slice of each group that is not replaced, and while a
     compaction of it is pending or nothing was compacted yet, of the slices before it down to one with a base file.
     """
     found: set[str] = set()
-    for group in facts.groups:
-        if group.id in facts.replaced:
+    for group in inputs.groups:
+        if group.id in inputs.replaced:
             continue
         for item in group.slices:
             found.update(
                 file.name for file in (*item.log_files, *((item.base_file,) if item.base_file is not None else ()))
             )
-            if item.base_file is not None or not (item.is_empty or group.id in facts.compacting):
+            if item.base_file is not None or not (item.is_empty or group.id in inputs.compacting):
                 break
     return found
 
 
 _AGAIN = "give this clean up with `hudictl unschedule` and plan a new one"
-_WANTED: tuple[tuple[str, Callable[[PartitionFacts], Collection[str]], str], ...] = (
-    ("a savepoint keeps", lambda facts: facts.kept, f"delete the savepoint, or {_AGAIN}"),
-    ("a pending plan needs", lambda facts: facts.needed, f"run that plan first, or {_AGAIN}"),
+_REQUESTED: tuple[tuple[str, Callable[[PartitionState], Collection[str]], str], ...] = (
+    ("a savepoint keeps", lambda inputs: inputs.kept, f"delete the savepoint, or {_AGAIN}"),
+    ("a pending plan needs", lambda inputs: inputs.needed, f"run that plan first, or {_AGAIN}"),
     ("readers of the latest state need", latest_files, f"a rollback or restore has brought it back: {_AGAIN}"),
 )

@@ -19,7 +19,7 @@ from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.request.model import InstantResult
 from hudi_core.services.after_completion import clean_up_completed
-from hudi_core.services.clean.checks import check_given_up
+from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.units import clean_units, delete_files, prove
 from hudi_core.services.context import TableContext
@@ -122,7 +122,7 @@ class CleanRun:
         """How many files there were to delete: an earlier attempt may have deleted the others."""
         context = self._context
         path = self._active.path(self._instant, Action.CLEAN, State.REQUESTED)
-        check_given_up(context, self._active.load(), plan, path=path)
+        check_abandoned(context, self._active.load(), plan, path=path)
         held.check()
         in_inflight = context.config.features.clean_plan_in_inflight
         self._active.to_inflight(self._instant, Action.CLEAN, context.storage.read(path) if in_inflight else b"")

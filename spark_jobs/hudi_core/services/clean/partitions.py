@@ -14,7 +14,7 @@ from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
 from hudi_core.services.clean.needed import Needed, read_needed
-from hudi_core.services.clean.policies import PartitionFacts
+from hudi_core.services.clean.policies import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.instant import Instant
@@ -59,10 +59,10 @@ class TablePartitions:
             read_needed(context.active, timeline, pending),
         )
 
-    def facts(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionFacts]:
+    def inputs(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionState]:
         """The facts of these partitions, or of every one, as they are asked for."""
         for partition, files in self._files(partitions):
-            yield PartitionFacts(
+            yield PartitionState(
                 partition,
                 tuple(self.groups(partition, files)),
                 self.replaced,

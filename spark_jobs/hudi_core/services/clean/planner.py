@@ -16,8 +16,8 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.partition import check_partition
 from hudi_core.services.clean.partitions import TablePartitions
-from hudi_core.services.clean.policies import PartitionFacts, deletes
-from hudi_core.services.clean.retention import Nothing, RetentionFacts, Scope, partitions_of, retention
+from hudi_core.services.clean.policies import PartitionState, deletes
+from hudi_core.services.clean.retention import Nothing, RetentionInputs, Scope, partitions_of, retention
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clean import SAVEPOINTED_KEY, CleanPlan, LastClean, RetainedInstant, decode_last_clean
 from hudi_core.timeline.active import ActiveTimeline
@@ -51,7 +51,12 @@ class Planned:
 
 
 def plan_clean(
-    facts: RetentionFacts, scope: Scope, config: CleanConfig, partitions: Iterable[PartitionFacts], *, partitioned: bool
+    inputs: RetentionInputs,
+    scope: Scope,
+    config: CleanConfig,
+    partitions: Iterable[PartitionState],
+    *,
+    partitioned: bool,
 ) -> Planned | Nothing:
     """The plan over these partitions, or why there is nothing to delete. Pure: takes each partition's facts as they
     come.
@@ -71,8 +76,8 @@ def plan_clean(
             dropped.append(found.partition)
     if not files:
         return Nothing(_nothing_to_delete(config, scope, looked_at))
-    last = facts.timeline.commits().last()
-    saved = ",".join(sorted(facts.savepoints)) if partitioned else ""
+    last = inputs.timeline.commits().last()
+    saved = ",".join(sorted(inputs.savepoints)) if partitioned else ""
     plan = CleanPlan(
         policy=config.policy,
         files=files,
@@ -94,20 +99,20 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
     that is not safe.
     """
     config = CleanConfig.of(context.options)
-    facts = RetentionFacts(
+    inputs = RetentionInputs(
         timeline=timeline,
         now=now or datetime.now(timezone.utc),
         zone=timeline_zone(context.config, context.options),
         last_clean=last_clean(context.active, timeline),
         savepoints=timeline.completed().of_actions(Action.SAVEPOINT).requested_times,
     )
-    scope = retention(facts, config)
+    scope = retention(inputs, config)
     if isinstance(scope, Nothing):
         return scope
     table = TablePartitions.open(context, timeline)
     partitions = None if scope.commits is None else _changed_partitions(context.active, scope.commits)
-    chosen = (item for item in table.facts(partitions) if config.takes(item.partition))
-    return plan_clean(facts, scope, config, chosen, partitioned=bool(context.config.partition_fields))
+    chosen = (item for item in table.inputs(partitions) if config.takes(item.partition))
+    return plan_clean(inputs, scope, config, chosen, partitioned=bool(context.config.partition_fields))
 
 
 def last_clean(active: ActiveTimeline, timeline: Timeline) -> LastClean | None:

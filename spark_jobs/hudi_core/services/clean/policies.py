@@ -19,7 +19,7 @@ _NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFacts:
+class PartitionState:
     """One partition of the table, with its file groups, replaced ones among them.
 
     `replaced` maps a replaced group to its replacecommit. `compacting` maps a group in pending compactions or log
@@ -46,25 +46,25 @@ class PartitionDeletes:
     drop: bool = False
 
 
-def deletes(facts: PartitionFacts, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
+def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
     """What to delete in a partition. `earliest` is the requested time of the earliest commit to retain, None for the
     policy by versions.
     """
     found: list[DataFile] = []
     live = False
-    for group in facts.groups:
-        by = facts.replaced.get(group.id)
+    for group in inputs.groups:
+        by = inputs.replaced.get(group.id)
         live = live or by is None
         expired = (
-            _expired(group, facts.compacting.get(group.id, ()), config, earliest)
+            _expired(group, inputs.compacting.get(group.id, ()), config, earliest)
             if by is None
             else _replaced(group, by, earliest)
         )
         for item in expired:
-            if not is_held(item, facts.kept) and not is_needed(item, facts.needed):
+            if not is_held(item, inputs.kept) and not is_needed(item, inputs.needed):
                 found.extend(item.files)
     return PartitionDeletes(
-        facts.partition, tuple(found), not live and _may_drop(facts, {file.name for file in found}, earliest)
+        inputs.partition, tuple(found), not live and _may_drop(inputs, {file.name for file in found}, earliest)
     )
 
 
@@ -127,15 +127,15 @@ def _replaced(group: FileGroup, by: Instant, earliest: str | None) -> Iterator[F
         yield from group.slices
 
 
-def _may_drop(facts: PartitionFacts, deleted: set[str], earliest: str | None) -> bool:
+def _may_drop(inputs: PartitionState, deleted: set[str], earliest: str | None) -> bool:
     """Whether nothing is left of the partition: no group that is not replaced, and no file, committed or not, that is
     not deleted.
 
     Hudi asks for the groups alone, and would drop replaced files with the partition that a savepoint keeps.
     """
-    if not facts.partition:
+    if not inputs.partition:
         return False  # a table without partitions is not deleted
-    by = (facts.replaced.get(group.id) for group in facts.groups)
+    by = (inputs.replaced.get(group.id) for group in inputs.groups)
     if earliest is not None and any(instant is not None and instant.requested_time >= earliest for instant in by):
         return False  # its files are still read by queries as of before
-    return all(name in deleted for name in facts.stored())
+    return all(name in deleted for name in inputs.stored())

@@ -26,7 +26,7 @@ _RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionFacts:
+class RetentionInputs:
     """What decides a clean before any file is looked at.
 
     `timeline` is the whole active timeline, `now` an aware moment, `zone` the timeline's (instant_time.zone_of).
@@ -58,41 +58,41 @@ class Nothing:
     reason: str
 
 
-def retention(facts: RetentionFacts, config: CleanConfig) -> Scope | Nothing:
+def retention(inputs: RetentionInputs, config: CleanConfig) -> Scope | Nothing:
     """Whether a clean is due and where it looks."""
-    pending = facts.timeline.pending().of_actions(Action.CLEAN)
+    pending = inputs.timeline.pending().of_actions(Action.CLEAN)
     if pending.instants and not config.multiple:
         first = pending.instants[0].requested_time
         return Nothing(f"clean {first} is pending: run it first, or set {CLEAN_MULTIPLE.name}=true")
-    since = commits_since(facts)
+    since = commits_since(inputs)
     if since < config.trigger_commits:
         return Nothing(
             f"{since} commits since the last clean, but {CLEAN_TRIGGER_COMMITS.name} is {config.trigger_commits}"
         )
     if config.policy == KEEP_LATEST_FILE_VERSIONS:
         return Scope(None)
-    earliest = earliest_to_retain(facts, config)
+    earliest = earliest_to_retain(inputs, config)
     if earliest is None:
-        return Nothing(_all_retained(facts, config))
-    return Scope(earliest, _changed(facts, config, earliest))
+        return Nothing(_all_retained(inputs, config))
+    return Scope(earliest, _changed(inputs, config, earliest))
 
 
-def commits_since(facts: RetentionFacts) -> int:
+def commits_since(inputs: RetentionInputs) -> int:
     """The completed commits since the last one that the last clean knew
     (CleanPlanActionExecutor.getCommitsSinceLastCleaning).
     """
-    commits = facts.timeline.commits()
-    return len(commits if facts.last_clean is None else commits.after(facts.last_clean.last_completed))
+    commits = inputs.timeline.commits()
+    return len(commits if inputs.last_clean is None else commits.after(inputs.last_clean.last_completed))
 
 
-def earliest_to_retain(facts: RetentionFacts, config: CleanConfig) -> Instant | None:
+def earliest_to_retain(inputs: RetentionInputs, config: CleanConfig) -> Instant | None:
     """The earliest commit whose files are kept (CleanerUtils.getEarliestCommitToRetain); None when all of them are."""
-    commits = facts.timeline.commits()
-    found = _by_commits(facts.timeline, config.commits_retained) if config.policy == KEEP_LATEST_COMMITS else None
+    commits = inputs.timeline.commits()
+    found = _by_commits(inputs.timeline, config.commits_retained) if config.policy == KEEP_LATEST_COMMITS else None
     if config.policy == KEEP_LATEST_BY_HOURS:
-        since = format_instant((facts.now - timedelta(hours=config.hours_retained)).astimezone(zone_of(facts.zone)))
+        since = format_instant((inputs.now - timedelta(hours=config.hours_retained)).astimezone(zone_of(inputs.zone)))
         found = next((instant for instant in commits if instant.requested_time >= since), None)
-    previous = "" if facts.last_clean is None else facts.last_clean.earliest
+    previous = "" if inputs.last_clean is None else inputs.last_clean.earliest
     if found is None or config.max_commits is None or not previous:
         return found
     passed = [instant for instant in commits.before(found.requested_time) if instant.requested_time >= previous]
@@ -111,7 +111,7 @@ def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
     return commits.before(pending.requested_time).last()
 
 
-def _changed(facts: RetentionFacts, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
+def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
     """The commits since the last clean's earliest; None where they do not tell every partition with something to
     delete.
 
@@ -119,10 +119,10 @@ def _changed(facts: RetentionFacts, config: CleanConfig, earliest: Instant) -> t
     or never real: what it left behind could be anywhere), and when a savepoint of then is gone: its files may lie in
     any partition.
     """
-    last = facts.last_clean
-    if not config.incremental or last is None or not last.earliest or last.savepoints - facts.savepoints:
+    last = inputs.last_clean
+    if not config.incremental or last is None or not last.earliest or last.savepoints - inputs.savepoints:
         return None
-    commits = facts.timeline.commits()
+    commits = inputs.timeline.commits()
     if not commits.contains(last.earliest):
         return None
     # A commit that completed after the last clean was planned is looked at, however old its instant: by hours, pending
@@ -139,8 +139,8 @@ def partitions_of(metadata: CommitMetadata) -> set[str]:
     return {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
 
 
-def _all_retained(facts: RetentionFacts, config: CleanConfig) -> str:
-    commits = len(facts.timeline.commits())
+def _all_retained(inputs: RetentionInputs, config: CleanConfig) -> str:
+    commits = len(inputs.timeline.commits())
     if config.policy == KEEP_LATEST_BY_HOURS:
         return (
             f"no commit of the last {config.hours_retained} hours: by hours, a clean keeps all until there is one "
@@ -148,7 +148,7 @@ def _all_retained(facts: RetentionFacts, config: CleanConfig) -> str:
         )
     if commits <= config.commits_retained:
         return f"the timeline has {commits} commits and {config.retention.name} keeps {config.commits_retained}"
-    pending = facts.timeline.pending().of_actions(*_RETAINING).first()
+    pending = inputs.timeline.pending().of_actions(*_RETAINING).first()
     held = (
         ""
         if pending is None

@@ -21,9 +21,9 @@ from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.records.file_statistics import FileFacts
+from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared, Workers
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import forget_staged
@@ -55,7 +55,7 @@ from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
 from hudi_core.transaction.commit import Completer, check_not_rolled_back
-from hudi_core.transaction.conflict_candidates import began_at
+from hudi_core.transaction.conflict_candidates import operation_start_at
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
@@ -238,18 +238,18 @@ class CompactionRun:
         timeline = self._active.load()
         schema = self._schema(timeline)
         publisher = self._context.metadata_publisher(held.epoch)
-        wanted = None if publisher is None else publisher.commit_wants(Operation.COMPACT)
+        requirements = None if publisher is None else publisher.commit_requirements(Operation.COMPACT)
         # Of many files the driver is told nothing but their names: executors make their records, before the lock is
         # taken.
-        prepares = wanted is not None and len(work.plan.operations) > DRIVER_FILES
-        told = None if prepares else wanted
-        units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline, told)
+        prepares = requirements is not None and len(work.plan.operations) > DRIVER_FILES
+        recorded = None if prepares else requirements
+        units = build_units(self._context, self._instant, work.plan, schema, work.policy, timeline, recorded)
         try:
             results = self._engine.run(compact_operation, units, run_epoch=held.epoch, progress=self._progress)
         except FormatError:
             self._take_back(work, held)
             raise
-        proven = prove(work.plan, results, self._instant, with_facts=told is not None)
+        proven = prove(work.plan, results, self._instant, with_statistics=recorded is not None)
         stats = proven.stats
         held.check()
         winners = {stat.path: stat.file_size_in_bytes for stat in stats}
@@ -259,17 +259,19 @@ class CompactionRun:
             check_not_rolled_back, instant=self._instant, read_target=partial(rollback_target, self._active)
         )
         metadata = compaction_metadata(stats, schema, carried, self._owner)
-        began = began_at(timeline, self._instant)
+        operation_start = operation_start_at(timeline, self._instant)
         conflicts = conflict_checks(
-            self._context, self._instant, Action.COMPACTION, Operation.COMPACT, work.file_groups, began
+            self._context, self._instant, Action.COMPACTION, Operation.COMPACT, work.file_groups, operation_start
         )
         prepared = None
-        if publisher is not None and wanted is not None and prepares:
+        if publisher is not None and requirements is not None and prepares:
             workers = Workers(self._engine, held.epoch, self._context.uri, self._context.storage_options)
             prepared = publisher.prepare_commit(
-                self._instant, Operation.COMPACT, list(map(base_file_ref, stats)), wanted, workers
+                self._instant, Operation.COMPACT, list(map(base_file_ref, stats)), requirements, workers
             )
-        publish = partial(self._publish, publisher, metadata, proven.facts if prepared is None else prepared, wanted)
+        publish = partial(
+            self._publish, publisher, metadata, proven.statistics if prepared is None else prepared, requirements
+        )
         content = encode_metadata(metadata, self._context.config.features)
         self._completer(held).complete(
             self._instant, Action.COMPACTION, content, publish=publish, preconditions=(not_rolled_back, *conflicts)
@@ -282,8 +284,8 @@ class CompactionRun:
         self,
         publisher: MetadataPublisher | None,
         metadata: CommitMetadata,
-        facts: Sequence[FileFacts] | Prepared,
-        wanted: Wanted | None,
+        statistics: Sequence[FileStatistics] | Prepared,
+        requirements: StatisticsRequirements | None,
     ) -> None:
         """Under the lock. An index that was made or dropped meanwhile was not asked what it must know of the files."""
         listed, config = TableConfig.load(self._storage), self._context.config
@@ -296,12 +298,12 @@ class CompactionRun:
                 path=listed.path,
                 remedy="run it again",
             )
-        if publisher is None or wanted is None:
+        if publisher is None or requirements is None:
             return
-        if isinstance(facts, Prepared):
-            publisher.publish_prepared(self._instant, metadata, facts, wanted)
+        if isinstance(statistics, Prepared):
+            publisher.publish_prepared(self._instant, metadata, statistics, requirements)
         else:
-            publisher.publish_commit(self._instant, metadata, facts, wanted)
+            publisher.publish_commit(self._instant, metadata, statistics, requirements)
 
     def _take_back(self, work: Work, held: Claim) -> None:
         """Some bad input shows only when it is read. Nothing was published, so the instant becomes requested again and

@@ -36,7 +36,7 @@ from hudi_core.filegroup.read.log_records import merge_logs
 from hudi_core.filegroup.read.log_scan import ScanCounts, scan_log_files
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
-from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_log_file
@@ -73,7 +73,7 @@ def compaction_unit(
     policy: MergePolicy,
     config: WriteConfig,
     as_hudi_1: bool,
-    wanted: Wanted | None = None,
+    requirements: StatisticsRequirements | None = None,
 ) -> Json:
     """The unit that compact_operation runs for one operation of the plan at `instant`.
 
@@ -91,7 +91,7 @@ def compaction_unit(
         "policy": policy.to_json(),
         "write": config.to_json(),
         "as_hudi_1": as_hudi_1,
-        "wanted": None if wanted is None else wanted.to_json(),
+        "wanted": None if requirements is None else requirements.to_json(),
         "operation": {
             "partition": operation.partition,
             "file_id": operation.file_id,
@@ -106,7 +106,7 @@ def compaction_unit(
 def compact_operation(unit: Json, attempt: TaskAttempt) -> Json:
     """Compacts one file slice; the UnitTask of compaction.
 
-    Returns `{"stat": HoodieWriteStat as JSON or None, "facts": FileFacts as JSON or None, "records": row counts,
+    Returns `{"stat": HoodieWriteStat as JSON or None, "facts": FileStatistics as JSON or None, "records": row counts,
     "seconds": by stage}`. `stat` is None when there is nothing to write: no base file, and no log block that counts;
     `facts` also when none are wanted. Files: the marker first, then the base file under a name of this attempt. Raises
     HudiError only: StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for
@@ -140,7 +140,7 @@ class _Compaction:
             self.policy = MergePolicy.from_json(unit["policy"])
             self.config = WriteConfig.from_json(unit["write"])
             self.as_hudi_1: bool = unit["as_hudi_1"]
-            self.wanted = None if unit["wanted"] is None else Wanted.from_json(unit["wanted"])
+            self.requirements = None if unit["wanted"] is None else StatisticsRequirements.from_json(unit["wanted"])
             self.storage: Storage = open_data_storage(unit["uri"], unit["storage_options"])
         except (KeyError, TypeError) as error:
             raise ConfigError(f"compaction unit is not what this version makes: {error!r}") from error
@@ -275,14 +275,14 @@ class _Compaction:
             extra=extra,
         )
         seconds = {"scan": round(scanned - started, 3), "write": round(ended - scanned, 3)}
-        facts = None
-        if self.wanted is not None:
-            facts = read_file_facts(
-                self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.wanted
+        statistics = None
+        if self.requirements is not None:
+            statistics = read_file_statistics(
+                self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.requirements
             ).to_json()
         return {
             "stat": stat_to_json(stat),
-            "facts": facts,
+            "facts": statistics,
             "records": asdict(counts) | {"written": counts.written},
             "seconds": seconds,
         }

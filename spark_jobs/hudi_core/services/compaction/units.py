@@ -12,8 +12,8 @@ from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_compaction_instant
 from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
-from hudi_core.metadata_table.extract.data_file import Wanted
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileFacts
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
@@ -34,7 +34,7 @@ class Proven:
     """
 
     stats: list[WriteStat]
-    facts: list[FileFacts]
+    statistics: list[FileStatistics]
 
 
 def build_units(
@@ -44,7 +44,7 @@ def build_units(
     schema: AvroSchema,
     policy: MergePolicy,
     timeline: Timeline,
-    wanted: Wanted | None,
+    requirements: StatisticsRequirements | None,
 ) -> list[Json]:
     """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's,
     without meta fields.
@@ -69,13 +69,13 @@ def build_units(
             policy=policy,
             config=config,
             as_hudi_1=as_hudi_1,
-            wanted=wanted,
+            requirements=requirements,
         )
         for operation in plan.operations
     ]
 
 
-def prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, with_facts: bool) -> Proven:
+def prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, with_statistics: bool) -> Proven:
     """The write stats and the files' facts of the results, once they are shown to cover the plan's operations exactly
     and to lose or double no row.
 
@@ -92,8 +92,8 @@ def prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, with_f
         stat = _prove_one(operation, result, instant)
         if stat is not None:
             proven.stats.append(stat)
-            if with_facts:
-                proven.facts.append(_facts_of(stat, result))
+            if with_statistics:
+                proven.statistics.append(_statistics_of(stat, result))
     return proven
 
 
@@ -102,16 +102,16 @@ def base_file_ref(stat: WriteStat) -> DataFileRef:
     return DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
 
 
-def _facts_of(stat: WriteStat, result: Json) -> FileFacts:
+def _statistics_of(stat: WriteStat, result: Json) -> FileStatistics:
     source = f"result of {join(stat.partition_path, stat.file_id)}"
     raw = result.get("facts")
     if not isinstance(raw, dict):
         raise ExecutionError("the result says nothing of the file for the metadata table", path=source, remedy=_REMEDY)
-    facts = FileFacts.from_json(raw)
+    statistics = FileStatistics.from_json(raw)
     expected = base_file_ref(stat)
-    if facts.file != expected:
-        raise ExecutionError(f"the engine wrote {expected}, and read {facts.file}", path=source, remedy=_REMEDY)
-    return facts
+    if statistics.file != expected:
+        raise ExecutionError(f"the engine wrote {expected}, and read {statistics.file}", path=source, remedy=_REMEDY)
+    return statistics
 
 
 def _prove_one(operation: CompactionOperation, result: Json, instant: str) -> WriteStat | None:

@@ -10,7 +10,7 @@ from typing import Final
 from hudi_core.config.service_config import TIMELINE_ZONE
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.observations import DoctorFacts
+from hudi_core.services.doctor.observations import Observations
 
 _QUARTER: Final = 900
 """Seconds: zones differ by whole quarters of an hour."""
@@ -24,17 +24,17 @@ _COARSE: Final = 2.0
 """Seconds to which some storages cut the times of files: object stores to one, archives and old file systems to two."""
 
 
-def timeline_zone(facts: DoctorFacts) -> Iterator[Finding]:
+def timeline_zone(observed: Observations) -> Iterator[Finding]:
     """Instants that lie whole quarters of an hour beside their files' times: written in another zone than they are read
     in.
     """
-    shifts = _shifts(facts.clock.offsets)
+    shifts = _shifts(observed.clock.offsets)
     if len(shifts) > 1:
         yield Finding(
             "mixed_zones",
             "error",
             "the latest instants were drawn in different zones "
-            f"({', '.join(_hours(shift) for shift in shifts)} beside {facts.clock.zone}): "
+            f"({', '.join(_hours(shift) for shift in shifts)} beside {observed.clock.zone}): "
             "a later write may have the older instant",
             "give all writers one zone: hoodie.table.timeline.timezone=UTC, or the same time zone of their "
             "processes; stop the others meanwhile",
@@ -44,8 +44,8 @@ def timeline_zone(facts: DoctorFacts) -> Iterator[Finding]:
             "timeline_zone",
             "warning",
             f"the table's instants are {_hours(shifts[0])} beside the times of their files when they are read "
-            f"in {facts.clock.zone} "
-            f"(LOCAL is {facts.clock.here} here)",
+            f"in {observed.clock.zone} "
+            f"(LOCAL is {observed.clock.here} here)",
             f"set {TIMELINE_ZONE.name} to the zone of the writers",
         )
 
@@ -63,9 +63,9 @@ def _hours(quarters: int) -> str:
     return f"{quarters / 4:+g} h"
 
 
-def clock_skew(facts: DoctorFacts) -> Iterator[Finding]:
+def clock_skew(observed: Observations) -> Iterator[Finding]:
     """Clocks that disagree by more than the table's writers wait for."""
-    clock = facts.clock
+    clock = observed.clock
     if clock.storage_ahead is not None and clock.storage_ahead > clock.tolerated:
         yield _skew(
             f"the storage's clock is {clock.storage_ahead:.1f} s or more ahead of this process's",
@@ -88,9 +88,9 @@ def _skew(what: str, seconds: float, tolerated: float) -> Finding:
     )
 
 
-def instant_ahead(facts: DoctorFacts) -> Iterator[Finding]:
+def instant_ahead(observed: Observations) -> Iterator[Finding]:
     """An instant of the future: whatever is drawn until then has to go beyond it, and Hudi's writers do not."""
-    clock = facts.clock
+    clock = observed.clock
     if clock.newest_ahead is not None and clock.newest_ahead > clock.tolerated:
         yield Finding(
             "instant_ahead",

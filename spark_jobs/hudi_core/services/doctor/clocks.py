@@ -12,7 +12,7 @@ from hudi_core.config.table_config import timeline_zone
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.observations import ClockFacts
+from hudi_core.services.doctor.observations import ClockObservations
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
@@ -21,14 +21,16 @@ SAMPLES: Final = 20
 """Of how many of the latest instants the offsets are told."""
 
 
-def read_clocks(context: TableContext, timeline: Timeline, modified: Mapping[str, float], now: float) -> ClockFacts:
+def read_clocks(
+    context: TableContext, timeline: Timeline, modified: Mapping[str, float], now: float
+) -> ClockObservations:
     """Compares; `modified` are the times of the timeline's files by path, `now` is this process's clock, both seconds
     since the epoch.
     """
     zone = timeline_zone(context.config, context.options)
     latest = [moment for instant in timeline for moment in _moments(instant, zone)]
     newest = max(latest, default=None)
-    return ClockFacts(
+    return ClockObservations(
         zone=zone,
         recorded=context.config.timezone,
         here=str(datetime.now().astimezone().tzinfo),

@@ -7,8 +7,8 @@ from typing import Any
 
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, WriterOption
-from hudi_core.services.doctor.observations import DoctorFacts, ExecutorFacts
-from hudi_core.services.doctor.observe import read_facts
+from hudi_core.services.doctor.observations import ExecutorObservations, Observations
+from hudi_core.services.doctor.observe import observe
 from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options
 
@@ -19,37 +19,43 @@ class DoctorReport:
 
     name: str
     version: int
-    facts: DoctorFacts
+    observed: Observations
     findings: tuple[Finding, ...]
     writer_options: tuple[WriterOption, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl doctor --json`."""
-        facts = self.facts
-        clock = asdict(facts.clock)
-        clock["offsets"] = list(facts.clock.offsets)
+        observed = self.observed
+        clock = asdict(observed.clock)
+        clock["offsets"] = list(observed.clock.offsets)
         return {
-            "table": facts.uri,
+            "table": observed.uri,
             "name": self.name,
             "version": self.version,
             "findings": [finding.to_dict() for finding in self.findings],
             "writer_options": [option.to_dict() for option in self.writer_options],
             "clock": clock,
-            "lock": asdict(facts.lock),
-            "store": asdict(facts.store),
-            "wheels": [asdict(wheel) for wheel in facts.wheels],
+            "lock": asdict(observed.lock),
+            "store": asdict(observed.store),
+            "wheels": [asdict(wheel) for wheel in observed.wheels],
             "executors": None
-            if facts.executors is None
-            else asdict(facts.executors) | {"setups": list(facts.executors.setups)},
-            "files_looked_at": facts.orphans.looked,
+            if observed.executors is None
+            else asdict(observed.executors) | {"setups": list(observed.executors.setups)},
+            "files_looked_at": observed.orphans.looked,
         }
 
 
-def examine(context: TableContext, *, files: bool = True, executors: ExecutorFacts | None = None) -> DoctorReport:
+def examine(
+    context: TableContext, *, files: bool = True, executors: ExecutorObservations | None = None
+) -> DoctorReport:
     """Examines the table; without `files` its data files are not listed, so no orphans are found. Errors as of
-    read_facts.
+    observe.
     """
-    facts = read_facts(context, files=files, executors=executors)
+    observed = observe(context, files=files, executors=executors)
     return DoctorReport(
-        context.config.name, int(context.config.version), facts, tuple(diagnose(facts)), tuple(writer_options(facts))
+        context.config.name,
+        int(context.config.version),
+        observed,
+        tuple(diagnose(observed)),
+        tuple(writer_options(observed)),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.observations import DoctorFacts
+from hudi_core.services.doctor.observations import Observations
 
 _NEEDED: Final = ("pyarrow", "numpy", "fastavro")
 _INSTALL: Final = (
@@ -15,9 +15,9 @@ _INSTALL: Final = (
 _ZIP: Final = "give the job zip to spark-submit with --py-files: it brings a fastavro"
 
 
-def executors(facts: DoctorFacts) -> Iterator[Finding]:
+def executors(observed: Observations) -> Iterator[Finding]:
     """Modules without which a unit of a service fails, and modules without which it is slower."""
-    found = facts.executors
+    found = observed.executors
     if found is None:
         return
     if found.problem is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hudi_core.engine.protocol import Engine, RemoteEngine
 from hudi_core.errors import ConfigError
-from hudi_core.services.doctor.observations import ExecutorFacts
+from hudi_core.services.doctor.observations import ExecutorObservations
 
 
-def ask_executors(engine: Engine) -> ExecutorFacts | None:
+def ask_executors(engine: Engine) -> ExecutorObservations | None:
     """What the engine's executors have; None of an engine whose units run in this process.
 
     Raises ExecutionError when they cannot be reached.
@@ -15,6 +15,6 @@ def ask_executors(engine: Engine) -> ExecutorFacts | None:
     if not isinstance(engine, RemoteEngine):
         return None
     try:
-        return ExecutorFacts(engine.setups())
+        return ExecutorObservations(engine.setups())
     except ConfigError as error:
-        return ExecutorFacts(problem=error.message, remedy=error.remedy)
+        return ExecutorObservations(problem=error.message, remedy=error.remedy)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.observations import DoctorFacts
+from hudi_core.services.doctor.observations import Observations
 
 _SHOWN: Final = 5
 _REBUILD: Final = (
@@ -17,11 +17,11 @@ _REBUILD: Final = (
 )
 
 
-def listings(facts: DoctorFacts) -> Iterator[Finding]:
+def listings(observed: Observations) -> Iterator[Finding]:
     """Entries without a file, committed files without an entry, entries of another size, and a list that cannot be
     read.
     """
-    found = facts.listings
+    found = observed.listings
     if found.problem is not None:
         yield Finding(
             "metadata_unreadable",

@@ -12,7 +12,7 @@ from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.observations import ListingFacts, WrongSize
+from hudi_core.services.doctor.observations import ListingObservations, WrongSize
 from hudi_core.services.listed_sizes import is_wrong_size
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -49,7 +49,7 @@ class _Differences:
     wrong_size: _Found[WrongSize] = field(default_factory=_Found)
 
 
-def compare_listings(context: TableContext, timeline: Timeline) -> ListingFacts:
+def compare_listings(context: TableContext, timeline: Timeline) -> ListingObservations:
     """Lists the table once, one partition in memory at a time. Nothing is found where no metadata table is in use.
 
     Nothing either while a clean, rollback or restore is inflight, or when the timeline changed meanwhile: both lists
@@ -60,17 +60,17 @@ def compare_listings(context: TableContext, timeline: Timeline) -> ListingFacts:
     if not context.has_metadata_table or any(
         item.action in _UNDOES and item.state is State.INFLIGHT for item in timeline
     ):
-        return ListingFacts()
-    appended = context.config.is_merge_on_read and not context.config.features.log_name_has_own_instant
+        return ListingObservations()
+    appended = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
     written = written_log_bytes(context.active, timeline) if appended else None
     try:
         found = _compare(context, timeline, written)
     except (FormatError, MetadataUnavailableError, StorageNotFoundError) as error:
-        return ListingFacts(problem=str(error))
+        return ListingObservations(problem=str(error))
     if _states(context.active.load()) != _states(timeline):
-        return ListingFacts()
+        return ListingObservations()
     missing, unlisted, sizes = found.missing, found.unlisted, found.wrong_size
-    return ListingFacts(missing.kept, missing.count, unlisted.kept, unlisted.count, sizes.kept, sizes.count)
+    return ListingObservations(missing.kept, missing.count, unlisted.kept, unlisted.count, sizes.kept, sizes.count)
 
 
 def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, int] | None) -> _Differences:

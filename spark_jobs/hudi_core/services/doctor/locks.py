@@ -8,7 +8,7 @@ from typing import Final
 from hudi_core.config.lock_config import PROVIDER
 from hudi_core.errors import HudiError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.observations import LockFacts
+from hudi_core.services.doctor.observations import LockObservations
 from hudi_core.transaction import held
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
@@ -18,7 +18,7 @@ _FILE_SYSTEM: Final = "org.apache.hudi.client.transaction.lock.FileSystemBasedLo
 _IN_PROCESS: Final = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
 
 
-def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> LockFacts:
+def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> LockObservations:
     """The lock that `options` name, and its holder; what keeps it from being asked is a fact, too."""
     provider = PROVIDER.read(options)
     name = provider or ".hoodie/lock"
@@ -27,11 +27,13 @@ def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> 
         name = lock.name
         holder = lock.holder()
     except HudiError as error:
-        return LockFacts(provider, name, problem=str(error), how_to_break=error.remedy)
+        return LockObservations(provider, name, problem=str(error), how_to_break=error.remedy)
     if holder is None:
-        return LockFacts(provider, name)
+        return LockObservations(provider, name)
     left = holder.owner is not None and held.is_left_behind(holder.owner, holder.token)
-    return LockFacts(provider, name, holder.describe(), max(0.0, now - holder.since), left, lock.how_to_break(holder))
+    return LockObservations(
+        provider, name, holder.describe(), max(0.0, now - holder.since), left, lock.how_to_break(holder)
+    )
 
 
 def _lock(context: TableContext, options: Mapping[str, str], provider: str | None) -> TableLock:

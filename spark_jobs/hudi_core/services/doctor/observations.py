@@ -12,7 +12,7 @@ from hudi_core.timeline.instant import Instant
 
 
 @dataclass(frozen=True, slots=True)
-class PendingFacts:
+class PendingObservations:
     """A pending instant. `kind` as stuck.pending_plan has it; `age` is the younger of its state's file and of its
     instant, None when that file is gone.
 
@@ -34,7 +34,7 @@ class PendingFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ClockFacts:
+class ClockObservations:
     """Clocks and zones. `zone` is the timeline's for this run, `recorded` what hoodie.properties say, `here` what LOCAL
     is in this process.
 
@@ -54,7 +54,7 @@ class ClockFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class LockFacts:
+class LockObservations:
     """The table's lock. `holder` in words, None when it is free; `left_behind`: its holder is provably gone. `problem`:
     it cannot be asked.
     """
@@ -69,7 +69,7 @@ class LockFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFacts:
+class StoreObservations:
     """What the storage offers. Whether it keeps the promise only a race tells (storage.probe)."""
 
     scheme: str
@@ -93,7 +93,7 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutorFacts:
+class ExecutorObservations:
     """What Spark's executors have, as far as they were asked: `setups` as engine.protocol.RemoteEngine has them, one
     per different set-up.
 
@@ -115,7 +115,7 @@ class Overtaken:
 
 
 @dataclass(frozen=True, slots=True)
-class OrphanFacts:
+class OrphanObservations:
     """Files of instants that never completed, by instant: those that readers take for committed, and those that still
     are hidden.
 
@@ -137,7 +137,7 @@ class WrongSize:
 
 
 @dataclass(frozen=True, slots=True)
-class ListingFacts:
+class ListingObservations:
     """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many
     there are.
 
@@ -155,19 +155,19 @@ class ListingFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorFacts:
+class Observations:
     """Everything that the rules judge. `options` are this run's over the table's properties; `eager` are pending writes
     without a heartbeat.
     """
 
     uri: str
     options: Mapping[str, str]
-    stuck_after: float
-    clock: ClockFacts
-    lock: LockFacts
-    store: StoreFacts
+    stalled_after: float
+    clock: ClockObservations
+    lock: LockObservations
+    store: StoreObservations
     wheels: tuple[Wheel, ...] = ()
-    pending: tuple[PendingFacts, ...] = ()
+    pending: tuple[PendingObservations, ...] = ()
     eager: tuple[str, ...] = ()
     other_writers: tuple[str, ...] = ()
     """Signs of another live writer, in words (transaction.locks.unconfigured)."""
@@ -175,7 +175,7 @@ class DoctorFacts:
     """Paths in the timeline's folder that look like a timeline file's and are none."""
     overtaken: Overtaken | None = None
     metadata_drop_unfinished: bool = False
-    orphans: OrphanFacts = OrphanFacts()
-    listings: ListingFacts = ListingFacts()
-    executors: ExecutorFacts | None = None
+    orphans: OrphanObservations = OrphanObservations()
+    listings: ListingObservations = ListingObservations()
+    executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

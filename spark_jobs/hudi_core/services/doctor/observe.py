@@ -10,7 +10,7 @@ from typing import Final
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.table_config import timeline_zone
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
-from hudi_core.config.verb_config import STUCK_MINUTES
+from hudi_core.config.verb_config import STALLED_MINUTES
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
 from hudi_core.metadata_table.write.drop import is_drop_unfinished
 from hudi_core.model.partition import join
@@ -19,13 +19,13 @@ from hudi_core.services.doctor.clocks import moment_of, read_clocks
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.observations import (
-    DoctorFacts,
-    ExecutorFacts,
-    ListingFacts,
-    OrphanFacts,
+    ExecutorObservations,
+    ListingObservations,
+    Observations,
+    OrphanObservations,
     Overtaken,
-    PendingFacts,
-    StoreFacts,
+    PendingObservations,
+    StoreObservations,
 )
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
@@ -41,16 +41,16 @@ from hudi_core.transaction.locks.unconfigured import read_signs
 from hudi_core.transaction.writer_heartbeats import Heartbeats, eager_writers, read_heartbeats
 
 _ENDINGS: Final = tuple(f".{word}" for word in (*sorted(KNOWN_ACTIONS), "requested", "inflight"))
-_BEGINS_AS_TIME: Final = re.compile(r"^\d{8}", re.ASCII)
+_STARTS_AS_TIME: Final = re.compile(r"^\d{8}", re.ASCII)
 
 
-def read_facts(
+def observe(
     context: TableContext,
     *,
     files: bool = True,
-    executors: ExecutorFacts | None = None,
+    executors: ExecutorObservations | None = None,
     now: Callable[[], float] = time.time,
-) -> DoctorFacts:
+) -> Observations:
     """The facts of a table; `files` lists its data files, too. `now` gives seconds since the epoch.
 
     Raises FormatError naming a damaged file of the archive or a damaged log file; what else is damaged is a fact.
@@ -60,13 +60,15 @@ def read_facts(
     heartbeats = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=now)
     options = _options(context)
     scheme = scheme_of(context.uri)
-    return DoctorFacts(
+    return Observations(
         uri=context.uri,
         options=options,
-        stuck_after=STUCK_MINUTES.read(context.options) * 60.0,
+        stalled_after=STALLED_MINUTES.read(context.options) * 60.0,
         clock=read_clocks(context, timeline, modified, moment),
         lock=read_lock(context, context.options, moment),
-        store=StoreFacts(scheme, context.storage.supports_exclusive_create, context.storage.supports_conditional_write),
+        store=StoreObservations(
+            scheme, context.storage.supports_exclusive_create, context.storage.supports_conditional_write
+        ),
         wheels=needed_wheels(scheme, context.options),
         pending=tuple(_pending(context, timeline, modified, heartbeats)),
         eager=tuple(instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)),
@@ -74,8 +76,8 @@ def read_facts(
         strange_names=tuple(_strange(context)),
         overtaken=_overtaken(context, timeline),
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
-        orphans=find_orphans(context, timeline) if files else OrphanFacts(),
-        listings=compare_listings(context, timeline) if files else ListingFacts(),
+        orphans=find_orphans(context, timeline) if files else OrphanObservations(),
+        listings=compare_listings(context, timeline) if files else ListingObservations(),
         executors=executors,
     )
 
@@ -100,7 +102,7 @@ def _options(context: TableContext) -> Mapping[str, str]:
 
 def _pending(
     context: TableContext, timeline: Timeline, modified: Mapping[str, float], heartbeats: Heartbeats
-) -> Iterator[PendingFacts]:
+) -> Iterator[PendingObservations]:
     """The pending instants, but for rollbacks of a restore: those stay inflight for good."""
     rollbacks, problem = _rollbacks(context, timeline)
     for instant in timeline.pending():
@@ -118,7 +120,7 @@ def _rollbacks(context: TableContext, timeline: Timeline) -> tuple[frozenset[str
 
 def _one(
     context: TableContext, timeline: Timeline, instant: Instant, modified: Mapping[str, float], heartbeats: Heartbeats
-) -> PendingFacts:
+) -> PendingObservations:
     age = _age(context, instant, modified, heartbeats.now)
     owner, alive = None, False
     try:
@@ -126,9 +128,11 @@ def _one(
         plan = find_pending(context, timeline, instant.requested_time)
         blocks = tuple(unblocked_by(context, timeline, plan)["work"])
     except (FormatError, StorageNotFoundError, ConflictError) as error:
-        return PendingFacts(instant, instant.pending_action, age, owner, alive, problem=str(error))
+        return PendingObservations(instant, instant.pending_action, age, owner, alive, problem=str(error))
     problem = None if plan.damaged is None else str(plan.damaged)
-    return PendingFacts(instant, plan.kind, age, owner, alive, blocks, problem, is_run(plan.kind), plan.restores_to)
+    return PendingObservations(
+        instant, plan.kind, age, owner, alive, blocks, problem, is_run(plan.kind), plan.restores_to
+    )
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:
@@ -157,5 +161,5 @@ def _strange(context: TableContext) -> Iterator[str]:
     """Files that begin with a date or end as an instant's, and name none: Hudi passes over them without a word."""
     naming = naming_for(context.config.layout_version)
     for name in context.active.names():
-        if (_BEGINS_AS_TIME.match(name) or name.endswith(_ENDINGS)) and not naming.instants([name]):
+        if (_STARTS_AS_TIME.match(name) or name.endswith(_ENDINGS)) and not naming.instants([name]):
             yield join(context.active.folder, name)

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from hudi_core.services.archive.listing import Search, search, written_log_bytes
 from hudi_core.services.archive.planner import start_after
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.observations import OrphanFacts
+from hudi_core.services.doctor.observations import OrphanObservations
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
 
-def find_orphans(context: TableContext, timeline: Timeline) -> OrphanFacts:
+def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservations:
     """Lists the whole table once, one partition in memory at a time; in version 6 it reads the headers of log blocks
     besides.
 
@@ -26,24 +26,24 @@ def find_orphans(context: TableContext, timeline: Timeline) -> OrphanFacts:
     """
     start = start_after(timeline, frozenset())
     if start is None:
-        return OrphanFacts(looked=True)
+        return OrphanObservations(looked=True)
     archived = context.history().timeline()
     known = timeline.commits().requested_times | timeline.pending().requested_times | archived.commits().requested_times
-    by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_own_instant
+    by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
     written = written_log_bytes(context.active, timeline) if by_blocks else {}
     oldest = min(archived.requested_times, default=start)
-    later = Search(start, None, known, blocks_tell=by_blocks, written=written)
-    earlier = Search(oldest, start, known, blocks_tell=by_blocks, written=written)
+    later = Search(start, None, known, blocks_count=by_blocks, written=written)
+    earlier = Search(oldest, start, known, blocks_count=by_blocks, written=written)
     visible: dict[str, list[str]] = {}
     hidden: dict[str, list[str]] = {}
     for partition in walk_partitions(context.storage, context.storage.list_files):
-        for wanted, found in ((later, hidden), (earlier, visible)):
-            for instant, paths in search(context.storage, [partition], wanted).orphans.items():
+        for requested, found in ((later, hidden), (earlier, visible)):
+            for instant, paths in search(context.storage, [partition], requested).orphans.items():
                 found.setdefault(instant, []).extend(paths)
-    begun = context.active.load()  # instants that began, or completed, while the table was listed
-    new = begun.requested_times
-    return OrphanFacts(True, _settled(visible, frozenset()), _settled(hidden, new))
+    started = context.active.load()  # instants that began, or completed, while the table was listed
+    new = started.requested_times
+    return OrphanObservations(True, _is_old_enough(visible, frozenset()), _is_old_enough(hidden, new))
 
 
-def _settled(found: Mapping[str, list[str]], new: frozenset[str]) -> dict[str, tuple[str, ...]]:
+def _is_old_enough(found: Mapping[str, list[str]], new: frozenset[str]) -> dict[str, tuple[str, ...]]:
     return {instant: tuple(sorted(set(paths))) for instant, paths in sorted(found.items()) if instant not in new}

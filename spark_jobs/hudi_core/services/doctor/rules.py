@@ -8,7 +8,7 @@ from hudi_core.services.doctor.clock_rules import clock_skew, instant_ahead, tim
 from hudi_core.services.doctor.executor_rules import executors
 from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.listing_rules import listings
-from hudi_core.services.doctor.observations import DoctorFacts, PendingFacts
+from hudi_core.services.doctor.observations import Observations, PendingObservations
 from hudi_core.services.doctor.writer_rules import writers
 from hudi_core.services.repair.advice import finish_restore, not_run_here
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
@@ -18,14 +18,16 @@ _DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing"
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
-def diagnose(facts: DoctorFacts) -> list[Finding]:
+def diagnose(observed: Observations) -> list[Finding]:
     """All findings, the worst first; of one severity in the order of the rules and then of the timeline."""
-    return sorted((finding for rule in _RULES for finding in rule(facts)), key=lambda finding: _ORDER[finding.severity])
+    return sorted(
+        (finding for rule in _RULES for finding in rule(observed)), key=lambda finding: _ORDER[finding.severity]
+    )
 
 
-def stuck_instants(facts: DoctorFacts) -> Iterator[Finding]:
+def stalled_instants(observed: Observations) -> Iterator[Finding]:
     """Pending instants that nobody works on: since long, or since an owner that gave them up or is provably dead."""
-    for item in facts.pending:
+    for item in observed.pending:
         instant = item.instant
         if item.problem is not None:
             yield Finding(
@@ -33,22 +35,22 @@ def stuck_instants(facts: DoctorFacts) -> Iterator[Finding]:
                 "error",
                 f"the plan or claim of pending {instant.pending_action} {instant.requested_time} cannot be read: "
                 f"{item.problem}",
-                f"bring the file back from a copy{_or_drop(facts.uri, item)}",
+                f"bring the file back from a copy{_or_drop(observed.uri, item)}",
                 instant.requested_time,
                 age_seconds=item.age,
                 owner=item.owner,
                 blocks=item.blocks,
             )
         elif not item.alive and (
-            _is_old(item, facts.stuck_after) or (item.owner is not None and instant.state is State.INFLIGHT)
+            _is_old(item, observed.stalled_after) or (item.owner is not None and instant.state is State.INFLIGHT)
         ):
             since = "" if item.age is None else f" for {duration(item.age)}"
             yield Finding(
                 "stuck_instant",
                 "warning",
                 f"{instant.pending_action} {instant.requested_time} is {instant.state.value}{since}, and "
-                f"{_nobody(item)}",
-                _way_out(facts.uri, item),
+                f"{_without_owner(item)}",
+                _way_out(observed.uri, item),
                 instant.requested_time,
                 age_seconds=item.age,
                 owner=item.owner,
@@ -56,24 +58,24 @@ def stuck_instants(facts: DoctorFacts) -> Iterator[Finding]:
             )
 
 
-def _is_old(item: PendingFacts, stuck_after: float) -> bool:
-    return item.age is None or item.age > stuck_after
+def _is_old(item: PendingObservations, stalled_after: float) -> bool:
+    return item.age is None or item.age > stalled_after
 
 
-def _nobody(item: PendingFacts) -> str:
+def _without_owner(item: PendingObservations) -> str:
     if item.owner is not None:
         return f"{item.owner}, who ran it last, is gone"
     return "its writer shows no sign of life" if item.kind == "write" else "nobody runs it"
 
 
-def _or_drop(uri: str, item: PendingFacts) -> str:
+def _or_drop(uri: str, item: PendingObservations) -> str:
     """Only what unschedule takes without its plan."""
     if item.kind not in _DROPPABLE:
         return ""
     return f"; without one, drop the plan: hudictl unschedule {uri} {item.instant.requested_time}"
 
 
-def _way_out(uri: str, item: PendingFacts) -> str:
+def _way_out(uri: str, item: PendingObservations) -> str:
     instant = item.instant.requested_time
     if item.kind in ("write", Action.ROLLBACK):
         return f"when its writer is dead: hudictl rollback {uri} --instant {instant}"
@@ -88,9 +90,9 @@ def _way_out(uri: str, item: PendingFacts) -> str:
     return f"hudictl run {item.kind} {uri} --instant {instant}; or drop it: hudictl unschedule {uri} {instant}"
 
 
-def lock(facts: DoctorFacts) -> Iterator[Finding]:
+def lock(observed: Observations) -> Iterator[Finding]:
     """A lock whose holder is gone, one that has been held for long, one that cannot be asked."""
-    found = facts.lock
+    found = observed.lock
     if found.problem is not None:
         yield Finding(
             "lock_unreadable",
@@ -109,7 +111,7 @@ def lock(facts: DoctorFacts) -> Iterator[Finding]:
             age_seconds=found.age,
             owner=found.holder,
         )
-    elif found.holder is not None and (found.age or 0.0) > facts.stuck_after:
+    elif found.holder is not None and (found.age or 0.0) > observed.stalled_after:
         yield Finding(
             "lock_held",
             "warning",
@@ -121,9 +123,9 @@ def lock(facts: DoctorFacts) -> Iterator[Finding]:
         )
 
 
-def store(facts: DoctorFacts) -> Iterator[Finding]:
+def store(observed: Observations) -> Iterator[Finding]:
     """A storage that cannot carry a timeline, or that nobody has put to the test."""
-    found = facts.store
+    found = observed.store
     if not found.exclusive_create:
         yield Finding(
             "store_not_atomic",
@@ -138,13 +140,13 @@ def store(facts: DoctorFacts) -> Iterator[Finding]:
             "store_unproven",
             "info",
             "timeline and lease rest on conditional puts, which many S3-compatible servers get wrong under a race",
-            f"once per storage: hudictl probe-store on a folder of the same bucket as {facts.uri}",
+            f"once per storage: hudictl probe-store on a folder of the same bucket as {observed.uri}",
         )
 
 
-def wheels(facts: DoctorFacts) -> Iterator[Finding]:
+def wheels(observed: Observations) -> Iterator[Finding]:
     """Distributions that are missing here."""
-    for wheel in facts.wheels:
+    for wheel in observed.wheels:
         if wheel.version is None:
             need = "are faster with it" if wheel.is_optional else "need it"
             what = f"{wheel.name} is not installed here; {wheel.side} {need}: {wheel.why}"
@@ -153,20 +155,21 @@ def wheels(facts: DoctorFacts) -> Iterator[Finding]:
             )
 
 
-def overtaken(facts: DoctorFacts) -> Iterator[Finding]:
+def overtaken(observed: Observations) -> Iterator[Finding]:
     """Commits that were archived behind an instant which is still on the timeline (CompletionTimeQueryViewV2 of
     1.2).
     """
-    found = facts.overtaken
+    found = observed.overtaken
     if found is None:
         return
     first = found.first
-    fix = f"hudictl run archive {facts.uri}"
+    fix = f"hudictl run archive {observed.uri}"
     if not first.is_completed:
         fix = f"bring {first.action} {first.requested_time} to its end, then: {fix}"
     elif first.action in (*WRITE_ACTIONS, Action.SAVEPOINT):
         fix = (
-            f"delete the savepoint: hudictl savepoint delete {facts.uri} --instant {first.requested_time}; then: {fix}"
+            f"delete the savepoint: hudictl savepoint delete {observed.uri} --instant "
+            f"{first.requested_time}; then: {fix}"
         )
     yield Finding(
         "archive_overtook",
@@ -175,7 +178,8 @@ def overtaken(facts: DoctorFacts) -> Iterator[Finding]:
             f"{found.count} commits up to {found.latest} are archived, but {first.action} "
             f"{first.requested_time}, which is "
             "older, is on the timeline: "
-            "Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it plans, so that "
+            "Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it plans, "
+            "so that "
             "rows are lost"
         ),
         f"plan no compaction with Hudi 1.2 before: {fix}",
@@ -183,9 +187,9 @@ def overtaken(facts: DoctorFacts) -> Iterator[Finding]:
     )
 
 
-def metadata_drop(facts: DoctorFacts) -> Iterator[Finding]:
+def metadata_drop(observed: Observations) -> Iterator[Finding]:
     """A metadata table that was being dropped when its process died."""
-    if facts.metadata_drop_unfinished:
+    if observed.metadata_drop_unfinished:
         yield Finding(
             "metadata_drop_unfinished",
             "warning",
@@ -195,9 +199,9 @@ def metadata_drop(facts: DoctorFacts) -> Iterator[Finding]:
         )
 
 
-def strange_names(facts: DoctorFacts) -> Iterator[Finding]:
+def strange_names(observed: Observations) -> Iterator[Finding]:
     """Timeline files whose name does not parse: what they completed looks pending, for Hudi and for us."""
-    for path in facts.strange_names:
+    for path in observed.strange_names:
         yield Finding(
             "timeline_name",
             "error",
@@ -210,9 +214,9 @@ def strange_names(facts: DoctorFacts) -> Iterator[Finding]:
         )
 
 
-def orphans(facts: DoctorFacts) -> Iterator[Finding]:
+def orphans(observed: Observations) -> Iterator[Finding]:
     """Files of instants that never completed."""
-    for instant, paths in facts.orphans.visible.items():
+    for instant, paths in observed.orphans.visible.items():
         yield Finding(
             "orphan_visible",
             "error",
@@ -225,7 +229,7 @@ def orphans(facts: DoctorFacts) -> Iterator[Finding]:
             instant,
             paths[0],
         )
-    for instant, paths in facts.orphans.hidden.items():
+    for instant, paths in observed.orphans.hidden.items():
         yield Finding(
             "orphan_hidden",
             "warning",
@@ -243,11 +247,11 @@ def _files(paths: tuple[str, ...]) -> str:
     return f"{len(paths)} file{'' if len(paths) == 1 else 's'} ({', '.join(paths[:_SHOWN])}{more})"
 
 
-_RULES: tuple[Callable[[DoctorFacts], Iterator[Finding]], ...] = (
+_RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     orphans,
     listings,
     strange_names,
-    stuck_instants,
+    stalled_instants,
     lock,
     writers,
     timeline_zone,

@@ -8,7 +8,7 @@ from typing import Final
 from hudi_core.config.lock_config import LOCK_KEYS, PROVIDER
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.services.doctor.finding import Finding, WriterOption
-from hudi_core.services.doctor.observations import DoctorFacts
+from hudi_core.services.doctor.observations import Observations
 
 _CLIENT: Final = "org.apache.hudi.client.transaction.lock."
 _NEAR: Final = frozenset({"file", "hdfs", "memory"})
@@ -16,12 +16,12 @@ _MODES: Final = ("OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CON
 _SHOWN: Final = 3
 
 
-def writer_options(facts: DoctorFacts) -> list[WriterOption]:
+def writer_options(observed: Observations) -> list[WriterOption]:
     """What every writer of the table should set, beside what is known of it now. A table does not record its writers'
     options.
     """
-    policy, mode = (_now(facts, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
-    wanted = [
+    policy, mode = (_now(observed, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
+    requested = [
         WriterOption(
             FAILED_WRITES_POLICY.name,
             "LAZY",
@@ -34,29 +34,29 @@ def writer_options(facts: DoctorFacts) -> list[WriterOption]:
             mode,
             "without it a writer takes no lock and looks for no conflict",
         ),
-        WriterOption(PROVIDER.name, *_provider(facts)),
+        WriterOption(PROVIDER.name, *_provider(observed)),
     ]
     others = sorted(
         name
         for key in LOCK_KEYS
         for name in (key.name,)
-        if name.startswith("hoodie.") and name in facts.options and key is not PROVIDER
+        if name.startswith("hoodie.") and name in observed.options and key is not PROVIDER
     )
-    return wanted + [
-        WriterOption(name, facts.options[name], facts.options[name], "as this run has it: the same lock for all")
+    return requested + [
+        WriterOption(name, observed.options[name], observed.options[name], "as this run has it: the same lock for all")
         for name in others
     ]
 
 
-def _now(facts: DoctorFacts, *names: str) -> str | None:
-    return next((facts.options[name] for name in names if name in facts.options), None)
+def _now(observed: Observations, *names: str) -> str | None:
+    return next((observed.options[name] for name in names if name in observed.options), None)
 
 
-def _provider(facts: DoctorFacts) -> tuple[str, str | None, str]:
-    now = facts.lock.provider
+def _provider(observed: Observations) -> tuple[str, str | None, str]:
+    now = observed.lock.provider
     if now is not None and not now.endswith("InProcessLockProvider"):
         return now, now, "the same lock for all, and for our runs"
-    if facts.store.scheme in _NEAR:
+    if observed.store.scheme in _NEAR:
         return f"{_CLIENT}FileSystemBasedLockProvider", now, "the same lock for all, and for our runs"
     why = (
         "the same lock for all, and for our runs; from Hudi 1.1 on StorageBasedLockProvider needs no server, where "
@@ -65,11 +65,11 @@ def _provider(facts: DoctorFacts) -> tuple[str, str | None, str]:
     return f"{_CLIENT}ZookeeperBasedLockProvider", now, why
 
 
-def writers(facts: DoctorFacts) -> Iterator[Finding]:
+def writers(observed: Observations) -> Iterator[Finding]:
     """Options that are known to be wrong, and signs that another writer is alive while this run has no lock in common
     with it.
     """
-    policy, mode = (_now(facts, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
+    policy, mode = (_now(observed, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
     if policy is not None and policy.upper() != "LAZY":
         yield Finding(
             "failed_writes_policy",
@@ -77,23 +77,23 @@ def writers(facts: DoctorFacts) -> Iterator[Finding]:
             f"{FAILED_WRITES_POLICY.name} is {policy}",
             f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer",
         )
-    if facts.eager:
-        named = ", ".join(facts.eager[:_SHOWN])
+    if observed.eager:
+        named = ", ".join(observed.eager[:_SHOWN])
         yield Finding(
             "failed_writes_policy",
             "warning",
             f"pending writes without a heartbeat ({named}): their writer seems to be EAGER and may roll back what "
             "others are writing",
             f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer",
-            facts.eager[0],
+            observed.eager[0],
         )
-    shared = facts.lock.provider is not None and not facts.lock.provider.endswith("InProcessLockProvider")
-    if facts.other_writers and not shared:
+    shared = observed.lock.provider is not None and not observed.lock.provider.endswith("InProcessLockProvider")
+    if observed.other_writers and not shared:
         yield Finding(
             "lock_provider",
             "warning",
             "no lock provider is configured for this run, and another writer may be alive: "
-            f"{'; '.join(facts.other_writers)}",
+            f"{'; '.join(observed.other_writers)}",
             f"set {PROVIDER.name} and its options to what all writers of the table use",
         )
     if mode is not None and mode.upper() not in _MODES and shared:

@@ -17,19 +17,19 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, TakenBackError
+from hudi_core.errors import BuildRolledBackError, ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.initialize.build_heartbeat import BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
-from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import InstantResult
 from hudi_core.services.after_completion import clean_up_completed
 from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
-from hudi_core.services.indexing.visibility import Witnesses, untold
-from hudi_core.services.metadata.initialization import Beginnings, Snapshot
+from hudi_core.services.indexing.visibility import Visibility, unrecorded
+from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.pending_indexing import read_index_plan
 from hudi_core.services.metadata.retired import counts_early, delist, left_over, refuse_compacting
 from hudi_core.services.rollback.verb import clean_failed_writes
@@ -91,7 +91,7 @@ class IndexingRun:
         self._engine = engine
         self._owner = owner
         self._progress = progress
-        self._witnesses: Witnesses | None = None
+        self._visibility: Visibility | None = None
         self._alive = BuildHeartbeat(context.storage)
 
     def run(self) -> InstantResult:
@@ -108,7 +108,7 @@ class IndexingRun:
             return self._result(started, 0, 0)
         plan = read_index_plan(self._context, self._instant)
         planned = _Planned(plan, planned_counts(plan, self._context.options, path=self._active.folder))
-        Beginnings(self._context, self._engine, 0).check(planned.names)
+        Initializations(self._context, self._engine, 0).check(planned.names)
         files, size = 0, 0
         with self._context.claim(self._instant, self._owner) as held:
             if (
@@ -128,7 +128,7 @@ class IndexingRun:
         while True:
             try:
                 return self._attempt(plan, held, last=attempt == ATTEMPTS)
-            except (_Behind, TakenBackError) as error:
+            except (_Behind, BuildRolledBackError) as error:
                 if attempt == ATTEMPTS:
                     raise
                 attempt += 1
@@ -180,35 +180,35 @@ class IndexingRun:
             if left_over(self._context.storage, config, names) or counts_early(config, names):
                 refuse_compacting(self._context, config, names)
             snapshot = Snapshot.of(self._current())
-            begun = self._begun(names, counts, snapshot, rows, held)
+            initialized = self._initialized(names, counts, snapshot, rows, held)
             lock.check()
-            build = self._index(held).begin(begun, snapshot.timeline)
+            build = self._index(held).begin(initialized, snapshot.timeline)
             if build.deltacommit is not None:
                 self._alive.begin(build.deltacommit)
-        if self._witnesses is None:
-            self._witnesses = Witnesses(self._active.load().requested_times)
+        if self._visibility is None:
+            self._visibility = Visibility(self._active.load().requested_times)
         try:
-            return Built(snapshot, build, self._fill(build, begun, held))
-        except TakenBackError:
+            return Built(snapshot, build, self._fill(build, initialized, held))
+        except BuildRolledBackError:
             if not last:
                 raise
             return Built(snapshot, build, None)
 
     def _rows(self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, held: Claim) -> dict[str, int]:
-        return self._beginnings(held).rows_by_partition([name for name in names if name not in counts], snapshot)
+        return self._initializations(held).rows_by_partition([name for name in names if name not in counts], snapshot)
 
-    def _begun(
+    def _initialized(
         self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, rows: Mapping[str, int], held: Claim
-    ) -> list[Beginning]:
-        return [self._beginnings(held, counts.get(name)).beginning(name, snapshot, rows) for name in names]
+    ) -> list[Initialization]:
+        return [self._initializations(held, counts.get(name)).initialization(name, snapshot, rows) for name in names]
 
-    def _fill(self, build: Build, begun: Sequence[Beginning], held: Claim) -> Written:
+    def _fill(self, build: Build, initialized: Sequence[Initialization], held: Claim) -> Written:
         written: dict[str, Sequence[NewBaseFile]] = {}
         try:
-            for item in begun:
+            for item in initialized:
                 written |= self._index(held).fill(build, [item])
                 if self._progress is not None:
-                    self._progress(len(written), len(begun))
+                    self._progress(len(written), len(initialized))
         except StorageNotFoundError as error:
             raise ConflictError(
                 f"a file was cleaned while the index was built from it: {error.message}",
@@ -274,11 +274,13 @@ class IndexingRun:
         listed = sorted(current.config.metadata_partitions.intersection(built.build.targets))
         if listed:
             raise self._built_by_others(listed)
-        own, witnesses = (
-            OwnTimeline(current.storage, current.config),
-            self._witnesses or Witnesses(self._active.load().requested_times),
+        metadata_timeline, visibility = (
+            MetadataTimeline(current.storage, current.config),
+            self._visibility or Visibility(self._active.load().requested_times),
         )
-        behind = untold(current, built.build, built.snapshot.timeline, self._active.load(), own, witnesses)
+        behind = unrecorded(
+            current, built.build, built.snapshot.timeline, self._active.load(), metadata_timeline, visibility
+        )
         if behind and not last:
             raise _Behind(
                 f"{len(behind)} instants completed without telling the index, {behind[0]} first",
@@ -289,7 +291,7 @@ class IndexingRun:
             build, written = self._rebuilt(list(build.targets), counts, held)
         try:
             self._index(held).publish(build, written)
-        except TakenBackError as error:
+        except BuildRolledBackError as error:
             if not last:
                 raise
             log.warning("%s; built anew under the lock of the table", error.message)
@@ -299,17 +301,17 @@ class IndexingRun:
 
     def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> tuple[Build, Written]:
         snapshot = Snapshot.of(self._current())
-        begun = self._begun(names, counts, snapshot, self._rows(names, counts, snapshot, held), held)
-        build = self._index(held).begin(begun, snapshot.timeline)
-        return build, self._fill(build, begun, held)
+        initialized = self._initialized(names, counts, snapshot, self._rows(names, counts, snapshot, held), held)
+        build = self._index(held).begin(initialized, snapshot.timeline)
+        return build, self._fill(build, initialized, held)
 
     def _current(self) -> TableContext:
         return replace(self._context, config=TableConfig.load(self._context.storage))
 
-    def _beginnings(self, held: Claim, groups: int | None = None) -> Beginnings:
+    def _initializations(self, held: Claim, groups: int | None = None) -> Initializations:
         context = self._current()
         options = context.options if groups is None else {**context.options, **settings_for(groups)}
-        return Beginnings(replace(context, options=options), self._engine, held.epoch)
+        return Initializations(replace(context, options=options), self._engine, held.epoch)
 
     def _index(self, held: Claim) -> IndexBuild:
         return IndexBuild(self._context.storage, self._instant, WriteToken(0, held.epoch, 0), self._context.clock())

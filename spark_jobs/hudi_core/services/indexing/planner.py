@@ -13,9 +13,9 @@ from hudi_core.metadata_table.index_definitions import load_index_definitions, p
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.job import IndexingRun
-from hudi_core.services.indexing.requested_indexes import WantedIndexes, wanted_indexes
-from hudi_core.services.indexing.resize import GROUPS, asked_counts, misfits
-from hudi_core.services.metadata.initialization import Beginnings
+from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
+from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
+from hudi_core.services.metadata.initialization import Initializations
 from hudi_core.services.metadata.pending_indexing import pending_builds
 from hudi_core.services.service import Scheduled, UnitProgress
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
@@ -43,26 +43,26 @@ class IndexingService:
         is planned, too: it is resized (see resize). The plan says up to which instant: the last write before the first
         one that is pending. As in Hudi nothing is made yet, and the partitions are not inflight before a run begins;
         the definition of a secondary or expression index is put first, by which Hudi's indexer finds it. Raises as
-        wanted_indexes; ConfigError for a number of file groups that no named index can have; UnsupportedError for an
+        requested_indexes; ConfigError for a number of file groups that no named index can have; UnsupportedError for an
         index that this release does not keep; MetadataUnavailableError for a table without a metadata table; LockError.
         """
-        wanted = self._wanted(context)
-        counts = asked_counts(wanted.names, context.options)
+        requested = self._requested(context)
+        counts = requested_counts(requested.names, context.options)
         if dry_run:
             timeline = context.active.load()
-            left = self._left(context, wanted, counts, timeline)
+            left = self._left(context, requested, counts, timeline)
             plan = _plan(left, timeline, counts)
-            return Scheduled(None, _document(plan)) if plan else Scheduled(None, None, _nothing(wanted, left))
+            return Scheduled(None, _document(plan)) if plan else Scheduled(None, None, _nothing(requested, left))
         with context.lock(owner) as lock:
             config, timeline = TableConfig.load(context.storage), context.active.load()
-            left = self._left(context, wanted, counts, timeline)
+            left = self._left(context, requested, counts, timeline)
             plan = _plan(left, timeline, counts)
             if not plan:
-                return Scheduled(None, None, _nothing(wanted, left))
+                return Scheduled(None, None, _nothing(requested, left))
             # A listed index keeps the definition that its files are by.
             new = [
                 item
-                for name, item in wanted.definitions.items()
+                for name, item in requested.definitions.items()
                 if name in left and name not in config.metadata_partitions
             ]
             put_index_definitions(context.storage, config, new)
@@ -80,27 +80,27 @@ class IndexingService:
         """See run.IndexingRun."""
         return IndexingRun(context, instant, engine, owner, progress).run()
 
-    def _wanted(self, context: TableContext) -> WantedIndexes:
+    def _requested(self, context: TableContext) -> RequestedIndexes:
         if not context.has_metadata_table:
             raise MetadataUnavailableError(
                 "the table has no metadata table that an index could be added to",
                 path=context.config.path,
                 remedy="create one with `hudictl metadata create TABLE`",
             )
-        wanted = wanted_indexes(
+        requested = requested_indexes(
             context.config, load_index_definitions(context.storage, context.config), context.options
         )
-        Beginnings(context, LocalEngine(1), 0, wanted.definitions).check(wanted.names)
-        return wanted
+        Initializations(context, LocalEngine(1), 0, requested.definitions).check(requested.names)
+        return requested
 
     def _left(
-        self, context: TableContext, wanted: WantedIndexes, counts: Mapping[str, int], timeline: Timeline
+        self, context: TableContext, requested: RequestedIndexes, counts: Mapping[str, int], timeline: Timeline
     ) -> tuple[str, ...]:
         config = TableConfig.load(context.storage)
         resized = misfits(context, config, counts)
         known = load_index_definitions(context.storage, config)
         for name in resized:
-            mine = wanted.definitions.get(name)
+            mine = requested.definitions.get(name)
             if mine is not None and name in known and mine.is_partitioned != known[name].is_partitioned:
                 raise ConfigError(
                     f"the index {name} is {'' if known[name].is_partitioned else 'not '}partitioned by the table's "
@@ -111,7 +111,7 @@ class IndexingService:
         planned = {item.name for partitions in pending_builds(context, timeline).values() for item in partitions}
         # One that is inflight without a plan was given up by somebody who died: it is built anew.
         there = config.metadata_partitions.difference(resized) | planned
-        return tuple(name for name in wanted.names if name not in there)
+        return tuple(name for name in requested.names if name not in there)
 
 
 def _plan(names: tuple[str, ...], timeline: Timeline, counts: Mapping[str, int]) -> tuple[IndexedPartition, ...]:
@@ -137,7 +137,7 @@ def _groups(item: IndexedPartition) -> dict[str, int]:
     return {"file_groups": int(item.extra[GROUPS])} if GROUPS in item.extra else {}
 
 
-def _nothing(wanted: WantedIndexes, left: tuple[str, ...]) -> str:
+def _nothing(requested: RequestedIndexes, left: tuple[str, ...]) -> str:
     if left:
         return f"{', '.join(left)}: no write of the table is completed before the first pending one"
-    return f"{', '.join(wanted.names)}: built, or planned already"
+    return f"{', '.join(requested.names)}: built, or planned already"

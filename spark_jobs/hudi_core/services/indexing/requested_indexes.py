@@ -41,7 +41,7 @@ _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class WantedIndexes:
+class RequestedIndexes:
     """The partitions of the metadata table that are asked for, sorted, and the definitions of those that have one of
     their own.
     """
@@ -50,9 +50,9 @@ class WantedIndexes:
     definitions: Mapping[str, IndexDefinition]
 
 
-def wanted_indexes(
+def requested_indexes(
     config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
-) -> WantedIndexes:
+) -> RequestedIndexes:
     """The indexes that `options` name; `defined` are those that the table has definitions of.
 
     Raises ConfigError when they name none, or an index otherwise than it is defined; UnsupportedError for one that the
@@ -70,8 +70,8 @@ def wanted_indexes(
                 path=config.path,
                 remedy=_switch(RECORD_INDEX_ENABLE),
             )
-        own = record_index_definition(config.features, partitioned=True)
-        definitions.update({} if own is None else {RECORD_INDEX: own})
+        metadata_timeline = record_index_definition(config.features, partitioned=True)
+        definitions.update({} if metadata_timeline is None else {RECORD_INDEX: metadata_timeline})
     if not names:
         switches = ", ".join(key.name for key, _ in _BY_SWITCH)
         raise ConfigError(
@@ -79,7 +79,7 @@ def wanted_indexes(
         )
     if not config.partition_fields and "partition_stats" in names:
         raise UnsupportedError("a table without partitions has no statistics of them", path=config.path)
-    return WantedIndexes(tuple(sorted(names)), definitions)
+    return RequestedIndexes(tuple(sorted(names)), definitions)
 
 
 def _defined_by(
@@ -126,12 +126,13 @@ def _definition(
     if prefix == _SECONDARY:
         return IndexDefinition(name, "secondary_index", _IDENTITY, (column,), {}, version)
     settings = _settings(EXPRESSION_OPTIONS.read(options))
-    kind = EXPRESSION_TYPE.read(options).lower()
-    if kind == "secondary_index":
+    partition_type = EXPRESSION_TYPE.read(options).lower()
+    if partition_type == "secondary_index":
         raise ConfigError(
-            f"{EXPRESSION_TYPE.name} is {kind}, which holds no expression", remedy=f"use {SECONDARY_COLUMN.name}"
+            f"{EXPRESSION_TYPE.name} is {partition_type}, which holds no expression",
+            remedy=f"use {SECONDARY_COLUMN.name}",
         )
-    return IndexDefinition(name, kind, settings.get("expr", _IDENTITY), (column,), settings, version)
+    return IndexDefinition(name, partition_type, settings.get("expr", _IDENTITY), (column,), settings, version)
 
 
 def _settings(value: str | None) -> dict[str, str]:

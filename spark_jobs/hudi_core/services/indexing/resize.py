@@ -23,9 +23,9 @@ from hudi_core.metadata_table.partitions.record_groups import (
     PARTITIONED_MAXIMUM,
     PARTITIONED_MINIMUM,
 )
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
@@ -39,14 +39,14 @@ GROUPS: Final = "airflow_hudi.file_groups"
 """In a plan's extra metadata, where the version's plans have it: so that whoever runs the plan builds as many."""
 
 
-def asked_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
+def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
     """The file groups that the options ask for, by index. Raises ConfigError when none of the named ones has a number
     to choose.
     """
     count = FILE_GROUPS.read(options)
     if count is None:
         return {}
-    found = {name: count for name in names if is_index_of_rows(name)}
+    found = {name: count for name in names if is_row_level(name)}
     if not found:
         raise ConfigError(
             f"{FILE_GROUPS.name} is for indexes of rows, and none is named",
@@ -71,7 +71,7 @@ def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str],
                 raise CorruptFileError(
                     f"{GROUPS} is {text!r}: {error}", path=path, remedy="drop the plan with `hudictl unschedule`"
                 ) from error
-        elif given is not None and is_index_of_rows(item.name):
+        elif given is not None and is_row_level(item.name):
             found[item.name] = given
     return found
 
@@ -113,9 +113,9 @@ def remove_leftovers(context: TableContext, instant: str, names: Collection[str]
     index. The caller holds the claim of the instant, and the table lock. May be repeated.
     """
     config = TableConfig.load(context.storage)
-    own = OwnTimeline(context.storage, config, context.clock())
+    metadata_timeline = MetadataTimeline(context.storage, config, context.clock())
     folders = [f"{ROOT}/{name}" for name in sorted(config.metadata_partitions.intersection(names))]
-    pending = own.active.load().pending().find(instant, Action.DELTA_COMMIT)
+    pending = metadata_timeline.active.load().pending().find(instant, Action.DELTA_COMMIT)
     for folder in folders:
         files = [
             (info.path, parsed)
@@ -132,4 +132,4 @@ def remove_leftovers(context: TableContext, instant: str, names: Collection[str]
                 log.warning("%s is of a build that somebody else's took the place of: deleted", path)
                 context.storage.delete(path)
     if pending is not None:
-        own.active.undo(instant, Action.DELTA_COMMIT)
+        metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)

@@ -10,9 +10,9 @@ from typing import Final
 
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.initialize.indexing import Build
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows, tells_of_rows
+from hudi_core.metadata_table.partitions.row_level import is_row_level, moves_rows
 from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
@@ -20,16 +20,16 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
-_TELL_NOTHING: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
+_WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
 """Actions that leave the rows and files of completed commits alone. A rollback takes its block back where its target
-had told the index; where the index began with it, see _taken_back.
+had told the index; where the index began with it, see _rolled_back.
 """
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 _FILTERS: Final = "bloom_filters"
 
 
 @dataclass(frozen=True, slots=True)
-class Witnesses:
+class Visibility:
     """Who may not have seen the index. `early` are the instants that the timeline held right after the index was first
     inflight.
 
@@ -44,8 +44,13 @@ class Witnesses:
         return item.requested_time not in self.early
 
 
-def untold(
-    context: TableContext, build: Build, before: Timeline, now: Timeline, own: OwnTimeline, witnesses: Witnesses
+def unrecorded(
+    context: TableContext,
+    build: Build,
+    before: Timeline,
+    now: Timeline,
+    metadata_timeline: MetadataTimeline,
+    visibility: Visibility,
 ) -> list[str]:
     """The instants that completed since `before`, and that not all partitions of `build` have heard of; with the lock
     held.
@@ -53,7 +58,7 @@ def untold(
     Real Hudi's indexer takes it that a deltacommit of the same name has told every index. Its writers do when they
     begin to commit after the index was inflight; one that had read the properties before does not, nor one whose
     options do not enable the index. So what the deltacommit says that it wrote counts. Only the record index may be
-    silent on a commit of a writer that knew it (Witnesses) and that inserted and deleted no row: it says nothing of
+    silent on a commit of a writer that knew it (Visibility) and that inserted and deleted no row: it says nothing of
     updates. One that stood on the metadata table's timeline already when the index began was lost with what the index
     held of an earlier attempt.
     """
@@ -61,19 +66,19 @@ def untold(
     since = [
         item
         for item in now.completed()
-        if (item.requested_time, item.action) not in known and item.action not in _TELL_NOTHING
+        if (item.requested_time, item.action) not in known and item.action not in _WITHOUT_EFFECT
     ]
-    told = own.active.load().completed()
+    recorded = metadata_timeline.active.load().completed()
     of_base_files = _of_base_files(context, build.targets)
     behind = [
         item.requested_time
         for item in since
-        if not _has_told(context, build, item, told, own, witnesses, of_base_files)
+        if not _has_recorded(context, build, item, recorded, metadata_timeline, visibility, of_base_files)
     ]
-    return [*behind, *_taken_back(context, before, now)]
+    return [*behind, *_rolled_back(context, before, now)]
 
 
-def _taken_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
+def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
     """The commits that the base files hold and that were rolled back since: there is no block of them that the rollback
     could take back.
     """
@@ -82,37 +87,37 @@ def _taken_back(context: TableContext, before: Timeline, now: Timeline) -> list[
     return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)
 
 
-def _has_told(
+def _has_recorded(
     context: TableContext,
     build: Build,
     item: Instant,
-    told: Timeline,
-    own: OwnTimeline,
-    witnesses: Witnesses,
+    recorded: Timeline,
+    metadata_timeline: MetadataTimeline,
+    visibility: Visibility,
     of_base_files: Collection[str],
 ) -> bool:
     names = [name for name in build.targets if not _says_nothing(context, item, name, of_base_files)]
     if not names:
         return True
-    found = told.find(item.requested_time, Action.DELTA_COMMIT)
-    if found is None or item.requested_time in build.told_before:
+    found = recorded.find(item.requested_time, Action.DELTA_COMMIT)
+    if found is None or item.requested_time in build.recorded_before:
         return False
-    wrote = own.active.read_commit(found).partition_to_write_stats
+    wrote = metadata_timeline.active.read_commit(found).partition_to_write_stats
     silent = [name for name in names if name not in wrote]
-    return not silent or (silent == [RECORD_INDEX] and witnesses.knew(item) and _only_updated(context, item))
+    return not silent or (silent == [RECORD_INDEX] and visibility.knew(item) and _only_updated(context, item))
 
 
 def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files: Collection[str]) -> bool:
     """Whether a partition hears nothing of an action, so that its silence means nothing."""
     if item.action == Action.CLEAN:
-        return is_index_of_rows(name) or name == "partition_stats"
+        return is_row_level(name) or name == "partition_stats"
     if item.action not in COMMIT_ACTIONS:
         return False
     metadata = context.active.read_commit(item)
     if not _any(metadata.partition_to_write_stats.values()) and not metadata.replaced_file_ids:
         return True
-    if is_index_of_rows(name):
-        return not tells_of_rows(metadata.operation_type)
+    if is_row_level(name):
+        return not moves_rows(metadata.operation_type)
     if name == "partition_stats" and metadata.operation_type in _REWRITES:
         return True  # its rows lie within the ranges already, and so they do in those made of the files before it
     return name in of_base_files and not metadata.replaced_file_ids and not _wrote_base_files(metadata)

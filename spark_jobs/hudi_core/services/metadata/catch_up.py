@@ -1,5 +1,5 @@
-"""Brings to the metadata table what it was not told of (left_out), action by action, in the order of their completion,
-under the table lock.
+"""Brings to the metadata table what it was not told of (missing_actions), action by action, in the order of their
+completion, under the table lock.
 
 Each is one deltacommit under the action's own instant, as its writer would have written it, with two differences, since
 it comes late: files that a later clean or rollback has deleted are left out, and so are records that an index has
@@ -25,15 +25,15 @@ from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows, tells_of_rows
+from hudi_core.metadata_table.partitions.row_level import is_row_level, moves_rows
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
-from hudi_core.metadata_table.record import Datum, FileDatum, RecordKind, files_datum
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.record import Datum, FileDatum, RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record
 from hudi_core.metadata_table.records.files import rollback_records
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
-from hudi_core.metadata_table.write.commit_updates import CommitKinds
+from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
@@ -42,9 +42,9 @@ from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.query.slices_plan import table_schema
 from hudi_core.services.metadata.completed_changes import clean_changes, rollback_changes
-from hudi_core.services.metadata.missing_actions import CREATE_ANEW, left_out
-from hudi_core.services.metadata.row_changes import CREATE_ROWS_ANEW, RowChanges, RowsUnknownError
-from hudi_core.services.metadata.statistics_units import read_facts
+from hudi_core.services.metadata.missing_actions import REBUILD, missing_actions
+from hudi_core.services.metadata.row_changes import REBUILD_ROW_LEVEL, RowChanges, RowsUnknownError
+from hudi_core.services.metadata.statistics_units import read_statistics
 from hudi_core.services.metadata.whole_ranges import WholeRanges
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.restore import decode_restore_plan
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_OF_FILES: Final = frozenset({int(RecordKind.COLUMN_STATS), int(RecordKind.BLOOM_FILTER)})
+_OF_FILES: Final = frozenset({int(RecordType.COLUMN_STATS), int(RecordType.BLOOM_FILTER)})
 
 
 def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]) -> None:
@@ -71,15 +71,15 @@ def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[
     restore is pending or an indexing builds, UnsupportedError for an index that no kind keeps; while it goes on,
     RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
     """
-    own = OwnTimeline(context.storage, context.config, context.clock())
-    _forget_told(context, own)
-    missing = left_out(context, own)
+    metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
+    _forget_recorded(context, metadata_timeline)
+    missing = missing_actions(context, metadata_timeline)
     if not missing:
         return
-    catching = _CatchUp(context, engine, epoch, own)
+    catching = _CatchUp(context, engine, epoch, metadata_timeline)
     catching.check(missing)
     catching.check_rows(missing)
-    catching.tell_whole_ranges(missing)
+    catching.update_partition_ranges(missing)
     for item in missing:
         guard()
         log.warning("the metadata table was not told of %s %s: it is now", item.action, item.requested_time)
@@ -92,7 +92,7 @@ class _CatchUp:
     context: TableContext
     engine: Engine
     epoch: int
-    own: OwnTimeline
+    metadata_timeline: MetadataTimeline
 
     def check(self, missing: list[Instant]) -> None:
         restoring = self._timeline.pending().of_actions(Action.RESTORE).first()
@@ -117,7 +117,7 @@ class _CatchUp:
             )
         self._check_restores(missing)
         for operation in {self._commit(item).operation_type or "" for item in missing if item.action in COMMIT_ACTIONS}:
-            self._kinds(operation).wanted()
+            self._partition_types(operation).requirements()
 
     def check_rows(self, missing: list[Instant]) -> None:
         """Raises RowsUnknownError where the indexes of rows were told of rows that what was left out may have moved."""
@@ -134,7 +134,7 @@ class _CatchUp:
             (
                 item
                 for item in later
-                if item.requested_time not in names and tells_of_rows(self._commit(item).operation_type)
+                if item.requested_time not in names and moves_rows(self._commit(item).operation_type)
             ),
             None,
         )
@@ -145,8 +145,8 @@ class _CatchUp:
                 f"{', '.join(sorted(self.row_indexes))} know {known.action} {known.requested_time}, but not "
                 f"{rows[0].action} "
                 f"{rows[0].requested_time} before it: which rows they hold wrongly cannot be told",
-                path=self.own.active.folder,
-                remedy=f"{CREATE_ROWS_ANEW}, or set {REBUILD_ROW_INDEXES.name} to true",
+                path=self.metadata_timeline.active.folder,
+                remedy=f"{REBUILD_ROW_LEVEL}, or set {REBUILD_ROW_INDEXES.name} to true",
             )
 
     def _archived_behind(self, commit: Instant) -> Instant | None:
@@ -155,32 +155,32 @@ class _CatchUp:
         for item in history.completed_in(commit.completed_at, None):
             if item.action in COMMIT_ACTIONS and item.requested_time < commit.requested_time:
                 metadata = history.commit(item.requested_time)
-                if metadata is None or tells_of_rows(metadata.operation_type):
+                if metadata is None or moves_rows(metadata.operation_type):
                     return item
         return None
 
-    def tell_whole_ranges(self, missing: list[Instant]) -> None:
+    def update_partition_ranges(self, missing: list[Instant]) -> None:
         """Of the partitions that commits among the missing ones touched, before any of these is told."""
         commits = [item for item in missing if item.action in COMMIT_ACTIONS]
-        told = self.own.active.load().completed().of_actions(Action.DELTA_COMMIT)
+        recorded = self.metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT)
         first = min((item.requested_time for item in commits), default="")
-        is_late = any(item.requested_time > first for item in told) or any(map(self._has_overtaken, commits))
-        if not commits or not is_late or not self.own.features.log_name_has_own_instant:
+        is_late = any(item.requested_time > first for item in recorded) or any(map(self._has_overtaken, commits))
+        if not commits or not is_late or not self.metadata_timeline.features.log_name_has_delta_commit:
             return
         touched: set[str] = set()
         for metadata in map(self._commit, commits):
             touched.update(metadata.partition_to_write_stats, metadata.replaced_file_ids or ())
         token = WriteToken(0, self.epoch, 0)
-        WholeRanges(self.context.storage, self.context.config, self._table, self.own, self._listing, token).tell(
-            touched
-        )
+        WholeRanges(
+            self.context.storage, self.context.config, self._table, self.metadata_timeline, self._listing, token
+        ).tell(touched)
 
     def _has_overtaken(self, commit: Instant) -> bool:
         """Whether an older write is pending, whose ranges of whole partitions those of `commit` would replace when it
         tells them.
         """
         writes = self._timeline.pending().of_actions(*COMMIT_ACTIONS)
-        return self.own.features.log_name_has_own_instant and any(
+        return self.metadata_timeline.features.log_name_has_delta_commit and any(
             item.requested_time < commit.requested_time for item in writes
         )
 
@@ -192,13 +192,13 @@ class _CatchUp:
                 raise TimelineError(
                     f"the metadata table was not told of restore {item.requested_time}, and other actions "
                     "followed it or its plan names no instant",
-                    path=self.own.active.folder,
-                    remedy=CREATE_ANEW,
+                    path=self.metadata_timeline.active.folder,
+                    remedy=REBUILD,
                 )
 
     def tell(self, item: Instant) -> None:
         if item.action in COMMIT_ACTIONS:
-            self._tell_commit(item)
+            self._apply_commit(item)
         elif item.action == Action.CLEAN:
             changes = clean_changes(self.context.active.read_of(item), path=self.context.active.path_of(item))
             dropped = frozenset(name for name in changes.dropped_partitions if not self._listing.files(name))
@@ -206,23 +206,23 @@ class _CatchUp:
         elif item.action == Action.RESTORE:
             self._publisher().restore(self._target(item), item.requested_time)
         else:
-            self._tell_rollback(item)
+            self._apply_rollback(item)
 
-    def _tell_commit(self, item: Instant) -> None:
-        metadata = self._standing_commit(item)
-        kinds = self._kinds(metadata.operation_type or "")
-        asked = kinds.wanted()
-        written = list(read_facts(self.context, self.engine, self.epoch, self._references(metadata), asked))
+    def _apply_commit(self, item: Instant) -> None:
+        metadata = self._remaining_commit(item)
+        partition_types = self._partition_types(metadata.operation_type or "")
+        requested = partition_types.requirements()
+        written = list(read_statistics(self.context, self.engine, self.epoch, self._references(metadata), requested))
         instant = item.requested_time
-        told = kinds.records(instant, metadata, written, asked, self._listing)
-        records = {name: self._new(name, told[name], whole=not self._has_overtaken(item)) for name in told}
+        recorded = partition_types.records(instant, metadata, written, requested, self._listing)
+        records = {name: self._new(name, recorded[name], whole=not self._has_overtaken(item)) for name in recorded}
         forget_staged(self.context.storage, instant)
-        rows = RowChanges(self.context, self._table, self.own, self._listing, self.engine, self.epoch)
+        rows = RowChanges(self.context, self._table, self.metadata_timeline, self._listing, self.engine, self.epoch)
         staged = rows.stage(self._rows_of(metadata), item, metadata)
         self._writer().write(instant, records, staged)
         forget_staged(self.context.storage, instant)
 
-    def _tell_rollback(self, item: Instant) -> None:
+    def _apply_rollback(self, item: Instant) -> None:
         active, instant = self.context.active, item.requested_time
         details = active.read_of(item)
         changes = rollback_changes(details, path=active.path_of(item)) if details else FileChanges()
@@ -244,7 +244,7 @@ class _CatchUp:
         for time in failed:
             self._publisher().roll_back(time, instant, changes)
 
-    def _standing_commit(self, item: Instant) -> CommitMetadata:
+    def _remaining_commit(self, item: Instant) -> CommitMetadata:
         """The commit without the files that are gone by now. Raises CorruptFileError where nothing explains that one
         is.
         """
@@ -257,14 +257,14 @@ class _CatchUp:
         stats: dict[str, tuple[WriteStat, ...]] = {}
         for partition, found in metadata.partition_to_write_stats.items():
             there = {info.name for info in self._listing.files(partition)}
-            standing = tuple(_without_gone(stat, there) for stat in found if _name(stat.path) in there)
-            if len(standing) < len(found) and not explained:
+            remaining = tuple(_without_gone(stat, there) for stat in found if _name(stat.path) in there)
+            if len(remaining) < len(found) and not explained:
                 gone = next(stat.path for stat in found if _name(stat.path) not in there)
                 raise CorruptFileError(
                     f"{path} wrote this file, but it is not there", path=gone, remedy="restore it from a copy"
                 )
-            if standing or not found or there:
-                stats[partition] = standing
+            if remaining or not found or there:
+                stats[partition] = remaining
         return replace(metadata, partition_to_write_stats=stats)
 
     def _references(self, metadata: CommitMetadata) -> list[DataFileRef]:
@@ -283,11 +283,11 @@ class _CatchUp:
         """
         if name == FILES_PARTITION:
             return records
-        kept = [record for record in records if whole or _type_of(record[1]) != RecordKind.PARTITION_STATS]
+        kept = [record for record in records if whole or _type_of(record[1]) != RecordType.PARTITION_STATS]
         keys = [key for key, datum in kept if _type_of(datum) in _OF_FILES]
-        opened = OpenedMetadataTable(self.context.storage, self.context.config, self._timeline)
+        metadata_snapshot = MetadataTableSnapshot(self.context.storage, self.context.config, self._timeline)
         known = (
-            {key for key, is_there in opened.partition(name, _Presence()).lookup(keys).items() if is_there}
+            {key for key, is_there in metadata_snapshot.partition(name, _Presence()).lookup(keys).items() if is_there}
             if keys
             else set()
         )
@@ -296,8 +296,7 @@ class _CatchUp:
     def _rows_of(self, metadata: CommitMetadata) -> Collection[str]:
         return (
             self.row_indexes
-            if tells_of_rows(metadata.operation_type)
-            and (metadata.partition_to_write_stats or metadata.replaced_file_ids)
+            if moves_rows(metadata.operation_type) and (metadata.partition_to_write_stats or metadata.replaced_file_ids)
             else ()
         )
 
@@ -306,9 +305,9 @@ class _CatchUp:
         metadata.check_paths(source=self.context.active.path_of(item))
         return metadata
 
-    def _kinds(self, operation: str) -> CommitKinds:
+    def _partition_types(self, operation: str) -> CommitPartitions:
         context = self.context
-        return CommitKinds(
+        return CommitPartitions(
             context.storage,
             context.config,
             context.options,
@@ -332,12 +331,12 @@ class _CatchUp:
         )
 
     def _writer(self) -> DeltaWriter:
-        return DeltaWriter(self.context.storage, self.own, WriteToken(0, self.epoch, 0))
+        return DeltaWriter(self.context.storage, self.metadata_timeline, WriteToken(0, self.epoch, 0))
 
     @cached_property
     def row_indexes(self) -> frozenset[str]:
         """Those that the table has."""
-        return frozenset(filter(is_index_of_rows, self.context.config.metadata_partitions))
+        return frozenset(filter(is_row_level, self.context.config.metadata_partitions))
 
     @cached_property
     def _timeline(self) -> Timeline:
@@ -375,12 +374,16 @@ class _Presence:
         return newer
 
 
-def _forget_told(context: TableContext, own: OwnTimeline) -> None:
+def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline) -> None:
     """Deletes what attempts staged that died right after their deltacommit: nobody comes again for an instant that both
     timelines completed.
     """
     staged = staged_instants(context.storage)
-    done = staged and context.active.load().completed().requested_times & own.active.load().completed().requested_times
+    done = (
+        staged
+        and context.active.load().completed().requested_times
+        & metadata_timeline.active.load().completed().requested_times
+    )
     for instant in sorted(staged & done):
         forget_staged(context.storage, instant)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.extract.stored_ranges import StoredRange, StoredRangeRules
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, is_indexable
@@ -19,13 +19,13 @@ from hudi_core.metadata_table.initialize.from_files import COLUMN_STATS, files_o
 from hudi_core.metadata_table.initialize.listed_files import Sizes
 from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
-from hudi_core.metadata_table.record import RecordKind
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileFacts, Record
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.record import RecordType
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.records.range_records import file_record, partition_record, whole_key
 from hudi_core.metadata_table.records.value_types import as_type, contains, empty_type, is_unknown, merged
 from hudi_core.query.slices_plan import table_schema
-from hudi_core.services.metadata.statistics_units import read_facts
+from hudi_core.services.metadata.statistics_units import read_statistics
 from hudi_core.timeline.instant import COMMIT_ACTIONS
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
@@ -81,14 +81,14 @@ class _Known:
 
     size: int
     ranges: bytes
-    told: tuple[str, ...]
+    recorded: tuple[str, ...]
 
     def of(self) -> Iterator[ColumnRange]:
         """The ranges."""
         return map(ColumnRange.from_json, json.loads(self.ranges))
 
 
-class ColumnFacts:
+class ColumnStatisticsReader:
     """Memory: of each file its name, some 200 bytes, and 200 more for each column; the records of the columns in one
     file group of the index.
     """
@@ -110,8 +110,8 @@ class ColumnFacts:
         Raises ConfigError and UnsupportedError for a column that cannot be indexed, UnsupportedError for a file that
         does not tell one, ConflictError for a file that a clean has taken meanwhile, and what reading raises.
         """
-        wanted = self._wanted(context, snapshot.timeline)
-        whole = context.config.features.log_name_has_own_instant
+        requirements = self._requirements(context, snapshot.timeline)
+        whole = context.config.features.log_name_has_delta_commit
         new = [file for file in files_of_all_slices(snapshot.committed()) if not self._knows(file)]
         keys = {
             column_stats_key(column, file.partition, file.name): (file, column)
@@ -132,15 +132,15 @@ class ColumnFacts:
         unread = [file for file in new if len(stored[file]) < len(self._columns)]
         for file in new:
             if len(stored[file]) == len(self._columns):
-                self._keep(FileFacts(file, tuple(stored[file].values())), stored[file])
+                self._keep(FileStatistics(file, tuple(stored[file].values())), stored[file])
         for at in range(0, len(unread), _AT_ONCE):
-            for facts in self._read(context, unread[at : at + _AT_ONCE], wanted):
+            for statistics in self._read(context, unread[at : at + _AT_ONCE], requirements):
                 wide = {
                     item.column
-                    for item in facts.ranges
-                    if item.column in (old := doubtful[facts.file]) and contains(old[item.column], item)
+                    for item in statistics.ranges
+                    if item.column in (old := doubtful[statistics.file]) and contains(old[item.column], item)
                 }
-                self._keep(facts, {*stored[facts.file], *wide})
+                self._keep(statistics, {*stored[statistics.file], *wide})
         return len(unread)
 
     def missing(self, listed: Sizes) -> Iterator[Record]:
@@ -148,7 +148,7 @@ class ColumnFacts:
         for (partition, name), known in self._files.items():
             if _is_listed(listed, partition, name, known.size):
                 file = DataFileRef(partition, name, known.size, True)
-                records = (file_record(file, found) for found in known.of() if found.column not in known.told)
+                records = (file_record(file, found) for found in known.of() if found.column not in known.recorded)
                 yield from (record for record in records if record is not None)
 
     def left_over(self, listed: Sizes) -> Iterator[Record]:
@@ -160,7 +160,7 @@ class ColumnFacts:
         for (partition, name), known in self._files.items():
             if name not in listed.get(partition, {}):
                 yield from (
-                    self._deletion(column_stats_key(column, partition, name), column, name) for column in known.told
+                    self._deletion(column_stats_key(column, partition, name), column, name) for column in known.recorded
                 )
 
     def whole_ranges(self, context: TableContext, snapshot: Snapshot) -> Iterator[Record]:
@@ -181,8 +181,8 @@ class ColumnFacts:
         for partition, ranges in sorted(by_partition.items()):
             for column, found in ranges.items():
                 typed = as_type(found, kinds[column], self._version)
-                standing = older.get(whole_key(column, partition))
-                replaces = standing is not None and not _is_like(standing, typed)
+                remaining = older.get(whole_key(column, partition))
+                replaces = remaining is not None and not _is_like(remaining, typed)
                 record = partition_record(partition, typed, widens=not replaces)
                 if record is None:
                     raise UnsupportedError(
@@ -195,7 +195,7 @@ class ColumnFacts:
                         path=context.config.path,
                         remedy="run this again when they are completed or rolled back",
                     )
-                if standing is None or replaces or not contains(standing, typed):
+                if remaining is None or replaces or not contains(remaining, typed):
                     yield record
 
     def _add(self, ranges: dict[str, ColumnRange], item: FileSlice) -> None:
@@ -210,23 +210,23 @@ class ColumnFacts:
         """The ranges of whole partitions that the index holds of the columns, by key, but for those of which it knows
         no bounds.
         """
-        opened = OpenedMetadataTable(context.storage, context.config, timeline).partition(
+        metadata_snapshot = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
             PARTITION_STATS, StoredRangeRules()
         )
-        found = opened.with_prefixes([column_id(name) for name in self._columns])
+        found = metadata_snapshot.with_prefixes([column_id(name) for name in self._columns])
         return {key: item.range for key, item in found if not item.is_deleted and item.range.least is not None}
 
-    def _wanted(self, context: TableContext, timeline: Timeline) -> Wanted:
+    def _requirements(self, context: TableContext, timeline: Timeline) -> StatisticsRequirements:
         table = indexed_table(context, timeline)
         check_indexable(table, self._columns)
         self._version = table.version_of(COLUMN_STATS)
-        return Wanted(table.stored_schema(), tuple(self._columns), self._version, history=table.history)
+        return StatisticsRequirements(table.stored_schema(), tuple(self._columns), self._version, history=table.history)
 
     def _stored(
         self, context: TableContext, timeline: Timeline, keys: Collection[str]
     ) -> Iterator[tuple[str, StoredRange]]:
         """The live records of the columns: all of them at first, then those of `keys`."""
-        index = OpenedMetadataTable(context.storage, context.config, timeline).partition(
+        index = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
             COLUMN_STATS, StoredRangeRules()
         )
         found = (
@@ -236,9 +236,11 @@ class ColumnFacts:
         )
         return ((key, item) for key, item in found if not item.is_deleted)
 
-    def _read(self, context: TableContext, files: Sequence[DataFileRef], wanted: Wanted) -> Iterator[FileFacts]:
+    def _read(
+        self, context: TableContext, files: Sequence[DataFileRef], requirements: StatisticsRequirements
+    ) -> Iterator[FileStatistics]:
         try:
-            yield from read_facts(context, self._engine, self._epoch, files, wanted)
+            yield from read_statistics(context, self._engine, self._epoch, files, requirements)
         except StorageNotFoundError as error:
             raise ConflictError(
                 f"a file went while it was to be read: {error.message}", path=error.path, remedy="run this again"
@@ -248,21 +250,23 @@ class ColumnFacts:
         known = self._files.get((file.partition, file.name))
         return known is not None and known.size == file.size
 
-    def _keep(self, facts: FileFacts, told: Collection[str]) -> None:
+    def _keep(self, statistics: FileStatistics, recorded: Collection[str]) -> None:
         """Raises UnsupportedError where a file with rows has a column of which no record can be made: readers would
         take it for null.
         """
-        file = facts.file
-        ranges = [item for item in facts.ranges if item.value_count or not facts.partial]
-        untold = set(self._columns).difference(item.column for item in ranges if file_record(file, item) is not None)
-        if untold and facts.rows and not facts.partial:
+        file = statistics.file
+        ranges = [item for item in statistics.ranges if item.value_count or not statistics.partial]
+        unrecorded = set(self._columns).difference(
+            item.column for item in ranges if file_record(file, item) is not None
+        )
+        if unrecorded and statistics.rows and not statistics.partial:
             raise UnsupportedError(
-                f"the range of {', '.join(sorted(untold))} cannot be told",
+                f"the range of {', '.join(sorted(unrecorded))} cannot be told",
                 path=f"{file.partition}/{file.name}",
                 remedy=_LEAVE_OUT,
             )
         text = json.dumps([item.to_json() for item in ranges], separators=(",", ":")).encode()
-        self._files[file.partition, file.name] = _Known(file.size, text, tuple(told))
+        self._files[file.partition, file.name] = _Known(file.size, text, tuple(recorded))
 
     def _deletion(self, key: str, column: str, name: str) -> Record:
         """HoodieColumnRangeMetadata.stub, deleted."""
@@ -278,15 +282,15 @@ class ColumnFacts:
             "isTightBound": False,
         }
         value_type = {"typeOrdinal": type_.ordinal, "additionalInfo": type_.info} if type_.ordinal else None
-        return key, {"type": int(RecordKind.COLUMN_STATS), "ColumnStatsMetadata": {**body, "valueType": value_type}}
+        return key, {"type": int(RecordType.COLUMN_STATS), "ColumnStatsMetadata": {**body, "valueType": value_type}}
 
 
-def _is_like(standing: ColumnRange, new: ColumnRange) -> bool:
+def _is_like(remaining: ColumnRange, new: ColumnRange) -> bool:
     """Whether Hudi's readers can merge two ranges of a column: of Java's types they compare each with itself alone
     (mergeColumnStatsRecords).
     """
-    bounds = (standing.least, new.least)
-    return standing.type == new.type and (bounds[0] is None or bounds[1] is None or bounds[0].kind == bounds[1].kind)
+    bounds = (remaining.least, new.least)
+    return remaining.type == new.type and (bounds[0] is None or bounds[1] is None or bounds[0].kind == bounds[1].kind)
 
 
 def _is_listed(listed: Sizes, partition: str, name: str, size: int) -> bool:

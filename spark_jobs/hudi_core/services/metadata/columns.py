@@ -39,11 +39,11 @@ from hudi_core.metadata_table.initialize.instants import FIRST_SUFFIX
 from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from hudi_core.services.metadata.column_statistics import ColumnFacts, check_indexable, indexed_table
+from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable, indexed_table
 from hudi_core.services.metadata.initialization import Snapshot
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work
@@ -107,22 +107,23 @@ def add_columns(
     before anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a
     column that some file cannot tell; ConflictError while the index is being built, an action is pending that takes
     files away, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError.
-    Writes that died are rolled back, as the options say. Memory: the names of the table's files, and ColumnFacts.
+    Writes that died are rolled back, as the options say. Memory: the names of the table's files, and
+    ColumnStatisticsReader.
     """
-    wanted = tuple(dict.fromkeys(columns))
+    requirements = tuple(dict.fromkeys(columns))
     _check_index(context.config)
-    check_columns(context, wanted)
-    facts, deadline = ColumnFacts(wanted, engine, epoch), deadline_of(context)
+    check_columns(context, requirements)
+    statistics, deadline = ColumnStatisticsReader(requirements, engine, epoch), deadline_of(context)
     while True:
-        _learn(context, facts)
+        _learn(context, statistics)
         if _wait(context, owner, deadline):
-            _learn(context, facts)
+            _learn(context, statistics)
         try:
             with context.lock(owner) as lock:
                 return _publish(
                     replace(context, config=TableConfig.load(context.storage)),
-                    wanted,
-                    facts,
+                    requirements,
+                    statistics,
                     WriteToken(0, epoch, 0),
                     lock.check,
                 )
@@ -166,12 +167,12 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
     return ColumnsChanged(dropped, kept)
 
 
-def _learn(context: TableContext, facts: ColumnFacts) -> None:
+def _learn(context: TableContext, statistics: ColumnStatisticsReader) -> None:
     """Learns of the files without the lock, until few are left."""
     for _ in range(_ROUNDS):
         snapshot = Snapshot.of(context)
         _check_rest(context.config, snapshot.timeline)
-        if facts.learn(context, snapshot) <= _FEW:
+        if statistics.learn(context, snapshot) <= _FEW:
             break
 
 
@@ -190,7 +191,7 @@ def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
 
 def _writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
     """The pending instants of writers that may not look at the definition again. Our own services do, under the lock
-    (CommitKinds.records).
+    (CommitPartitions.records).
     """
     return frozenset(
         item.requested_time for item in timeline.pending().of_actions(*WRITE_ACTIONS) if not _is_ours(context, item)
@@ -202,13 +203,13 @@ def _is_ours(context: TableContext, item: Instant) -> bool:
     return claimed is not None and is_live(context.storage, item.requested_time, claimed.epoch)
 
 
-def _refuse_begun(context: TableContext, before: Timeline) -> None:
+def _refuse_initialized(context: TableContext, before: Timeline) -> None:
     """Raises _AtWork where others began to write since the timeline was `before`."""
     now = context.active.load()
     others = _writes_of_others(context, now) - before.requested_times
-    begun = [item for item in now if item.requested_time in others]
-    if begun:
-        raise _at_work(context, begun)
+    initialized = [item for item in now if item.requested_time in others]
+    if initialized:
+        raise _at_work(context, initialized)
 
 
 def _at_work(context: TableContext, writers: Sequence[Instant]) -> _AtWork:
@@ -221,35 +222,39 @@ def _at_work(context: TableContext, writers: Sequence[Instant]) -> _AtWork:
 
 
 def _publish(
-    context: TableContext, columns: tuple[str, ...], facts: ColumnFacts, token: WriteToken, guard: Callable[[], None]
+    context: TableContext,
+    columns: tuple[str, ...],
+    statistics: ColumnStatisticsReader,
+    token: WriteToken,
+    guard: Callable[[], None],
 ) -> ColumnsChanged:
     """Learns the rest and tells everything. The caller holds the table lock, `context.config` was loaded under it."""
     storage, config = context.storage, context.config
     _check_index(config)
     # Drawn before the timeline is read: a write that is not pending there gets a later instant, and what it tells of
     # whole partitions counts.
-    own = OwnTimeline(storage, config, context.clock())
-    instant = _own_instant(own, context.active.load())
+    metadata_timeline = MetadataTimeline(storage, config, context.clock())
+    instant = _metadata_instant(metadata_timeline, context.active.load())
     snapshot = Snapshot.of(context)
     timeline, listed = snapshot.timeline, snapshot.committed()
     _check_rest(config, timeline)
     alive = writers_at_work(context, _writes_of_others(context, timeline), may_be_at_work)
     if alive:
         raise _at_work(context, alive)
-    facts.learn(context, snapshot)
+    statistics.learn(context, snapshot)
     definition = _definition(context, timeline)
-    missing, gone = list(facts.missing(listed)), list(facts.left_over(listed))
+    missing, gone = list(statistics.missing(listed)), list(statistics.left_over(listed))
     lacking = {str(_column(record)) for record in missing}
     fresh = tuple(
         name for name in columns if name in lacking or (definition is not None and name not in definition.source_fields)
     )
-    told: dict[str, Iterable[Record]] = {COLUMN_STATS: [*missing, *gone]} if missing or gone else {}
+    recorded: dict[str, Iterable[Record]] = {COLUMN_STATS: [*missing, *gone]} if missing or gone else {}
     if fresh and PARTITION_STATS in config.metadata_partitions:
-        told[PARTITION_STATS] = list(facts.whole_ranges(context, snapshot))
+        recorded[PARTITION_STATS] = list(statistics.whole_ranges(context, snapshot))
     guard()
-    if told:
+    if recorded:
         roll_back_failed(storage, config, token, context.clock())
-        DeltaWriter(storage, own, token).write(instant, told)
+        DeltaWriter(storage, metadata_timeline, token).write(instant, recorded)
         guard()
     if definition is None:
         return ColumnsChanged(fresh, ())
@@ -266,10 +271,10 @@ def _name(context: TableContext, definition: IndexDefinition, fields: tuple[str,
     that needs the lock. Raises _AtWork when somebody did; the definition is then what it was.
     """
     storage, config = context.storage, context.config
-    _refuse_begun(context, before)  # so that a crash between the two next steps has a moment's time
+    _refuse_initialized(context, before)  # so that a crash between the two next steps has a moment's time
     put_index_definitions(storage, config, [replace(definition, source_fields=fields)])
     try:
-        _refuse_begun(context, before)
+        _refuse_initialized(context, before)
     except HudiError:
         put_index_definitions(storage, config, [definition])
         raise
@@ -290,11 +295,13 @@ def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | 
     )
 
 
-def _own_instant(own: OwnTimeline, data: Timeline) -> str:
+def _metadata_instant(metadata_timeline: MetadataTimeline, data: Timeline) -> str:
     """A new instant that only the metadata table has, and that counts (metadata_table.validity)."""
     newest = max((item.completed_at for item in data), default="")
-    instant = own.clock.next(own.active.load(), minimum=max(newest, max(data.requested_times, default="")))
-    return f"{instant}{FIRST_SUFFIX:03d}" if own.features.metadata_suffixes else instant
+    instant = metadata_timeline.clock.next(
+        metadata_timeline.active.load(), minimum=max(newest, max(data.requested_times, default=""))
+    )
+    return f"{instant}{FIRST_SUFFIX:03d}" if metadata_timeline.features.metadata_suffixes else instant
 
 
 def _column(record: Record) -> object:
@@ -322,7 +329,7 @@ def _check_rest(config: TableConfig, timeline: Timeline) -> None:
     """Raises while an action is pending whose deletions would be merged beneath what is told here, or that takes it
     back.
     """
-    late = (Action.RESTORE, Action.CLEAN) if config.features.log_name_has_own_instant else (Action.RESTORE,)
+    late = (Action.RESTORE, Action.CLEAN) if config.features.log_name_has_delta_commit else (Action.RESTORE,)
     for item in timeline.pending().of_actions(*late):
         raise ConflictError(
             f"{item.action} {item.requested_time} is pending", path=config.path, remedy="run it, then this again"

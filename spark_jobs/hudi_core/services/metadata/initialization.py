@@ -16,15 +16,15 @@ from hudi_core.metadata_table.index_definitions import IndexDefinition, load_ind
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.from_files import (
     COLUMN_STATS,
-    beginning_of_kind,
     files_of_all_slices,
     files_of_latest_slices,
+    initialization_from_files,
 )
-from hudi_core.metadata_table.initialize.from_rows import beginning_of_rows
-from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.from_rows import initialization_from_rows
+from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import committed_files
-from hudi_core.metadata_table.partitions.registry import kind_of, kinds_of
-from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows, is_index_of_rows
+from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of
+from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows, is_row_level
 from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
 from hudi_core.query.slices_plan import table_schema
@@ -104,7 +104,7 @@ class Snapshot:
         return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
 
 
-class Beginnings:
+class Initializations:
     """Makes the beginnings of a table's indexes. `defined` are definitions that are not in the table's file yet."""
 
     def __init__(
@@ -120,28 +120,28 @@ class Beginnings:
         files, which they are made of; CorruptFileError for a secondary index that is not defined; FormatError for a
         table without a schema, which only indexes need.
         """
-        wanted = list(names)
+        requirements = list(names)
         config = self._context.config
-        if PARTITION_STATS in wanted and COLUMN_STATS not in config.metadata_partitions.union(
-            config.metadata_partitions_inflight, wanted
+        if PARTITION_STATS in requirements and COLUMN_STATS not in config.metadata_partitions.union(
+            config.metadata_partitions_inflight, requirements
         ):
             raise UnsupportedError(
                 f"{PARTITION_STATS} is made of {COLUMN_STATS}, which the table does not have",
                 path=config.path,
                 remedy=f"name {COLUMN_STATS}, too",
             )
-        table = self._table(self._context.active.load()) if wanted else None
+        table = self._table(self._context.active.load()) if requirements else None
         if table is not None:
-            kinds_of([name for name in wanted if not is_index_of_rows(name)], table)
-            for name in filter(is_index_of_rows, wanted):
+            partition_types_of([name for name in requirements if not is_row_level(name)], table)
+            for name in filter(is_row_level, requirements):
                 index_rows(name, table, {None: 1}, "", timeline_zone(self._context.config, self._context.options))
 
-    def beginning(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Beginning:
+    def initialization(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Initialization:
         """The beginning of a partition with what `snapshot` holds; `rows` is what rows_by_partition gave, now or a
         little earlier.
         """
         context, table = self._context, self._table(snapshot.timeline)
-        if is_index_of_rows(name):
+        if is_row_level(name):
             slices = snapshot.slices(context)
             history = internal_schema_history(context.storage, snapshot.timeline)
             spec = ReaderSpec.for_query(
@@ -153,7 +153,7 @@ class Beginnings:
                 options=context.options,
             ).to_text()
             known = {item.file_group.partition: 0 for item in slices} | dict(rows)
-            beginning = beginning_of_rows(
+            initialization = initialization_from_rows(
                 name,
                 table,
                 group_counts(name, table, known),
@@ -165,16 +165,16 @@ class Beginnings:
                 run_epoch=self._epoch,
                 zone=timeline_zone(context.config, context.options),
             )
-            return replace(beginning, definition=beginning.definition or self._defined.get(name))
-        kind = kind_of(name, table)
+            return replace(initialization, definition=initialization.definition or self._defined.get(name))
+        partition_type = partition_type_of(name, table)
         files = (
             files_of_all_slices(snapshot.committed())
-            if kind.needs.older_slices
+            if partition_type.needs.older_slices
             else files_of_latest_slices(snapshot.view(context))
         )
         last = snapshot.timeline.last_completed()
-        beginning = beginning_of_kind(
-            kind,
+        initialization = initialization_from_files(
+            partition_type,
             table,
             files,
             SOLO_COMMIT if last is None else last.requested_time,
@@ -183,13 +183,13 @@ class Beginnings:
             storage_options=context.storage_options,
             run_epoch=self._epoch,
         )
-        return replace(beginning, definition=beginning.definition or self._defined.get(name))
+        return replace(initialization, definition=initialization.definition or self._defined.get(name))
 
     def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:
         """About how many rows each data partition has, those of base files by their footers; nothing where none of
         `names` asks for it.
         """
-        if not any(map(is_index_of_rows, names)):
+        if not any(map(is_row_level, names)):
             return {}
         slices = snapshot.slices(self._context)
         found = {item.file_group.partition: 0 for item in slices}

@@ -26,7 +26,7 @@ from hudi_core.metadata_table.services.run import Upkeep, keep_up
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.metadata.catch_up import catch_up
-from hudi_core.services.metadata.initialization import PARTITION_STATS, Beginnings, Snapshot
+from hudi_core.services.metadata.initialization import PARTITION_STATS, Initializations, Snapshot
 from hudi_core.services.metadata.pending_indexing import give_up_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.rebuild import forget_rebuild, planned_rebuild, retire_rows
 from hudi_core.services.metadata.retired import left_over, refuse_compacting, retire, rows_among, users_of
@@ -55,15 +55,15 @@ def create_metadata(
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
-    wanted = sorted(
+    requirements = sorted(
         {*names} - {FILES_PARTITION}, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
     )
-    defined = _defined(context, wanted)
-    Beginnings(context, engine, epoch, defined).check(wanted)
+    defined = _defined(context, requirements)
+    Initializations(context, engine, epoch, defined).check(requirements)
     with context.lock(owner) as lock:
         creation = MetadataCreation(context.storage, WriteToken(0, epoch, 0), context.clock())
-        config = creation.begin_table()
-        return _begin(replace(context, config=config), creation, wanted, engine, epoch, lock.check, defined)
+        config = creation.initialize_table()
+        return _begin(replace(context, config=config), creation, requirements, engine, epoch, lock.check, defined)
 
 
 def _defined(context: TableContext, names: Collection[str]) -> dict[str, IndexDefinition]:
@@ -97,9 +97,9 @@ def _begin(
         guard()
         if name not in config.metadata_partitions:
             current = replace(context, config=config)
-            beginnings, snapshot = Beginnings(current, engine, epoch, defined), Snapshot.of(current)
+            initializations, snapshot = Initializations(current, engine, epoch, defined), Snapshot.of(current)
             config = creation.begin(
-                beginnings.beginning(name, snapshot, beginnings.rows_by_partition([name], snapshot))
+                initializations.initialization(name, snapshot, initializations.rows_by_partition([name], snapshot))
             )
     return config
 
@@ -153,13 +153,13 @@ def _update(
     """Everything that an update does, with the lock held; of planned rebuilds nobody uses the old files any more.
     `applied` as in catch_up.
     """
-    token, anew = WriteToken(0, epoch, 0), planned_rebuild(context)
-    if anew:
+    token, as_rebuild = WriteToken(0, epoch, 0), planned_rebuild(context)
+    if as_rebuild:
         MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
-        context = replace(context, config=drop_partitions(context.storage, context.config, anew))
+        context = replace(context, config=drop_partitions(context.storage, context.config, as_rebuild))
     catch_up(context, engine, epoch, guard, applied)
-    if anew:
-        order = sorted(anew, key=lambda name: (name != RECORD_INDEX, name))
+    if as_rebuild:
+        order = sorted(as_rebuild, key=lambda name: (name != RECORD_INDEX, name))
         _begin(
             context.reloaded(), MetadataCreation(context.storage, token, context.clock()), order, engine, epoch, guard
         )
@@ -176,7 +176,7 @@ def _update(
         uri=context.uri,
         storage_options=context.storage_options,
     )
-    return Updated(tuple(applied), tuple(sorted(anew)), upkeep)
+    return Updated(tuple(applied), tuple(sorted(as_rebuild)), upkeep)
 
 
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
@@ -195,10 +195,10 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
     wait_for_writers(context, users, lambda: None)
     give_up_builds(context, names, owner)
     with context.lock(owner):
-        begun = inflight_build(context, names)
-        if begun is not None:
+        initialized = inflight_build(context, names)
+        if initialized is not None:
             raise ConflictError(
-                f"indexing {begun} began meanwhile", path=context.active.folder, remedy="run this again"
+                f"indexing {initialized} began meanwhile", path=context.active.folder, remedy="run this again"
             )
         config = TableConfig.load(context.storage)
         again = [name for name in rows_among(context, config, names) if name in config.metadata_partitions]

@@ -13,21 +13,21 @@ from typing import Final
 from hudi_core.errors import TimelineError
 from hudi_core.history.load import load_history
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import SOLO_COMMIT, rolled_back_by
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
-CREATE_ANEW: Final = (
+REBUILD: Final = (
     "run `hudictl metadata drop TABLE`, then `hudictl metadata create TABLE` with the partitions that it had"
 )
-_TOLD: Final = COMMIT_ACTIONS | {Action.CLEAN}
+_RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
 """Each of these has a deltacommit of its own instant."""
 _INSTANT_LENGTH: Final = 17
 
 
-def left_out(context: TableContext, own: OwnTimeline) -> list[Instant]:
+def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) -> list[Instant]:
     """The completed actions that the metadata table lacks, in the order of their completion; a rollback or restore is
     one of them.
 
@@ -38,15 +38,15 @@ def left_out(context: TableContext, own: OwnTimeline) -> list[Instant]:
     Cost: both active timelines; the metadata table's archive only where its active timeline lacks something, the data
     table's for what is newer than the oldest deltacommit there.
     """
-    data, mine = context.active.load(), own.active.load()
+    data, mine = context.active.load(), metadata_timeline.active.load()
     known = {item.requested_time for item in mine.completed()}
-    suspects = [item for item in data.completed() if _is_suspect(item, own, mine, known)]
+    suspects = [item for item in data.completed() if _is_suspect(item, metadata_timeline, mine, known)]
     archived = [item for item in _archived(context, mine) if item.requested_time not in known]
     if suspects or archived:
-        older = load_history(context.storage, own.config, ROOT).timeline()
-        start = _start([*older, *mine.completed()], own)
+        older = load_history(context.storage, metadata_timeline.config, ROOT).timeline()
+        start = _start([*older, *mine.completed()], metadata_timeline)
         suspects, archived = (
-            [item for item in items if not _is_known(item, older) and _order(item, own) > start]
+            [item for item in items if not _is_known(item, older) and _order(item, metadata_timeline) > start]
             for items in (suspects, archived)
         )
     if archived:
@@ -55,9 +55,13 @@ def left_out(context: TableContext, own: OwnTimeline) -> list[Instant]:
             "the table has "
             "archived it",
             path=ROOT,
-            remedy=CREATE_ANEW,
+            remedy=REBUILD,
         )
-    undone = [item for item in data.completed().of_actions(Action.ROLLBACK) if _stands(item, context, own, data, mine)]
+    undone = [
+        item
+        for item in data.completed().of_actions(Action.ROLLBACK)
+        if _current(item, context, metadata_timeline, data, mine)
+    ]
     return sorted({*suspects, *undone}, key=lambda item: (item.completed_at, item.requested_time))
 
 
@@ -70,12 +74,14 @@ def _is_known(item: Instant, mine: Timeline) -> bool:
     return item.requested_time in mine.requested_times
 
 
-def _is_suspect(item: Instant, own: OwnTimeline, mine: Timeline, known: Collection[str]) -> bool:
+def _is_suspect(item: Instant, metadata_timeline: MetadataTimeline, mine: Timeline, known: Collection[str]) -> bool:
     """In version 6 a rollback has a deltacommit, too."""
     if item.action == Action.RESTORE:
         return not _is_known(item, mine)
-    told = item.action in _TOLD or (item.action == Action.ROLLBACK and not own.features.rollback_deletes_logs)
-    return told and item.requested_time not in known
+    recorded = item.action in _RECORDED or (
+        item.action == Action.ROLLBACK and not metadata_timeline.features.rollback_deletes_logs
+    )
+    return recorded and item.requested_time not in known
 
 
 def _archived(context: TableContext, mine: Timeline) -> list[Instant]:
@@ -87,24 +93,28 @@ def _archived(context: TableContext, mine: Timeline) -> list[Instant]:
     return (
         []
         if first is None
-        else [item for item in context.history().instants(first[:_INSTANT_LENGTH]) if item.action in _TOLD]
+        else [item for item in context.history().instants(first[:_INSTANT_LENGTH]) if item.action in _RECORDED]
     )
 
 
-def _start(items: Iterable[Instant], own: OwnTimeline) -> str:
+def _start(items: Iterable[Instant], metadata_timeline: MetadataTimeline) -> str:
     """When the metadata table began: what completed by then is in it (create.listed)."""
-    return min(_order(item, own)[:_INSTANT_LENGTH] for item in items if item.action == Action.DELTA_COMMIT)
+    return min(
+        _order(item, metadata_timeline)[:_INSTANT_LENGTH] for item in items if item.action == Action.DELTA_COMMIT
+    )
 
 
-def _order(item: Instant, own: OwnTimeline) -> str:
-    return item.completed_at if own.features.completion_time_in_name else item.requested_time
+def _order(item: Instant, metadata_timeline: MetadataTimeline) -> str:
+    return item.completed_at if metadata_timeline.features.completion_time_in_name else item.requested_time
 
 
-def _stands(rollback: Instant, context: TableContext, own: OwnTimeline, data: Timeline, mine: Timeline) -> bool:
+def _current(
+    rollback: Instant, context: TableContext, metadata_timeline: MetadataTimeline, data: Timeline, mine: Timeline
+) -> bool:
     """Whether something stands that a rollback took back; an instant that was run again since, as a compaction is, may
     stand.
     """
-    if not own.features.rollback_deletes_logs:
+    if not metadata_timeline.features.rollback_deletes_logs:
         return False
     failed = rolled_back_by(context.active, rollback)
     return any(mine.find(time, Action.DELTA_COMMIT) is not None and not data.contains(time) for time in failed)

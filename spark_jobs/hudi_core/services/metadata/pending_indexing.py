@@ -115,7 +115,7 @@ def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) 
 
     Raises ConflictError while somebody runs one. Killed anywhere, it can be run again.
     """
-    given_up = []
+    abandoned = []
     for instant, partitions in pending_builds(context, context.active.load()).items():
         planned = [item.name for item in partitions]
         if set(planned).isdisjoint(names) and FILES_PARTITION not in names:
@@ -131,5 +131,5 @@ def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) 
                         context.active.remove(instant, Action.INDEXING, state)
         forget_claims(context.storage, instant)
         log.info("indexing %s of %s was given up", instant, ", ".join(planned))
-        given_up.append(instant)
-    return given_up
+        abandoned.append(instant)
+    return abandoned

@@ -59,7 +59,7 @@ class Timing:
 
     what: str
     items: int
-    asked: int
+    requested: int
     cold_ms: float
     open_ms: float
     without_ms: float | None
@@ -69,7 +69,7 @@ class Timing:
 class Timings:
     """All questions; `kinds` are those of the metadata table that were asked."""
 
-    kinds: tuple[str, ...]
+    partition_types: tuple[str, ...]
     partitions: int
     files: int
     timings: tuple[Timing, ...]
@@ -77,11 +77,19 @@ class Timings:
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl metadata perf --json`."""
         timings = [asdict(item) for item in self.timings]
-        return {"kinds": list(self.kinds), "partitions": self.partitions, "files": self.files, "timings": timings}
+        return {
+            "kinds": list(self.partition_types),
+            "partitions": self.partitions,
+            "files": self.files,
+            "timings": timings,
+        }
 
 
 def measure(
-    context: TableContext, data: Storage, kinds: Collection[str] = (), clock: Callable[[], float] = time.perf_counter
+    context: TableContext,
+    data: Storage,
+    partition_types: Collection[str] = (),
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Timings:
     """Asks the metadata table what readers and writers ask it; `data` is the storage of the data path, `clock` gives
     seconds.
@@ -96,18 +104,20 @@ def measure(
             path=context.config.path,
             remedy="there is nothing to measure; readers list the storage",
         )
-    unknown = sorted(set(kinds) - context.config.metadata_partitions)
+    unknown = sorted(set(partition_types) - context.config.metadata_partitions)
     if unknown:
         raise ConfigError(
             f"the metadata table has no {', '.join(unknown)}",
             path=context.config.path,
             remedy=f"name some of {', '.join(sorted(context.config.metadata_partitions))}",
         )
-    return _Measure(context, data, frozenset(kinds) or context.config.metadata_partitions, clock).run()
+    return _Measure(context, data, frozenset(partition_types) or context.config.metadata_partitions, clock).run()
 
 
 class _Measure:
-    def __init__(self, context: TableContext, data: Storage, kinds: frozenset[str], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, context: TableContext, data: Storage, partition_types: frozenset[str], clock: Callable[[], float]
+    ) -> None:
         self._context = context
         self._data = data
         self._clock = clock
@@ -118,28 +128,31 @@ class _Measure:
         found = self._new()
         self._names = found.list_partitions()
         self._files = {name: found.list_files(name) for name in self._names}
-        self._kinds = kinds
+        self._partition_types = partition_types
 
     def run(self) -> Timings:
         return Timings(
-            tuple(sorted(self._kinds)), len(self._names), sum(map(len, self._files.values())), tuple(self._timings())
+            tuple(sorted(self._partition_types)),
+            len(self._names),
+            sum(map(len, self._files.values())),
+            tuple(self._timings()),
         )
 
     def _timings(self) -> Iterator[Timing]:
-        if FILES_PARTITION in self._kinds:
+        if FILES_PARTITION in self._partition_types:
             yield from self._of_listing()
         place = next(((name, bases) for name in self._names if (bases := _bases(self._files[name]))), None)
         if place is not None:
             yield from self._of_files(*place)
-        if PARTITION_STATS in self._kinds and self._names:
+        if PARTITION_STATS in self._partition_types and self._names:
             columns = [str(self._schema["fields"][0]["name"])]
             yield self._time("statistics of partitions", len(self._names), lambda table: table.partition_stats(columns))
-        for name in sorted(self._kinds):
+        for name in sorted(self._partition_types):
             if name.startswith(EXPRESSION):
                 yield from self._of_expression(name, place)
             elif name.startswith(SECONDARY):
                 yield from self._of_values(name)
-        if RECORD_INDEX in self._kinds:
+        if RECORD_INDEX in self._partition_types:
             yield from self._of_keys(self._keys())
 
     def _of_listing(self) -> Iterator[Timing]:
@@ -161,21 +174,21 @@ class _Measure:
                 lambda: [storage.list_files(name) for name in some],
             )
             yield self._time(
-                "files of a partition", sum(len(self._files[name]) for name in some), *ask, asked=len(some)
+                "files of a partition", sum(len(self._files[name]) for name in some), *ask, requested=len(some)
             )
 
     def _of_files(self, partition: str, bases: list[str]) -> Iterator[Timing]:
         """Statistics of one column and filters, of the base files of a partition."""
         paths = [join(partition, name) for name in bases if name.endswith(".parquet")]
-        asked = {partition: bases}
-        if COLUMN_STATS in self._kinds:
+        requested = {partition: bases}
+        if COLUMN_STATS in self._partition_types:
             column = RECORD_KEY if self._context.config.populate_meta_fields else str(self._schema["fields"][0]["name"])
             ask = (
-                lambda table: table.column_stats([column], files=asked),
+                lambda table: table.column_stats([column], files=requested),
                 lambda: [self._footer(path) for path in paths],
             )
             yield self._time("column statistics of files", len(bases), *ask)
-        if BLOOM_FILTERS in self._kinds:
+        if BLOOM_FILTERS in self._partition_types:
             filters = (
                 lambda table: table.bloom_filters(partition, bases[:1]),
                 lambda: [self._footer(path) for path in paths[:1]],
@@ -219,7 +232,7 @@ class _Measure:
                 "record keys, one by one",
                 len(singles),
                 lambda table: [table.record_locations([key]) for key in singles],
-                asked=len(singles),
+                requested=len(singles),
             )
             yield self._time("record keys, at once", len(keys), lambda table: table.record_locations(keys))
 
@@ -230,13 +243,13 @@ class _Measure:
         ask: Callable[[MetadataTable], object],
         without: Callable[[], object] | None = None,
         *,
-        asked: int = 1,
+        requested: int = 1,
     ) -> Timing:
         table = self._new()
         cold = self._milliseconds(lambda: ask(table))
-        opened = median(self._milliseconds(lambda: ask(table)) for _ in range(REPEATS))
+        metadata_snapshot = median(self._milliseconds(lambda: ask(table)) for _ in range(REPEATS))
         spared = None if without is None else median(self._milliseconds(without) for _ in range(REPEATS))
-        return Timing(what, items, asked, cold, opened, spared)
+        return Timing(what, items, requested, cold, metadata_snapshot, spared)
 
     def _milliseconds(self, act: Callable[[], object]) -> float:
         begin = self._clock()

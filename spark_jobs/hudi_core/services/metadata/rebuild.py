@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.errors import CorruptFileError, HudiError, StorageNotFoundError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
@@ -39,7 +39,7 @@ def retire_rows(context: TableContext, error: HudiError, token: WriteToken) -> f
     comes first: raises as MetadataCreation.check, before anything is written, and as MetadataCompaction.finish, since a
     pending compaction's plan names files that go.
     """
-    names = frozenset(filter(is_index_of_rows, context.config.metadata_partitions))
+    names = frozenset(filter(is_row_level, context.config.metadata_partitions))
     MetadataCreation(context.storage, token, context.clock()).check()
     MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
     _put(context, names.union(_read(context)))
@@ -80,7 +80,7 @@ def _read(context: TableContext) -> frozenset[str]:
     try:
         document = json.loads(data)
         names = document[_INDEXES]
-        if not isinstance(names, list) or not all(isinstance(name, str) and is_index_of_rows(name) for name in names):
+        if not isinstance(names, list) or not all(isinstance(name, str) and is_row_level(name) for name in names):
             raise ValueError(f"{_INDEXES} are {names!r}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptFileError(

@@ -15,9 +15,9 @@ from typing import Final
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.waiting import is_at_work, pending_writers, writers_at_work
 from hudi_core.storage.base import Storage
@@ -43,15 +43,15 @@ def refuse_compacting(context: TableContext, config: TableConfig, names: Iterabl
     """Raises ConflictError while a compaction of the metadata table is pending: its plan may name files of `names`, and
     could not be finished.
     """
-    own = OwnTimeline(context.storage, config, context.clock()).active
-    timeline = own.load()
+    metadata_timeline = MetadataTimeline(context.storage, config, context.clock()).active
+    timeline = metadata_timeline.load()
     pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
     if pending:
         raise ConflictError(
             f"compaction {pending[0].requested_time} of the metadata table is pending, and its plan may "
             "name files of "
             f"{', '.join(sorted(names))}",
-            path=own.path_of(pending[0]),
+            path=metadata_timeline.path_of(pending[0]),
             remedy=_FINISH,
         )
 
@@ -89,17 +89,17 @@ def rows_among(context: TableContext, config: TableConfig, names: Collection[str
         found.update(
             config.metadata_partitions, (folder.rpartition("/")[2] for folder in context.storage.list_folders(ROOT))
         )
-    return sorted(filter(is_index_of_rows, found))
+    return sorted(filter(is_row_level, found))
 
 
 def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
     """Raises ConflictError while a write is at work that may use one of the delisted indexes `names`, whose files are
     to go.
     """
-    users = sorted(users_of(context, filter(is_index_of_rows, names)))
+    users = sorted(users_of(context, filter(is_row_level, names)))
     if users:
         raise ConflictError(
-            f"{', '.join(sorted(filter(is_index_of_rows, names)))} may be in use by {users[0]}, which began before",
+            f"{', '.join(sorted(filter(is_row_level, names)))} may be in use by {users[0]}, which began before",
             path=context.active.folder,
             remedy="run this again when that write has ended",
         )

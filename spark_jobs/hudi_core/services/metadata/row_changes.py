@@ -17,7 +17,7 @@ from hudi_core.errors import StorageNotFoundError, TimelineError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.new_groups import begin_groups
+from hudi_core.metadata_table.initialize.new_groups import initialize_groups
 from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.row_level import Counts, index_rows, row_file_ids
 from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows
@@ -25,7 +25,7 @@ from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.staged_logs import StagedLog, staging_folder, write_log_shard
 from hudi_core.model.names import BaseFileName, parse_data_file
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
 
 
-CREATE_ROWS_ANEW: Final = (
+REBUILD_ROW_LEVEL: Final = (
     "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them anew"
 )
 
@@ -62,7 +62,7 @@ class RowChanges:
 
     context: TableContext
     table: IndexedTable
-    own: OwnTimeline
+    metadata_timeline: MetadataTimeline
     listing: FileListing
     engine: Engine
     epoch: int
@@ -97,7 +97,7 @@ class RowChanges:
                 f"{instant.requested_time}: "
                 f"{error.message}",
                 path=error.path,
-                remedy=CREATE_ROWS_ANEW,
+                remedy=REBUILD_ROW_LEVEL,
             ) from error
 
     def _exchange(self, name: str, instant: str, changes: list[SliceChange], spec: str) -> list[StagedLog]:
@@ -107,7 +107,7 @@ class RowChanges:
         )
         file_ids, schema = (
             row_file_ids(name, counts),
-            block_schema(latest_schema(self.own.active, self.own.active.load())),
+            block_schema(latest_schema(self.metadata_timeline.active, self.metadata_timeline.active.load())),
         )
         rows = index_rows(name, self.table, counts, schema, timeline_zone(context.config, context.options))
         options = dict(context.storage_options)
@@ -118,7 +118,7 @@ class RowChanges:
             "file_ids": file_ids,
             "instant": instant,
             "schema": schema,
-            "hudi_1_headers": self.own.features.hudi_1_log_headers,
+            "hudi_1_headers": self.metadata_timeline.features.hudi_1_log_headers,
             "folder": staging_folder(instant, self.epoch),
         }
         units = [index_unit(context.uri, options, spec, rows, change) for change in changes]
@@ -131,7 +131,11 @@ class RowChanges:
         """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get
         theirs here.
         """
-        storage, timeline, layout = self.context.storage, self.own.active.load(), self.own.features.layout
+        storage, timeline, layout = (
+            self.context.storage,
+            self.metadata_timeline.active.load(),
+            self.metadata_timeline.features.layout,
+        )
         definition = self.table.definitions.get(name)
         if name != RECORD_INDEX or definition is None or not definition.is_partitioned:
             return {None: len(latest_slices(storage, timeline, name, layout=layout))}
@@ -144,9 +148,9 @@ class RowChanges:
         for partition in partitions:
             start = f"{PREFIX}{escape_file_name(partition)}-"
             counts[partition] = sum(1 for file_id in there if file_id.startswith(start)) or least
-        begin_groups(
+        initialize_groups(
             storage,
-            self.own,
+            self.metadata_timeline,
             self.context.active.load(),
             name,
             sorted(set(row_file_ids(name, counts)).difference(there)),
@@ -158,11 +162,11 @@ class RowChanges:
         touched |= {(group.partition, group.file_id) for group in metadata.replaced_file_groups()}
         partitions = {name for name, _ in touched}
         after = self._slices(_as_of(timeline, instant, inclusive=True), partitions)
-        before = self._slices(self._begun(_as_of(timeline, instant, inclusive=False), instant), partitions)
+        before = self._slices(self._initialized(_as_of(timeline, instant, inclusive=False), instant), partitions)
         self._check_known(instant, metadata, before, after)
         return [SliceChange(before.get(group), after.get(group), instant.requested_time) for group in sorted(touched)]
 
-    def _begun(self, timeline: Timeline, commit: Instant) -> Timeline:
+    def _initialized(self, timeline: Timeline, commit: Instant) -> Timeline:
         """The timeline right before `commit` with the last archived commit of then, where it shows nothing that stood:
         without one to begin with, all older files would count for uncommitted ones. Archived commits that completed
         later are pending ones, as in _as_of.
@@ -221,7 +225,7 @@ class RowChanges:
 def _unknown(instant: Instant, what: str) -> RowsUnknownError:
     return RowsUnknownError(
         f"the indexes of rows cannot be told of {instant.action} {instant.requested_time}: {what} was cleaned since",
-        remedy=CREATE_ROWS_ANEW,
+        remedy=REBUILD_ROW_LEVEL,
     )
 
 

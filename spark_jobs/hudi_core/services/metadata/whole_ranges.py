@@ -15,15 +15,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partitions.protocol import Kind
-from hudi_core.metadata_table.partitions.registry import kinds_of, wanted_by
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
-from hudi_core.metadata_table.records.file_statistics import CommitFacts, Record
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.partitions.protocol import PartitionType
+from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
+from hudi_core.metadata_table.partitions.row_level import is_row_level
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, Record
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.remaining_files import StandingFacts, StandingFiles, ToldRanges
+from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -40,7 +40,7 @@ class WholeRanges:
     storage: Storage
     config: TableConfig
     table: IndexedTable
-    own: OwnTimeline
+    metadata_timeline: MetadataTimeline
     listing: FileListing
     token: WriteToken
 
@@ -50,28 +50,43 @@ class WholeRanges:
         The caller holds the table lock. Memory: the facts of the files in one partition, and the records, as data and
         as encoded cells.
         """
-        names = [name for name in self.config.metadata_partitions if not is_index_of_rows(name)]
-        kinds = {name: kind for name, kind in kinds_of(names, self.table).items() if kind.needs.standing}
-        if not kinds or not partitions:
+        names = [name for name in self.config.metadata_partitions if not is_row_level(name)]
+        partition_types = {
+            name: partition_type
+            for name, partition_type in partition_types_of(names, self.table).items()
+            if partition_type.needs.remaining
+        }
+        if not partition_types or not partitions:
             return None
         # None that the data table has: while such an action is pending, nothing under its instant counts.
         data = ActiveTimeline(self.storage, self.config).load()
-        instant = self.own.clock.next(self.own.active.load(), minimum=max(data.requested_times, default=""))
+        instant = self.metadata_timeline.clock.next(
+            self.metadata_timeline.active.load(), minimum=max(data.requested_times, default="")
+        )
         # A commit that writes nothing: all files in the slices of these partitions stand.
         nothing = CommitMetadata(dict.fromkeys(sorted(partitions), ()))
-        files = StandingFiles(self.storage, self.config, instant, nothing, self.listing)
-        wanted = wanted_by(self.table, kinds.values())
-        records = {name: _records(kind, files, wanted, instant) for name, kind in kinds.items()}
+        files = RemainingFiles(self.storage, self.config, instant, nothing, self.listing)
+        requirements = requirements_of(self.table, partition_types.values())
+        records = {
+            name: _records(partition_type, files, requirements, instant)
+            for name, partition_type in partition_types.items()
+        }
         if not any(records.values()):
             return None
-        DeltaWriter(self.storage, self.own, self.token).write(instant, records)
+        DeltaWriter(self.storage, self.metadata_timeline, self.token).write(instant, records)
         return instant
 
 
-def _records(kind: Kind, files: StandingFiles, wanted: Wanted, instant: str) -> list[Record]:
+def _records(
+    partition_type: PartitionType, files: RemainingFiles, requirements: StatisticsRequirements, instant: str
+) -> list[Record]:
     """As of an operation that writes all these files anew, which widens ranges where they do not hold."""
-    standing, told = StandingFacts(files, kind, wanted), ToldRanges(files, kind, wanted)
-    parts = (
-        CommitFacts(instant, Operation.COMPACT, {}, standing[name], told=told, by_partition=True) for name in standing
+    remaining, recorded = (
+        RemainingStatistics(files, partition_type, requirements),
+        RecordedRanges(files, partition_type, requirements),
     )
-    return [record for facts in parts for record in kind.of_commit(facts)]
+    parts = (
+        CommitUpdate(instant, Operation.COMPACT, {}, remaining[name], recorded=recorded, by_partition=True)
+        for name in remaining
+    )
+    return [record for statistics in parts for record in partition_type.of_commit(statistics)]

@@ -14,7 +14,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 
 
 @dataclass(frozen=True, slots=True)
-class DropFacts:
+class DropInputs:
     """`slice_opens`: in this layout a requested compaction opens a slice that writers' logs are named after. `logs`:
     such log files.
 
@@ -54,20 +54,20 @@ def _finish(plan: PendingPlan) -> str:
     return finish_restore(plan.restores_to, "TABLE")
 
 
-def check_no_rows_lost(plan: PendingPlan, facts: DropFacts) -> None:
+def check_no_rows_lost(plan: PendingPlan, inputs: DropInputs) -> None:
     """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan opened."""
-    if plan.kind != "compaction" or not facts.slice_opens:
+    if plan.kind != "compaction" or not inputs.slice_opens:
         return
     instant = plan.instant.requested_time
-    if facts.logs:
+    if inputs.logs:
         raise TimelineError(
-            f"{len(facts.logs)} log files of later writes belong to the slices that compaction {instant} opened; "
+            f"{len(inputs.logs)} log files of later writes belong to the slices that compaction {instant} opened; "
             "without it their rows would be lost",
-            path=facts.logs[0],
+            path=inputs.logs[0],
             remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
         )
-    if facts.writers:
-        first = facts.writers[0]
+    if inputs.writers:
+        first = inputs.writers[0]
         raise ConflictError(
             f"{first.action} {first.requested_time} is pending and may be writing to the slices that compaction "
             f"{instant} opened",

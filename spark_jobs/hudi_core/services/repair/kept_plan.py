@@ -15,7 +15,7 @@ from dataclasses import replace
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.repair.guards import DropFacts
+from hudi_core.services.repair.guards import DropInputs
 from hudi_core.services.repair.pending_plan import PendingPlan, partitions_of
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
@@ -25,10 +25,10 @@ from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.reconcile import list_partitions
 
 
-def read_facts(context: TableContext, timeline: Timeline, plan: PendingPlan) -> DropFacts:
+def read_inputs(context: TableContext, timeline: Timeline, plan: PendingPlan) -> DropInputs:
     """What stands against dropping `plan`. The files are listed after `timeline` was."""
     if not opens_slices(context, plan):
-        return DropFacts(slice_opens=False)
+        return DropInputs(slice_opens=False)
     logs = [
         info.path
         for _, files in list_partitions(context.storage, partitions_of(context, plan))
@@ -41,12 +41,12 @@ def read_facts(context: TableContext, timeline: Timeline, plan: PendingPlan) -> 
         for item in timeline.pending().of_actions(Action.DELTA_COMMIT)
         if item.pending_action == Action.DELTA_COMMIT
     ]
-    return DropFacts(slice_opens=True, logs=tuple(sorted(logs)), writers=tuple(writers))
+    return DropInputs(slice_opens=True, logs=tuple(sorted(logs)), writers=tuple(writers))
 
 
 def opens_slices(context: TableContext, plan: PendingPlan) -> bool:
     """Whether log files of writers are named after the plan."""
-    return plan.kind == "compaction" and not context.config.features.log_name_has_own_instant
+    return plan.kind == "compaction" and not context.config.features.log_name_has_delta_commit
 
 
 def keep_plan(context: TableContext, instant: str) -> None:
@@ -76,20 +76,20 @@ def give_back_if_needed(context: TableContext, plan: PendingPlan, *, behind: boo
     plan's: such a one is waited for, also by ConflictError, and only log files bring the plan back.
     """
     instant = plan.instant.requested_time
-    facts = read_facts(context, context.active.load(), plan)
-    if not facts.logs and not facts.writers:
+    inputs = read_inputs(context, context.active.load(), plan)
+    if not inputs.logs and not inputs.writers:
         return
-    if facts.logs or not behind:
+    if inputs.logs or not behind:
         context.active.create_requested(instant, Action.COMPACTION, _with_newer_logs(context, plan))
         context.storage.delete(_path(instant))
-    if facts.logs:
+    if inputs.logs:
         raise ConflictError(
-            f"a writer put {len(facts.logs)} log files behind compaction {instant} while the plan was dropped; the "
+            f"a writer put {len(inputs.logs)} log files behind compaction {instant} while the plan was dropped; the "
             "plan is back",
-            path=facts.logs[0],
+            path=inputs.logs[0],
             remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
         )
-    first = facts.writers[0]
+    first = inputs.writers[0]
     raise ConflictError(
         f"{first.action} {first.requested_time} began while the plan of compaction {instant} was dropped"
         + ("" if behind else "; the plan is back"),

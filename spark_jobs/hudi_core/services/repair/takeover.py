@@ -73,7 +73,7 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
             f"{plan.damaged.message}; nobody can run this plan", path=plan.damaged.path, remedy=remedy
         )
     waiting = unblocked_by(context, timeline, plan)
-    if is_free(context.storage, instant) and not _is_begun(context, plan):
+    if is_free(context.storage, instant) and not _has_started(context, plan):
         reason = "there was nothing to free: nobody has the instant, and no attempt at it left anything"
         state = plan.instant.state
         return TakenOver(
@@ -96,7 +96,7 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
     return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(plan, state))
 
 
-def _is_begun(context: TableContext, plan: PendingPlan) -> bool:
+def _has_started(context: TableContext, plan: PendingPlan) -> bool:
     """Whether an attempt at a compaction or clustering has to go before the next one."""
     if not plan.file_groups:
         return False

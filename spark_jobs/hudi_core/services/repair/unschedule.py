@@ -16,7 +16,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.pending_indexing import planned_partitions, take_back_build
 from hudi_core.services.metadata.retired import refuse_in_use
 from hudi_core.services.repair.guards import check_droppable, check_no_rows_lost
-from hudi_core.services.repair.kept_plan import give_back_if_needed, keep_plan, kept_plan, opens_slices, read_facts
+from hudi_core.services.repair.kept_plan import give_back_if_needed, keep_plan, kept_plan, opens_slices, read_inputs
 from hudi_core.services.repair.pending_plan import (
     UNBLOCKS_NOTHING,
     PendingPlan,
@@ -73,7 +73,7 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     except HudiError as error:
         error.path = error.path or context.active.path_of(plan.instant)  # which the rules, being pure, do not know
         raise
-    check_no_rows_lost(plan, read_facts(context, timeline, plan))
+    check_no_rows_lost(plan, read_inputs(context, timeline, plan))
     unblocks = unblocked_by(context, timeline, plan)
     if dry_run:
         return Unscheduled(instant, plan.kind, Removed(_attempted(context, plan), (instant,)), unblocks, dry_run=True)
@@ -110,7 +110,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
         with context.lock(owner) as lock:
             held.check()
             timeline = context.active.load()
-            check_no_rows_lost(plan, read_facts(context, timeline, plan))
+            check_no_rows_lost(plan, read_inputs(context, timeline, plan))
             opens = opens_slices(context, plan)
             if opens:
                 keep_plan(context, instant)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
 from hudi_core.services.context import TableContext
@@ -29,7 +29,7 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
     publisher = context.metadata_publisher()
     if publisher is None:
         return
-    late = told_late(context, plan)
+    late = recorded_late(context, plan)
     if late:
         log.warning(
             "the metadata table is dropped, Hudi's next write builds it anew: it was told of %s after %s",
@@ -41,19 +41,19 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
     publisher.prepare_restore(plan.target)
 
 
-def told_late(context: TableContext, plan: RestorePlan) -> list[str]:
+def recorded_late(context: TableContext, plan: RestorePlan) -> list[str]:
     """The completed commits that stay and that the metadata table was told of after the target; none where it does not
     say when that was.
     """
-    own = OwnTimeline(context.storage, context.config)
-    timeline = own.active.load()
-    until = completed_at(own, timeline, plan.target)
+    metadata_timeline = MetadataTimeline(context.storage, context.config)
+    timeline = metadata_timeline.active.load()
+    until = completed_at(metadata_timeline, timeline, plan.target)
     if until is None:
         return []
     goes = {item.time for item in plan.instants} | {plan.target}
     stays = context.active.load().completed().of_actions(*COMMIT_ACTIONS).requested_times - goes
     return sorted(
         item.requested_time
-        for item in instants_after(own, timeline, plan.target, until)
+        for item in instants_after(metadata_timeline, timeline, plan.target, until)
         if item.requested_time in stays
     )

@@ -65,7 +65,7 @@ class AttemptSearch:
         publisher = self._context.metadata_publisher()
         return Leftovers(
             tuple(self._files()),
-            publisher is not None and bool(publisher.traces(self._instant)),
+            publisher is not None and bool(publisher.footprint(self._instant)),
             pending_rollback_of(self._active, timeline, self._instant),
         )
 
@@ -73,7 +73,7 @@ class AttemptSearch:
         """In table version 6 a log file named after a compaction's instant holds other writers' rows: it is none of the
         compaction's own.
         """
-        logs = self._action != Action.COMPACTION or self._context.config.features.log_name_has_own_instant
+        logs = self._action != Action.COMPACTION or self._context.config.features.log_name_has_delta_commit
         found: list[FileInfo] = []
         for _, files in list_partitions(self._storage, self.partitions()):
             for info in files:

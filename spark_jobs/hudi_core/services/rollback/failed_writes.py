@@ -9,7 +9,7 @@ from hudi_core.config.transaction_config import SILENT_MINUTES
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.restore import decode_restore_plan
-from hudi_core.timeline.actions.rollback import is_own_plan
+from hudi_core.timeline.actions.rollback import is_engine_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import rollback_target
@@ -100,7 +100,7 @@ def _is_ours(context: TableContext, rollback: str) -> bool:
     if current_claim(context.storage, rollback) is not None:
         return True
     path = context.active.path(rollback, Action.ROLLBACK, State.REQUESTED)
-    return is_own_plan(context.active.read_requested(rollback, Action.ROLLBACK), path=path)
+    return is_engine_plan(context.active.read_requested(rollback, Action.ROLLBACK), path=path)
 
 
 def _restored(active: ActiveTimeline, timeline: Timeline) -> frozenset[str]:

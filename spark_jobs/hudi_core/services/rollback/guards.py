@@ -18,7 +18,7 @@ _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackFacts:
+class RollbackInputs:
     """What the rules go by, besides the timeline and the instant.
 
     `clusterings`: the pending replacecommits of layout 1 that are clusterings. `heartbeat`: whether the instant has a
@@ -32,7 +32,7 @@ class RollbackFacts:
     cleaned: tuple[str, ...] = ()
 
 
-def check_may_roll_back(timeline: Timeline, target: Instant, facts: RollbackFacts) -> None:
+def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     """Raises TimelineError, saying what to do first, or UnsupportedError for an instant that another layout wrote."""
     saved = [
         instant
@@ -53,12 +53,12 @@ def check_may_roll_back(timeline: Timeline, target: Instant, facts: RollbackFact
             remedy="no engine rolls it back: write the rows anew",
         )
     if target.is_completed:
-        _check_completed(timeline, target, facts)
-    elif facts.eager and not _is_service(target, facts):
-        _check_order(timeline, target, facts)
+        _check_completed(timeline, target, inputs)
+    elif inputs.eager and not _is_service(target, inputs):
+        _check_order(timeline, target, inputs)
 
 
-def _check_completed(timeline: Timeline, target: Instant, facts: RollbackFacts) -> None:
+def _check_completed(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     later = [instant for instant in timeline.commits() if _is_later(instant, target)]
     if later:
         raise _refused(
@@ -66,11 +66,11 @@ def _check_completed(timeline: Timeline, target: Instant, facts: RollbackFacts) 
             f"is followed by {later[-1].action} {later[-1].requested_time}",
             "roll the later ones back first, or restore the table",
         )
-    _check_pending(timeline, target, facts)
+    _check_pending(timeline, target, inputs)
     plans = [
         instant
         for instant in timeline.pending()
-        if _is_service(instant, facts) and instant.requested_time > target.requested_time
+        if _is_service(instant, inputs) and instant.requested_time > target.requested_time
     ]
     if plans:
         raise _refused(
@@ -78,10 +78,10 @@ def _check_completed(timeline: Timeline, target: Instant, facts: RollbackFacts) 
             f"is what {plans[-1].action} {plans[-1].requested_time} was planned on",
             "unschedule that plan first, or run it",
         )
-    if facts.cleaned:
+    if inputs.cleaned:
         raise _refused(
             target,
-            f"cannot be undone: clean {facts.cleaned[-1]} removes what its file groups held before",
+            f"cannot be undone: clean {inputs.cleaned[-1]} removes what its file groups held before",
             "write the rows anew; a savepoint before the next write keeps such files",
         )
 
@@ -95,23 +95,23 @@ def _is_later(instant: Instant, target: Instant) -> bool:
     return instant.completed_at > target.completed_at and instant.pending_action != Action.COMPACTION
 
 
-def _check_order(timeline: Timeline, target: Instant, facts: RollbackFacts) -> None:
+def _check_order(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     """validateRollbackCommitSequence."""
     later = [instant for instant in timeline.commits() if instant.requested_time > target.requested_time]
-    if later and not facts.heartbeat:
+    if later and not inputs.heartbeat:
         raise _refused(
             target,
             f"is older than the completed {later[-1].action} {later[-1].requested_time}",
             "its writer may be alive; when no writer is, set hoodie.cleaner.policy.failed.writes=LAZY",
         )
-    _check_pending(timeline, target, facts)
+    _check_pending(timeline, target, inputs)
 
 
-def _check_pending(timeline: Timeline, target: Instant, facts: RollbackFacts) -> None:
+def _check_pending(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     pending = [
         instant
         for instant in timeline.pending()
-        if instant.action in COMMIT_ACTIONS and not _is_service(instant, facts)
+        if instant.action in COMMIT_ACTIONS and not _is_service(instant, inputs)
     ]
     others = [instant for instant in pending if instant.requested_time != target.requested_time]
     if others and (target.is_completed or others[-1].requested_time > target.requested_time):
@@ -123,9 +123,9 @@ def _check_pending(timeline: Timeline, target: Instant, facts: RollbackFacts) ->
         )
 
 
-def _is_service(instant: Instant, facts: RollbackFacts) -> bool:
+def _is_service(instant: Instant, inputs: RollbackInputs) -> bool:
     return instant.pending_action in _SERVICES or (
-        not instant.is_completed and instant.requested_time in facts.clusterings
+        not instant.is_completed and instant.requested_time in inputs.clusterings
     )
 
 

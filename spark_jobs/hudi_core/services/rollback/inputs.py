@@ -10,7 +10,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.guards import RollbackFacts
+from hudi_core.services.rollback.guards import RollbackInputs
 from hudi_core.services.rollback.planner import Failed
 from hudi_core.timeline.actions.clean import decode_clean_plan
 from hudi_core.timeline.actions.plan_fields import texts
@@ -22,9 +22,9 @@ from hudi_core.transaction.claim import HUDI_HEARTBEATS, current_claim, has_let_
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, live_heartbeats
 
 
-def read_facts(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackFacts:
+def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackInputs:
     """The facts for rolling `failed` back now."""
-    return RollbackFacts(
+    return RollbackInputs(
         eager=failed_writes_policy(context.options) is FailedWrites.EAGER,
         clusterings=frozenset(read_clustering_plans(context.active, timeline)),
         heartbeat=context.storage.exists(f"{HUDI_HEARTBEATS}/{failed.time}"),

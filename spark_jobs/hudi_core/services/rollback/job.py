@@ -17,13 +17,13 @@ from hudi_core.filegroup.write.markers import delete_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.timeline import OwnTimeline
-from hudi_core.metadata_table.write.initialized_since import begun_since
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execute import RollbackExecution, changes_of, is_planned
 from hudi_core.services.rollback.guards import check_may_roll_back
-from hudi_core.services.rollback.inputs import read_facts
+from hudi_core.services.rollback.inputs import read_inputs
 from hudi_core.services.rollback.planner import failed_of
 from hudi_core.services.rollback.result import Removed
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
@@ -34,7 +34,7 @@ from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import list_partitions
 
 
-def check_not_begun_since(context: TableContext, target: Instant) -> None:
+def check_not_initialized_since(context: TableContext, target: Instant) -> None:
     """Raises TimelineError, before anything is written, where partitions began since `target` completed.
 
     A write that is pending is in none of them. Asked under the table lock when a rollback begins, which makes its
@@ -42,7 +42,9 @@ def check_not_begun_since(context: TableContext, target: Instant) -> None:
     """
     if not target.is_completed or not context.has_metadata_table:
         return
-    late = sorted(begun_since(context.storage, context.config, OwnTimeline(context.storage, context.config), target))
+    late = sorted(
+        initialized_since(context.storage, context.config, MetadataTimeline(context.storage, context.config), target)
+    )
     if late:
         options = "" if FILES_PARTITION in late else "".join(f" --partition {name}" for name in late)
         raise TimelineError(
@@ -93,7 +95,7 @@ class RollbackRun:
         """
         _refuse_during_restore(self._active.load())
         try:
-            metadata, own = self._run_claimed(fenced_by, extra)
+            metadata, metadata_timeline = self._run_claimed(fenced_by, extra)
         except ConflictError:
             if (
                 self._active.load().find(self._rollback, Action.ROLLBACK) is None
@@ -101,7 +103,7 @@ class RollbackRun:
                 forget_claims(self._storage, self._rollback)
             raise
         forget_claims(self._storage, self._rollback)
-        if own is not None and self._is_over():
+        if metadata_timeline is not None and self._is_over():
             forget_claims(self._storage, self._failed)
         return metadata
 
@@ -115,16 +117,16 @@ class RollbackRun:
     def _run_claimed(self, fenced_by: Claim | None, extra: Sequence[FileUndo]) -> tuple[RollbackMetadata, Claim | None]:
         """What was done, and the claim on the instant that went, if this run made one."""
         with ExitStack() as stack:
-            own = None if fenced_by is not None else self._fence(stack)
+            metadata_timeline = None if fenced_by is not None else self._fence(stack)
             held = stack.enter_context(self._context.claim(self._rollback, self._owner))
             decided = self._context.completer(held, self._owner).finish_decided(self._rollback) is not None
             pending = not self._active.load().get(self._rollback, Action.ROLLBACK).is_completed
             if pending:
-                self._execute(held, fenced_by or own, extra)
+                self._execute(held, fenced_by or metadata_timeline, extra)
             done = self._active.load().get(self._rollback, Action.ROLLBACK)
             metadata = decode_rollback_metadata(self._active.read_details(done), path=self._active.path_of(done))
             self._clean_up(executed=pending or decided, fenced=fenced_by is not None)
-        return metadata, own
+        return metadata, metadata_timeline
 
     def _fence(self, stack: ExitStack) -> Claim | None:
         """Keeps a run of ours from completing the instant that goes."""
@@ -211,7 +213,7 @@ class RollbackRun:
                     log.warning("%s was written after its instant had been rolled back: deleted", info.path)
                     self._storage.delete(info.path)
         publisher = self._context.metadata_publisher()
-        if publisher is not None and publisher.traces(self._failed):
+        if publisher is not None and publisher.footprint(self._failed):
             with self._context.lock(self._owner) as lock:
                 lock.check()
                 publisher.roll_back(self._failed, self._rollback)
@@ -260,12 +262,12 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
     table's own rule.
     """
     try:
-        check_may_roll_back(timeline, target, read_facts(context, timeline, failed_of(context, target)))
+        check_may_roll_back(timeline, target, read_inputs(context, timeline, failed_of(context, target)))
     except HudiError as error:
         error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
         raise
     current = context.reloaded()
-    check_not_begun_since(current, target)
+    check_not_initialized_since(current, target)
     publisher = current.metadata_publisher()
-    if publisher is not None and publisher.traces(target.requested_time):
+    if publisher is not None and publisher.footprint(target.requested_time):
         publisher.check_roll_back(target.requested_time)

@@ -107,8 +107,8 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
 def _roll_back(
     context: TableContext, timeline: Timeline, instant: str, owner: Owner, dry_run: bool, unless_completed: bool
 ) -> RollbackResult:
-    own = timeline.find(instant, Action.ROLLBACK)
-    if own is not None and own.pending_action == Action.ROLLBACK:
+    metadata_timeline = timeline.find(instant, Action.ROLLBACK)
+    if metadata_timeline is not None and metadata_timeline.pending_action == Action.ROLLBACK:
         return _finish(context, instant, owner, dry_run)
     pending = pending_rollback_of(context.active, timeline, instant)
     if pending is not None:
@@ -162,9 +162,9 @@ def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> 
             check_inflight(context.active.load(), target.requested_time, target.pending_action)
         partitions = planned_partitions(context, target)
         attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, held)
-        own = attempt.run()
+        metadata_timeline = attempt.run()
         context.active.revert_to_requested(target.requested_time, target.pending_action)
-    return RollbackResult(own, target.requested_time, Removed(attempt.removed))
+    return RollbackResult(metadata_timeline, target.requested_time, Removed(attempt.removed))
 
 
 def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str | None:

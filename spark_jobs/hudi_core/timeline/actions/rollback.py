@@ -104,7 +104,7 @@ def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackR
     )
 
 
-def is_own_plan(data: bytes, *, path: str) -> bool:
+def is_engine_plan(data: bytes, *, path: str) -> bool:
     """Whether encode_rollback_plan made the plan, and not Hudi. Raises CorruptFileError naming `path`."""
     return _RELEASE in datum_metadata(data, path=path)
 

@@ -156,9 +156,12 @@ CLUSTER = json.dumps({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mo
 def in_cluster(
     environ: dict[str, str], code: int, result: dict[str, Any] | None, request: RunRequest = REQUEST
 ) -> tuple[int, SparkJob]:
-    told = "" if result is None else json.dumps(result)
+    reported = "" if result is None else json.dumps(result)
     job = SparkJob(
-        request, settings(), {**environ, "FAKE_CODE": str(code), "FAKE_RESULT": told}, LocalStorage(table_of(environ))
+        request,
+        settings(),
+        {**environ, "FAKE_CODE": str(code), "FAKE_RESULT": reported},
+        LocalStorage(table_of(environ)),
     )
     return job.run(), job
 
@@ -167,12 +170,12 @@ def test_a_driver_in_the_cluster_tells_its_result_by_a_file(
     spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
-    told = {"version": 1, "instants": [], "reason": "no old files", "exit_code": 0}
-    code, job = in_cluster(spark, 0, told)
-    assert (code, job.result, job.failure) == (0, told, None)
+    reported = {"version": 1, "instants": [], "reason": "no old files", "exit_code": 0}
+    code, job = in_cluster(spark, 0, reported)
+    assert (code, job.result, job.failure) == (0, reported, None)
     first = RunRequest.from_json(submitted(spark)[-1])
     assert first.result_name
-    assert in_cluster(spark, 0, told)[0] == 0
+    assert in_cluster(spark, 0, reported)[0] == 0
     assert RunRequest.from_json(submitted(spark)[-1]).result_name != first.result_name
 
 
@@ -180,9 +183,11 @@ def test_a_probe_in_the_cluster_leaves_its_result_where_no_table_need_be(
     spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
-    told = {"version": 1, "document": {"can_carry_timeline": True}, "exit_code": 0}
-    code, job = in_cluster({**spark, "FAKE_RESULTS": PROBE_RESULTS}, 0, told, RunRequest("/data", verb="probe_store"))
-    assert (code, job.result) == (0, told)
+    reported = {"version": 1, "document": {"can_carry_timeline": True}, "exit_code": 0}
+    code, job = in_cluster(
+        {**spark, "FAKE_RESULTS": PROBE_RESULTS}, 0, reported, RunRequest("/data", verb="probe_store")
+    )
+    assert (code, job.result) == (0, reported)
 
 
 def test_a_driver_in_the_cluster_tells_its_own_exit_code(

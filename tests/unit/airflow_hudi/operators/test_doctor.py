@@ -87,9 +87,12 @@ def test_what_is_for_information_fails_nothing(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = golden("8", "mor_compacted").table
-    told = {"table": "s3://b/t", "findings": [{"rule": "store_unproven", "severity": "info", "what": "w", "fix": "f"}]}
-    says(monkeypatch, told)
-    assert made(HudiDoctorOperator, table, fail_on="warning").execute(context()) == told
+    reported = {
+        "table": "s3://b/t",
+        "findings": [{"rule": "store_unproven", "severity": "info", "what": "w", "fix": "f"}],
+    }
+    says(monkeypatch, reported)
+    assert made(HudiDoctorOperator, table, fail_on="warning").execute(context()) == reported
     many = {
         "table": "s3://b/t",
         "findings": [{"rule": "r", "severity": "error", "what": f"what {number}.", "fix": "f"} for number in range(50)],
@@ -165,19 +168,19 @@ def test_a_store_that_cannot(
     lease: bool,
     fails: bool,
 ) -> None:
-    told = {
+    reported = {
         "uri": "s3://b",
         "can_carry_timeline": timeline,
         "can_carry_lease": lease,
         "problems": ["create 3: 2 of 16 writers won"],
     }
-    says(monkeypatch, told)
+    says(monkeypatch, reported)
     probe, seen = made(HudiProbeStoreOperator, tmp_path, must_carry=must_carry), context()
     if not fails:
-        assert probe.execute(seen) == told
+        assert probe.execute(seen) == reported
         return
     with pytest.raises(
         AirflowFailException, match=f"s3://b cannot carry a {must_carry}: create 3: 2 of 16 writers won"
     ):
         probe.execute(seen)
-    assert seen["ti"].pushed == {"return_value": told}
+    assert seen["ti"].pushed == {"return_value": reported}

@@ -44,15 +44,15 @@ def test_a_metadata_table_goes_and_comes(golden: Golden, submitted: Path, versio
     updated = made(table, options={"hoodie.metadata.compact.max.delta.commits": "1"}).execute(context())
     assert (updated["applied"], updated["partitions"]) == ([], ["column_stats", "files"])
     assert made(table, verb="validate").execute(context())["differences"] == []
-    asked = requests(submitted)
-    assert [item.verb for item in asked] == [
+    requested = requests(submitted)
+    assert [item.verb for item in requested] == [
         "metadata_drop",
         "metadata_create",
         "metadata_create",
         "metadata_update",
         "metadata_validate",
     ]
-    assert [item.partitions for item in asked[:3]] == [(), ("files", "column_stats"), ("column_stats",)]
+    assert [item.partitions for item in requested[:3]] == [(), ("files", "column_stats"), ("column_stats",)]
 
 
 def test_columns_come_and_go(golden: Golden, submitted: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_golden_table_loads_with_its_metadata_table(golden: Callable[[str, str
     assert config.partition_fields == ("dt",)
     assert config.payload_class == "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
     assert config.metadata_partitions == {"files"}
-    assert config.features.log_name_has_own_instant is False
+    assert config.features.log_name_has_delta_commit is False
     metadata = TableConfig.load(storage, base=".hoodie/metadata")
     assert metadata.path == ".hoodie/metadata/.hoodie/hoodie.properties"
     assert metadata.base_file_format == "HFILE"

@@ -20,9 +20,9 @@ from tests.golden_data import unpack
 ARCHIVE = Path(__file__).with_name("data") / "schema_on_read_v6.zip"
 
 
-def read(base: Path, **asked: Any) -> pa.Table:
+def read(base: Path, **requested: Any) -> pa.Table:
     """A query's rows, sorted by id."""
-    result = HudiTable.open(str(base)).read(**asked)
+    result = HudiTable.open(str(base)).read(**requested)
     return pa.Table.from_batches(result.batches, result.schema).sort_by("id")
 
 

@@ -26,12 +26,12 @@ def _open(version: str, case: str) -> tuple[MemoryStorage, TableConfig, ActiveTi
 @pytest.mark.parametrize(("version", "case"), CASES)
 def test_archive_and_active_timeline_are_all_that_ever_happened(version: str, case: str) -> None:
     _, _, active, history = _open(version, case)
-    told = {
+    reported = {
         tuple(text.split(" ")[:2])
         for operation in info_of(case, version)["operations"]
         for text in operation["new_instants"]
     }
-    expected = {(time, action.split("(")[0]) for time, action in told}
+    expected = {(time, action.split("(")[0]) for time, action in reported}
     archived = {(instant.requested_time, instant.action) for instant in history.instants()}
     live = {(instant.requested_time, instant.action) for instant in active.load().completed()}
     assert archived

@@ -43,7 +43,7 @@ class Statistics:
     given.
     """
 
-    kinds = frozenset({"column_stats"})
+    partition_types = frozenset({"column_stats"})
 
     def __init__(self, files: Mapping[str, Sequence[Row]]) -> None:
         self._files = files

@@ -21,7 +21,7 @@ from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.read.file_group import latest_slices
 from hudi_core.metadata_table.read.record_index import PARTITION
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
 from tests.peak_memory import measured
@@ -33,15 +33,19 @@ BATCH = 50_000
 
 def publish(table: Table, instant: str, files: int) -> int:
     """Tells `files` staged log files of LOG_BYTES each; what is in them makes no difference here."""
-    own = OwnTimeline(table.storage, table.config)
-    place = latest_slices(table.storage, own.active.load(), PARTITION, layout=own.features.layout)[0]
+    metadata_timeline = MetadataTimeline(table.storage, table.config)
+    place = latest_slices(
+        table.storage, metadata_timeline.active.load(), PARTITION, layout=metadata_timeline.features.layout
+    )[0]
     content = np.random.default_rng(0).bytes(LOG_BYTES)
     logs = [
         StagedLog(place.file_id, f"{staging_folder(instant, 1)}/{number}", 1, 0, LOG_BYTES) for number in range(files)
     ]
     for log in logs:
         table.storage.write(log.path, content)
-    _, peak, _ = measured(lambda: DeltaWriter(table.storage, own, TOKEN).write_alone(instant, {}, {PARTITION: logs}))
+    _, peak, _ = measured(
+        lambda: DeltaWriter(table.storage, metadata_timeline, TOKEN).write_alone(instant, {}, {PARTITION: logs})
+    )
     return peak
 
 

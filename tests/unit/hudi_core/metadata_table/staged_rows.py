@@ -15,7 +15,7 @@ from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.read.file_group import latest_slices
 from hudi_core.metadata_table.read.record_index import PARTITION
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
 from tests.unit.hudi_core.metadata_table.whole_table import Table
@@ -37,10 +37,10 @@ def staged_rows(
     """Staged blocks of record keys (string) that came to the data partition `place`, or went; a log file ends when it
     has `limit` bytes.
     """
-    own = OwnTimeline(table.storage, table.config)
-    timeline, features = own.active.load(), own.features
+    metadata_timeline = MetadataTimeline(table.storage, table.config)
+    timeline, features = metadata_timeline.active.load(), metadata_timeline.features
     ids = [item.file_id for item in latest_slices(table.storage, timeline, PARTITION, layout=features.layout)]
-    schema = block_schema(latest_schema(own.active, timeline))
+    schema = block_schema(latest_schema(metadata_timeline.active, timeline))
     rows = RecordIndexRows(RecordGroups({None: len(ids)}), schema, "UTC")
     found = rows.came(place, FILE_ID, instant, keys) if came else rows.went(place, keys)
     staged: list[StagedLog] = []

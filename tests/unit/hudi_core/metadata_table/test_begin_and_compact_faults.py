@@ -60,7 +60,7 @@ def test_beginning_a_metadata_table(golden: Golden, version: str, tmp_path: Path
         table = copy(number)
 
         def begin(storage: Storage, table: Table = table) -> None:
-            MetadataCreation(storage, TOKEN, clock(table)).begin_table()
+            MetadataCreation(storage, TOKEN, clock(table)).initialize_table()
             filling = filters(Table(table.path), count=2)
             MetadataCreation(storage, TOKEN, clock(table)).begin(filling)
 
@@ -69,7 +69,7 @@ def test_beginning_a_metadata_table(golden: Golden, version: str, tmp_path: Path
         begin(LocalStorage(table.path))
         assert table.config.metadata_partitions == {"files", "bloom_filters"}
         check_listed(table, expected)
-        assert not table.own.load().pending().instants
+        assert not table.metadata_timeline.load().pending().instants
         shutil.rmtree(table.path)
         if not crashed:
             break
@@ -93,7 +93,7 @@ def test_dropping_what_a_dead_attempt_began(golden: Golden, version: str, tmp_pa
     drop_metadata_table(source.storage)
     copy = copies(source.path, tmp_path)
     number = 0
-    while killed_at(number, table := copy(number), lambda storage: creation(table, storage).begin_table()):
+    while killed_at(number, table := copy(number), lambda storage: creation(table, storage).initialize_table()):
         drop_metadata_table(table.storage)
         assert not (table.path / ROOT).exists()
         assert not is_drop_unfinished(table.storage, table.config)
@@ -118,10 +118,10 @@ def test_compacting(golden: Golden, version: str, tmp_path: Path) -> None:
         assert held(table) == expected, number
         compaction(table).run(trigger=1)
         assert held(table) == expected, number
-        timeline = table.own.load()
+        timeline = table.metadata_timeline.load()
         assert not timeline.pending().instants
         (done,) = timeline.completed().of_actions("commit").instants[-1:]
-        stats = list(table.own.read_commit(done).write_stats())
+        stats = list(table.metadata_timeline.read_commit(done).write_stats())
         names = {
             path.relative_to(table.path / ROOT).as_posix()
             for path in (table.path / ROOT).glob(f"*/*_{done.requested_time}.hfile")

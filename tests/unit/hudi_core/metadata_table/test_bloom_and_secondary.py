@@ -44,11 +44,11 @@ def test_a_broken_filter_names_its_file() -> None:
 
 
 def test_pairs_stand_or_were_taken_away() -> None:
-    stands = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": False}}
+    current = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": False}}
     gone = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": True}}
-    assert PAIRS.decode("a$k", stands, path="f") is True
+    assert PAIRS.decode("a$k", current, path="f") is True
     assert PAIRS.decode("a$k", gone, path="f") is False
     assert PAIRS.merge(True, False, path="f") is False
-    for value in ({"type": 7}, {**stands, "type": 5}, {"type": 7, "SecondaryIndexMetadata": {"isDeleted": None}}):
+    for value in ({"type": 7}, {**current, "type": 5}, {"type": 7, "SecondaryIndexMetadata": {"isDeleted": None}}):
         with pytest.raises(CorruptFileError):
             PAIRS.decode("a$k", value, path="f")

@@ -63,7 +63,7 @@ def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -
     (instant,) = done.instants
     assert done.files > 0
     assert done.size > 0
-    found = table.own.load().get(instant, Action.COMPACTION)
+    found = table.metadata_timeline.load().get(instant, Action.COMPACTION)
     assert found.is_completed
     assert held(table) == before
     # Nobody needs what was merged any more.
@@ -81,14 +81,14 @@ def rewound(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
     """Takes the table back to where real Hudi planned its last compaction of the metadata table; returns that one, its
     plan and its commit.
     """
-    timeline = table.own.load()
+    timeline = table.metadata_timeline.load()
     last = timeline.completed().of_actions(Action.COMMIT).last()
     assert last is not None
-    plan = table.own.read_any(last.requested_time, Action.COMPACTION, State.REQUESTED)
-    commit = table.own.read_of(last)
+    plan = table.metadata_timeline.read_any(last.requested_time, Action.COMPACTION, State.REQUESTED)
+    commit = table.metadata_timeline.read_of(last)
     later = [item for item in timeline if item != last and item.completed_at > last.requested_time]
     for item in (last, *later):
-        table.own.undo(item.requested_time, item.pending_action)
+        table.metadata_timeline.undo(item.requested_time, item.pending_action)
         for folder in (table.path / ROOT).iterdir():
             for path in folder.glob(f"*_{item.requested_time}.*"):
                 path.unlink()
@@ -114,12 +114,12 @@ def test_plan_and_commit_are_those_of_real_hudi(golden: Golden, version: str, ca
         table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)
     ).run(trigger=1)
     assert done.instants == (last.requested_time,)
-    plan = table.own.read_any(last.requested_time, Action.COMPACTION, State.REQUESTED)
+    plan = table.metadata_timeline.read_any(last.requested_time, Action.COMPACTION, State.REQUESTED)
     assert by_group(plan["operations"]) == by_group(real_plan["operations"])
     assert {name: value for name, value in plan.items() if name != "operations"} == {
         name: value for name, value in real_plan.items() if name not in ("operations", "missingSchedulePartitions")
     }
-    commit = table.own.read_of(table.own.load().get(last.requested_time, Action.COMPACTION))
+    commit = table.metadata_timeline.read_of(table.metadata_timeline.load().get(last.requested_time, Action.COMPACTION))
     mine, theirs = (
         by_group([stat for stats in found["partitionToWriteStats"].values() for stat in stats])
         for found in (commit, real_commit)
@@ -151,7 +151,7 @@ def test_base_files_are_built_like_real_hudis(golden: Golden, version: str) -> N
     for mine, theirs in zip(
         *(sorted((found.path / ROOT).glob(f"*/*_{last.requested_time}.hfile")) for found in (table, real)), strict=True
     ):
-        (a, bloom), (b, real_bloom) = opened(mine), opened(theirs)
+        (a, bloom), (b, real_bloom) = metadata_snapshot(mine), metadata_snapshot(theirs)
         assert a.entry_count == b.entry_count
         assert a.trailer.codec == b.trailer.codec
         assert a.file_info.keys() == b.file_info.keys()
@@ -161,7 +161,7 @@ def test_base_files_are_built_like_real_hudis(golden: Golden, version: str) -> N
         assert [key for key, _ in a.items()] == [key for key, _ in b.items()]
 
 
-def opened(path: Path) -> tuple[HFileReader, bytes | None]:
+def metadata_snapshot(path: Path) -> tuple[HFileReader, bytes | None]:
     reader = HFileReader.of_bytes(path.read_bytes(), str(path))
     text = reader.meta_block("bloomFilter")
     assert text is not None
@@ -194,7 +194,7 @@ def test_what_is_told_but_pending_stays_out(golden: Golden, version: str) -> Non
 
 def test_it_waits_for_enough_deltacommits(golden: Golden) -> None:
     table = Table(golden("8", "mor_basic").table)
-    count = len(table.own.load().completed().of_actions(Action.DELTA_COMMIT))
+    count = len(table.metadata_timeline.load().completed().of_actions(Action.DELTA_COMMIT))
     assert "hoodie.metadata.compact.max.delta.commits" in compaction(table).run(trigger=count + 1).reason
     assert compaction(table).run(trigger=count).instants
 
@@ -209,7 +209,7 @@ def test_an_unfinished_one_is_finished_by_its_plan(golden: Golden, version: str)
 
     with pytest.raises(ExecutionError, match="killed"):
         compaction(table, run_units=die).run(trigger=1)
-    (pending,) = table.own.load().pending_compactions()
+    (pending,) = table.metadata_timeline.load().pending_compactions()
     assert held(table) == before
     left = table.path / ROOT / "files" / f"files-0000-0_9-9-9_{pending.requested_time}.hfile"
     left.write_bytes(b"half a file")
@@ -242,7 +242,7 @@ def test_results_that_do_not_fit_the_plan_are_refused(golden: Golden) -> None:
     wrong = {"name": "files-0000-0_0-0-0_1.hfile", "size": 1, "records": 1, "counts": {}}
     with pytest.raises(ExecutionError, match="wrote"):
         compaction(table, run_units=lambda units: [wrong] * len(units)).run(trigger=1)
-    assert isinstance(table.own.load(), Timeline)
+    assert isinstance(table.metadata_timeline.load(), Timeline)
 
 
 def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden) -> None:

@@ -61,9 +61,11 @@ def compacted(table: Table, mappings: int) -> dict[str, Any]:
     )
     answer: dict[str, Any] = json.loads(done.stdout)
     assert answer["instants"] == 1
-    held = table.own.load().completed().of_actions(Action.COMMIT).last()
+    held = table.metadata_timeline.load().completed().of_actions(Action.COMMIT).last()
     assert held is not None
-    stats = [stat for stat in table.own.read_commit(held).write_stats() if stat.partition_path == PARTITION]
+    stats = [
+        stat for stat in table.metadata_timeline.read_commit(held).write_stats() if stat.partition_path == PARTITION
+    ]
     assert sum(stat.num_writes for stat in stats) >= mappings
     return answer
 

@@ -16,7 +16,7 @@ from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.errors import ConflictError, ExecutionError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import load_index_definitions, render_index_definitions
-from hudi_core.metadata_table.initialize.initialize import Beginning, MetadataCreation
+from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
@@ -81,17 +81,17 @@ def test_the_listing_is_that_of_real_hudi(golden: Golden, version: str, case: st
     pending = {item.action for item in table.data.load().pending()} - {Action.INDEXING}
     if pending and table.config.features.metadata_needs_rest:
         with pytest.raises(ConflictError, match="pending"):
-            creation(table).begin_table()
+            creation(table).initialize_table()
         return
-    config = creation(table).begin_table()
+    config = creation(table).initialize_table()
     assert config.metadata_partitions == {"files"} == table.config.metadata_partitions
     if (version, case) != WRONG_SIZES:
         assert listing_of(table) == real
     if version != "6-by-1.2.0":  # Hudi 1.x gives such tables properties of both versions
         assert parse_properties(table.storage.read(PROPERTIES), path=PROPERTIES) == real_properties
-    before = table.own.names()
-    assert creation(table).begin_table() == config
-    assert table.own.names() == before, "done already"
+    before = table.metadata_timeline.names()
+    assert creation(table).initialize_table() == config
+    assert table.metadata_timeline.names() == before, "done already"
 
 
 @pytest.mark.parametrize("case", PENDING)
@@ -100,7 +100,7 @@ def test_files_of_pending_instants_stay_out(golden: Golden, version: str, case: 
     table = Table(golden(version, case).table)
     real = listing_of(table)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
+    creation(table).initialize_table()
     assert listing_of(table) == real
 
 
@@ -111,10 +111,10 @@ def test_version_6_begins_none_while_something_is_pending(golden: Golden, case: 
     drop_metadata_table(table.storage)
     before = sorted(path for path in table.path.rglob("*") if path.is_file())
     with pytest.raises(ConflictError, match=pending):
-        creation(table).begin_table()
+        creation(table).initialize_table()
     assert sorted(path for path in table.path.rglob("*") if path.is_file()) == before
-    own = MetadataCreation(table.storage, TOKEN, own_instant=pending)
-    own.check()
+    metadata_timeline = MetadataCreation(table.storage, TOKEN, metadata_instant=pending)
+    metadata_timeline.check()
 
 
 def test_real_hudi_lists_one_byte_where_a_rolled_back_log_has_its_size(golden: Golden) -> None:
@@ -124,7 +124,7 @@ def test_real_hudi_lists_one_byte_where_a_rolled_back_log_has_its_size(golden: G
     table = Table(golden(*WRONG_SIZES).table)
     real = listing_of(table)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
+    creation(table).initialize_table()
     ours = listing_of(table)
     assert {partition: set(files) for partition, files in ours.items()} == {
         partition: set(files) for partition, files in real.items()
@@ -147,7 +147,7 @@ def test_real_hudi_lists_one_byte_where_a_rolled_back_log_has_its_size(golden: G
 def test_the_first_files_are_those_of_real_hudi(golden: Golden, version: str, tmp_path: Path) -> None:
     real, table = Table(golden(version, "mdt_all_mor").table), Table(golden(version, "mdt_all_mor").table)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
+    creation(table).initialize_table()
     latest = table.data.load().last_completed()
     assert latest is not None
     instant = f"{latest.requested_time}010" if version == "6" else "0" * 17
@@ -174,8 +174,10 @@ def without_docs(schema: Any) -> Any:
 def test_the_first_commit_says_what_real_hudi_says(golden: Golden, version: str) -> None:
     real, table = Table(golden(version, "mdt_all_mor").table), Table(golden(version, "mdt_all_mor").table)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
-    mine, theirs = ((found.own, found.own.load().commits().instants[0]) for found in (table, real))
+    creation(table).initialize_table()
+    mine, theirs = (
+        (found.metadata_timeline, found.metadata_timeline.load().commits().instants[0]) for found in (table, real)
+    )
     content = mine[0].read_of(mine[1])
     expected = theirs[0].read_of(theirs[1])
     schema, real_schema = (json.loads(found.pop("extraMetadata")["schema"]) for found in (content, expected))
@@ -197,11 +199,11 @@ def test_another_partition_begins_under_the_next_instant(golden: Golden, version
     drop_metadata_table(table.storage)
     with pytest.raises(MetadataUnavailableError):
         creation(table).begin(filters(table, count=3))
-    creation(table).begin_table()
+    creation(table).initialize_table()
     config = creation(table).begin(filters(table, count=3))
     assert config.metadata_partitions == {"files", "bloom_filters"}
     assert METADATA.read(config.raw, path="") == ("bloom_filters", "files")
-    first, second = (item.requested_time for item in table.own.load().commits())
+    first, second = (item.requested_time for item in table.metadata_timeline.load().commits())
     assert int(second) == int(first) + 1
     groups = sorted((table.path / ROOT / "bloom_filters").glob(".bloom-filters-*.log.1_0-0-0"))
     assert [path.stat().st_size for path in groups] == [63 + len(second)] * 3
@@ -212,11 +214,11 @@ def test_another_partition_begins_under_the_next_instant(golden: Golden, version
     assert found._filters("bloom_filters", partition, ["x"]) == {}
 
 
-def filters(table: Table, *, count: int) -> Beginning:
+def filters(table: Table, *, count: int) -> Initialization:
     """A partition of deleted filters: records that any reader passes over."""
     datum = {"type": 4, "BloomFilterMetadata": {"type": "", "timestamp": "0", "bloomFilter": b"", "isDeleted": True}}
     records = [(f"key{number}", datum) for number in range(20)]
-    return Beginning(
+    return Initialization(
         "bloom_filters", numbered_file_ids("bloom-filters-", count), lambda target: target.write(table.storage, records)
     )
 
@@ -225,31 +227,31 @@ def filters(table: Table, *, count: int) -> Beginning:
 def test_what_a_dead_attempt_or_a_dropped_index_left_does_not_count(golden: Golden, version: str) -> None:
     table = Table(golden(version, "cow_basic").table)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
+    creation(table).initialize_table()
     creation(table).begin(filters(table, count=2))
     config = drop_partitions(table.storage, table.config, ["bloom_filters"])
     stale = table.path / ROOT / "bloom_filters" / ".bloom-filters-0007-0_00000000000000009.log.1_0-0-0"
     stale.parent.mkdir()
     stale.write_bytes(b"stale")
     dead = f"{'0' * 14}777"
-    table.own.create_requested(dead, Action.DELTA_COMMIT)
+    table.metadata_timeline.create_requested(dead, Action.DELTA_COMMIT)
     config = creation(table).begin(filters(table, count=4))
     assert "bloom_filters" in config.metadata_partitions
     assert not stale.exists()
-    assert table.own.load().find(dead, Action.DELTA_COMMIT) is None
+    assert table.metadata_timeline.load().find(dead, Action.DELTA_COMMIT) is None
     assert len(list((table.path / ROOT / "bloom_filters").glob(".bloom-filters-*"))) == 4
 
 
 def test_a_task_that_reports_another_file_is_refused(golden: Golden) -> None:
     table = Table(golden("8", "cow_basic").table)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
+    creation(table).initialize_table()
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
         return [NewBaseFile("bloom-filters-0009-0", f"x_{target.instant}.hfile", 1, 1)]
 
     with pytest.raises(ExecutionError, match="bloom_filters"):
-        creation(table).begin(Beginning("bloom_filters", numbered_file_ids("bloom-filters-", 2), fill))
+        creation(table).begin(Initialization("bloom_filters", numbered_file_ids("bloom-filters-", 2), fill))
     assert "bloom_filters" not in table.config.metadata_partitions
 
 
@@ -272,7 +274,7 @@ def test_definitions_of_hudi_1_0_get_the_version_that_1_2_asks_for(golden: Golde
 def test_readers_find_the_rows_by_what_we_began(golden: Golden) -> None:
     table = Table(golden("9", "non_partitioned_mor").table)
     assert "files" not in table.config.metadata_partitions
-    config: TableConfig = creation(table).begin_table()
+    config: TableConfig = creation(table).initialize_table()
     listing = MetadataTableListing(MetadataTable(table.storage, config, table.data.load()))
     assert listing.partitions() == [""]
     on_disk = {

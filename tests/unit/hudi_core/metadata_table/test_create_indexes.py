@@ -13,16 +13,16 @@ from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.from_files import (
-    beginning_of_kind,
     files_of_all_slices,
     files_of_latest_slices,
+    initialization_from_files,
 )
-from hudi_core.metadata_table.initialize.from_rows import beginning_of_rows
-from hudi_core.metadata_table.initialize.initialize import Beginning
+from hudi_core.metadata_table.initialize.from_rows import initialization_from_rows
+from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import committed_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.partitions.registry import kind_of
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.partitions.registry import partition_type_of
+from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.record_index import RecordLocation
 from hudi_core.metadata_table.write.drop import drop_metadata_table
@@ -46,30 +46,37 @@ class Builder:
     def __init__(self, table: Table, groups: dict[str, int]) -> None:
         self.table = table
         self.groups = groups
-        self.opened = HudiTable.open(str(table.path))
+        self.metadata_snapshot = HudiTable.open(str(table.path))
         self.definitions = load_index_definitions(table.storage, table.config)
-        self.indexed = IndexedTable(table.config, self.opened.schema(), self.definitions, WRITER)
+        self.indexed = IndexedTable(table.config, self.metadata_snapshot.schema(), self.definitions, WRITER)
 
-    def beginning(self, name: str) -> Beginning:
-        if is_index_of_rows(name):
+    def initialization(self, name: str) -> Initialization:
+        if is_row_level(name):
             return self._of_rows(name)
-        kind = kind_of(name, self.indexed)
+        kind = partition_type_of(name, self.indexed)
         data = self.table.data.load()
         committed = committed_files(StorageListing(self.table.storage), data)
         files = (
-            files_of_all_slices(committed) if kind.needs.older_slices else files_of_latest_slices(self.opened.view())
+            files_of_all_slices(committed)
+            if kind.needs.older_slices
+            else files_of_latest_slices(self.metadata_snapshot.view())
         )
-        found = beginning_of_kind(kind, self.indexed, files, "0", LocalEngine(2), uri=str(self.table.path), run_epoch=3)
-        return Beginning(found.name, kind.file_ids(self.groups[name]), found.fill, found.definition)
+        found = initialization_from_files(
+            kind, self.indexed, files, "0", LocalEngine(2), uri=str(self.table.path), run_epoch=3
+        )
+        return Initialization(found.name, kind.file_ids(self.groups[name]), found.fill, found.definition)
 
-    def _of_rows(self, name: str) -> Beginning:
-        view = self.opened.view()
+    def _of_rows(self, name: str) -> Initialization:
+        view = self.metadata_snapshot.view()
         slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
         spec = ReaderSpec.for_query(
-            self.opened.config, self.opened.schema(), self.opened.timeline(), merge_logs=True
+            self.metadata_snapshot.config,
+            self.metadata_snapshot.schema(),
+            self.metadata_snapshot.timeline(),
+            merge_logs=True,
         ).to_text()
         uri = str(self.table.path)
-        return beginning_of_rows(
+        return initialization_from_rows(
             name, self.indexed, {None: self.groups[name]}, slices, spec, LocalEngine(2), uri=uri, run_epoch=3
         )
 
@@ -111,10 +118,10 @@ def test_every_index_holds_what_real_hudis_held(golden: Golden, version: str, ca
     real, listed, groups = timeless(table.live()), sorted(table.config.metadata_partitions), groups_of(table)
     definitions = load_index_definitions(table.storage, table.config)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
+    creation(table).initialize_table()
     put_index_definitions(table.storage, table.config, [], ("column_stats", "record_index"))
     for name in listed:
-        creation(table).begin(Builder(table, groups).beginning(name))
+        creation(table).begin(Builder(table, groups).initialization(name))
     assert sorted(table.config.metadata_partitions) == listed
     assert groups_of(table) == groups
     ours = timeless(table.live())
@@ -138,19 +145,19 @@ def test_what_attempts_that_lost_have_written_does_not_count(golden: Golden, ver
     table = Table(golden(version, "mdt_all_mor").table)
     real, groups = timeless(table.live()), groups_of(table)
     drop_metadata_table(table.storage)
-    creation(table).begin_table()
-    beginning = Builder(table, groups).beginning("record_index")
+    creation(table).initialize_table()
+    initialization = Builder(table, groups).initialization("record_index")
     left: list[str] = []
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
-        written = list(beginning.fill(target))
+        written = list(initialization.fill(target))
         winner = parse_base_file(written[0].name)
         loser = f"{target.folder}/{replace(winner, token=WriteToken(99, 99, 99))}"
         table.storage.write(loser, table.storage.read(f"{target.folder}/{winner}"))
         left.append(loser)
         return written
 
-    creation(table).begin(replace(beginning, fill=fill))
+    creation(table).begin(replace(initialization, fill=fill))
     assert [path for path in left if table.storage.exists(path)] == []
     assert left
     assert timeless(table.live())["record_index"] == real["record_index"]

@@ -36,8 +36,8 @@ EXPECTED_TYPES = {
 
 @pytest.mark.parametrize(("version", "case"), MANY)
 def test_column_statistics_are_those_of_the_base_files(golden: Golden, version: str, case: str) -> None:
-    opened = open_table(golden(version, case))
-    tables = opened.metadata.column_stats(COLUMNS)
+    metadata_snapshot = open_table(golden(version, case))
+    tables = metadata_snapshot.metadata.column_stats(COLUMNS)
     assert list(tables) == list(COLUMNS)
     seen = 0
     for column, table in tables.items():
@@ -46,10 +46,10 @@ def test_column_statistics_are_those_of_the_base_files(golden: Golden, version: 
         assert len(rows) == table.num_rows
         assert rows.keys() == {
             (partition, name)
-            for partition in opened.metadata.list_partitions()
-            for name in opened.metadata.list_files(partition)
+            for partition in metadata_snapshot.metadata.list_partitions()
+            for name in metadata_snapshot.metadata.list_files(partition)
         }
-        for partition, name, path in opened.base_files():
+        for partition, name, path in metadata_snapshot.base_files():
             values = values_of(path, column)
             there = [value for value in values if value is not None]
             row = rows[partition, name]
@@ -64,9 +64,9 @@ def test_statistics_by_partition_and_by_file_are_parts_of_all(golden: Golden, ve
     metadata = open_table(golden(version, case)).metadata
     (whole,) = metadata.column_stats(["qty"]).values()
     first, second, *_ = metadata.list_partitions()
-    for asked in ([first], [second, first], []):
-        (part,) = metadata.column_stats(["qty"], partitions=asked).values()
-        assert part.to_pylist() == [row for row in whole.to_pylist() if row["partition"] in asked]
+    for requested in ([first], [second, first], []):
+        (part,) = metadata.column_stats(["qty"], partitions=requested).values()
+        assert part.to_pylist() == [row for row in whole.to_pylist() if row["partition"] in requested]
     files = {first: list(metadata.list_files(first))[:2], second: ["absent.parquet"]}
     (part,) = metadata.column_stats(["qty"], files=files).values()
     assert part.to_pylist() == [
@@ -77,12 +77,14 @@ def test_statistics_by_partition_and_by_file_are_parts_of_all(golden: Golden, ve
 
 @pytest.mark.parametrize(("version", "case"), [pair for pair in MANY if pair[0] != "6"])
 def test_partition_statistics_cover_the_rows_of_the_snapshot(golden: Golden, version: str, case: str) -> None:
-    opened = open_table(golden(version, case))
+    metadata_snapshot = open_table(golden(version, case))
     seen = 0
-    for column, table in opened.metadata.partition_stats(["id", "name", "amount", "qty", "note", "ts"]).items():
+    for column, table in metadata_snapshot.metadata.partition_stats(
+        ["id", "name", "amount", "qty", "note", "ts"]
+    ).items():
         by_partition = defaultdict(list)
         for partition, value in zip(
-            opened.snapshot["dt"].to_pylist(), opened.snapshot[column].to_pylist(), strict=True
+            metadata_snapshot.snapshot["dt"].to_pylist(), metadata_snapshot.snapshot[column].to_pylist(), strict=True
         ):
             by_partition[partition].append(value)
         rows = {row["partition"]: row for row in table.to_pylist()}
@@ -103,16 +105,18 @@ def test_partition_statistics_cover_the_rows_of_the_snapshot(golden: Golden, ver
 
 @pytest.mark.parametrize(("version", "case"), WITH_RECORD_INDEX)
 def test_the_record_index_knows_every_row_and_no_other(golden: Golden, version: str, case: str) -> None:
-    opened = open_table(golden(version, case))
-    rows = opened.snapshot.select(["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]).to_pylist()
-    index = opened.metadata.record_index
+    metadata_snapshot = open_table(golden(version, case))
+    rows = metadata_snapshot.snapshot.select(
+        ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
+    ).to_pylist()
+    index = metadata_snapshot.metadata.record_index
     assert not index.is_partitioned
     found = dict(index.all())
     assert found.keys() == {row["_hoodie_record_key"] for row in rows}
-    looked_up = opened.metadata.record_locations([*found, "absent"])
+    looked_up = metadata_snapshot.metadata.record_locations([*found, "absent"])
     assert looked_up == {key: (location,) for key, location in found.items()}
-    instants = {row["_hoodie_commit_time"] for row in opened.snapshot.to_pylist()} | {
-        i.requested_time for i in opened.metadata._opened.data_timeline
+    instants = {row["_hoodie_commit_time"] for row in metadata_snapshot.snapshot.to_pylist()} | {
+        i.requested_time for i in metadata_snapshot.metadata._metadata_snapshot.data_timeline
     }
     for row in rows:
         location = found[row["_hoodie_record_key"]]
@@ -120,8 +124,8 @@ def test_the_record_index_knows_every_row_and_no_other(golden: Golden, version: 
         # A log record's file name is the file group's id alone.
         assert row["_hoodie_file_name"].split("_")[0] == location.file_id
         assert location.instant in instants
-    partition = opened.metadata.list_partitions()[0]
-    here = opened.metadata.record_locations(found, partition)
+    partition = metadata_snapshot.metadata.list_partitions()[0]
+    here = metadata_snapshot.metadata.record_locations(found, partition)
     assert here == {key: (location,) for key, location in found.items() if location.partition == partition}
 
 
@@ -134,19 +138,19 @@ def test_the_empty_text_is_no_record_key(golden: Golden) -> None:
 
 @pytest.mark.parametrize(("version", "case"), MANY)
 def test_bloom_filters_are_those_of_the_base_files_footers(golden: Golden, version: str, case: str) -> None:
-    opened = open_table(golden(version, case))
+    metadata_snapshot = open_table(golden(version, case))
     seen = 0
-    for partition in opened.metadata.list_partitions():
-        names = list(opened.metadata.list_files(partition))
-        filters = opened.metadata.bloom_filters(partition, [*names, "absent.parquet"])
+    for partition in metadata_snapshot.metadata.list_partitions():
+        names = list(metadata_snapshot.metadata.list_files(partition))
+        filters = metadata_snapshot.metadata.bloom_filters(partition, [*names, "absent.parquet"])
         assert filters.keys() == {name for name in names if name.endswith(".parquet")}
         for name, stored in filters.items():
-            path = opened.path / partition / name
+            path = metadata_snapshot.path / partition / name
             footer = pq.ParquetFile(path).metadata.metadata
-            own = BloomFilter.parse(
+            metadata_timeline = BloomFilter.parse(
                 footer[b"org.apache.hudi.bloomfilter"], footer[b"hoodie_bloom_filter_type_code"].decode(), path=name
             )
-            assert stored.to_base64() == own.to_base64()
+            assert stored.to_base64() == metadata_timeline.to_base64()
             assert all(stored.might_contain(key.encode()) for key in values_of(path, "_hoodie_record_key"))
             assert not stored.might_contain(b"absent")
             seen += 1
@@ -155,18 +159,18 @@ def test_bloom_filters_are_those_of_the_base_files_footers(golden: Golden, versi
 
 @pytest.mark.parametrize(("version", "case"), [pair for pair in MANY if pair[0] != "6"])
 def test_the_secondary_index_gives_the_record_keys_of_each_value(golden: Golden, version: str, case: str) -> None:
-    opened = open_table(golden(version, case))
+    metadata_snapshot = open_table(golden(version, case))
     expected = defaultdict(list)
-    for row in opened.snapshot.select(["name", "_hoodie_record_key"]).to_pylist():
+    for row in metadata_snapshot.snapshot.select(["name", "_hoodie_record_key"]).to_pylist():
         expected[row["name"]].append(row["_hoodie_record_key"])
     index = "secondary_index_idx_name"
-    assert opened.metadata.index_definitions()[index].version == (2 if version == "9" else 1)
-    assert opened.metadata.secondary_keys(index, [*expected, "absent"]) == {
+    assert metadata_snapshot.metadata.index_definitions()[index].version == (2 if version == "9" else 1)
+    assert metadata_snapshot.metadata.secondary_keys(index, [*expected, "absent"]) == {
         value: sorted(keys) for value, keys in expected.items()
     }
-    assert opened.metadata.covers_all_rows(index)
+    assert metadata_snapshot.metadata.covers_all_rows(index)
     one = next(iter(expected))
-    assert opened.metadata.secondary_keys(index, [one]) == {one: sorted(expected[one])}
+    assert metadata_snapshot.metadata.secondary_keys(index, [one]) == {one: sorted(expected[one])}
 
 
 @pytest.mark.parametrize(("version", "case"), [pair for pair in MANY if pair[0] != "6"])
@@ -174,17 +178,17 @@ def test_expression_statistics_are_those_of_the_base_files(golden: Golden, versi
     """from_unixtime(ts, 'yyyy-MM-dd') of milliseconds taken for seconds: real Hudi's own test values lie in the year
     55840.
     """
-    opened = open_table(golden(version, case))
-    definition = opened.metadata.index_definitions()["expr_index_idx_day"]
+    metadata_snapshot = open_table(golden(version, case))
+    definition = metadata_snapshot.metadata.index_definitions()["expr_index_idx_day"]
     assert (definition.type, definition.function, definition.source_fields) == (
         "column_stats",
         "from_unixtime",
         ("ts",),
     )
-    table = opened.metadata.expression_stats("expr_index_idx_day")
+    table = metadata_snapshot.metadata.expression_stats("expr_index_idx_day")
     rows = {(row["partition"], row["file"]): row for row in table.to_pylist()}
     seen = 0
-    for partition, name, path in opened.base_files():
+    for partition, name, path in metadata_snapshot.base_files():
         row = rows[partition, name]
         assert row["value_count"] == len(values_of(path, "ts"))
         assert row["min"] == row["max"] == "+55840-11-08"
@@ -196,10 +200,10 @@ def test_expression_statistics_are_those_of_the_base_files(golden: Golden, versi
 @pytest.mark.parametrize("case", ["mdt_all_cow", "mdt_all_cow_compacted"])
 def test_expression_filters_hold_the_expressions_values(golden: Golden, version: str, case: str) -> None:
     """lower(name), of every base file."""
-    opened = open_table(golden(version, case))
+    metadata_snapshot = open_table(golden(version, case))
     seen = 0
-    for partition, name, path in opened.base_files():
-        stored = opened.metadata.expression_blooms("expr_index_idx_low", partition, [name])[name]
+    for partition, name, path in metadata_snapshot.base_files():
+        stored = metadata_snapshot.metadata.expression_blooms("expr_index_idx_low", partition, [name])[name]
         assert all(stored.might_contain(value.lower().encode()) for value in values_of(path, "name"))
         assert not any(stored.might_contain(key.encode()) for key in values_of(path, "_hoodie_record_key"))
         seen += 1
@@ -213,15 +217,17 @@ def test_a_planned_index_is_not_there_until_it_is_built(golden: Golden, version:
     assert "column_stats" not in before.kinds
     with pytest.raises(MetadataUnavailableError, match="does not name `column_stats`"):
         before.column_stats(["id"])
-    opened = open_table(GoldenCase(case.version, case.name, case.after(), case.expected, case.info, case.scratch))
-    assert "column_stats" in opened.metadata.kinds
-    (table,) = opened.metadata.column_stats(["id"]).values()
+    metadata_snapshot = open_table(
+        GoldenCase(case.version, case.name, case.after(), case.expected, case.info, case.scratch)
+    )
+    assert "column_stats" in metadata_snapshot.metadata.kinds
+    (table,) = metadata_snapshot.metadata.column_stats(["id"]).values()
     rows = {(row["partition"], row["file"]): (row["min"], row["max"]) for row in table.to_pylist()}
     if version == "6":
         # Hudi 0.15 initialised both file groups (an empty delete block each) and wrote no record: every file may match.
         assert rows == {}
         return
-    for partition, name, path in opened.base_files():
+    for partition, name, path in metadata_snapshot.base_files():
         values = values_of(path, "id")
         assert rows[partition, name] == (min(values), max(values))
 

@@ -48,7 +48,7 @@ class Late:
         self._copy = Path(shutil.copytree(self.table.path, self.table.path.parent / f"{self.table.path.name}-zombie"))
 
     @property
-    def own(self) -> str:
+    def metadata_timeline(self) -> str:
         """The metadata table's rollback."""
         return (
             self.rollback if self.table.config.features.completion_time_in_name else f"{self.rollback}{ROLLBACK_SUFFIX}"
@@ -59,16 +59,16 @@ class Late:
         root = self._copy / ROOT
         for path in self._written(root):
             name = path.name
-            if not self.table.config.features.log_name_has_own_instant:
+            if not self.table.config.features.log_name_has_delta_commit:
                 start, _, version = name.partition(".log.")
                 name = f"{start}.log.{int(version.partition('_')[0]) + 50}_9-9-9"
             shutil.copy2(path, self.table.path / ROOT / path.relative_to(root).parent / name)
-        for path in (root / self.table.own.folder.removeprefix(f"{ROOT}/")).glob(f"{self.failed}*"):
-            shutil.copy2(path, self.table.path / self.table.own.folder / path.name)
+        for path in (root / self.table.metadata_timeline.folder.removeprefix(f"{ROOT}/")).glob(f"{self.failed}*"):
+            shutil.copy2(path, self.table.path / self.table.metadata_timeline.folder / path.name)
 
     def _written(self, root: Path) -> Iterable[Path]:
         found = [path for path in root.rglob(".*.log.*") if not path.name.endswith(".crc")]
-        if self.table.config.features.log_name_has_own_instant:
+        if self.table.config.features.log_name_has_delta_commit:
             return [path for path in found if f"_{self.failed}.log." in path.name]
         return [path for path in found if self.failed.encode() in path.read_bytes()]
 
@@ -85,14 +85,14 @@ def late(golden: Golden, request: pytest.FixtureRequest) -> Late:
 def test_what_comes_behind_the_completed_rollback_goes_when_that_is_run_again(late: Late) -> None:
     """The data table's rollback was cut off behind the metadata table's; the zombie comes before it is finished."""
     late.table.publisher().roll_back(late.failed, late.rollback)
-    assert late.table.own.load().get(late.own, Action.ROLLBACK).is_completed
+    assert late.table.metadata_timeline.load().get(late.metadata_timeline, Action.ROLLBACK).is_completed
     late.write()
-    assert late.table.publisher().traces(late.failed)
+    assert late.table.publisher().footprint(late.failed)
     late.table.publisher().roll_back(late.failed, late.rollback)
-    assert not late.table.publisher().traces(late.failed)
+    assert not late.table.publisher().footprint(late.failed)
     late.finish()
     assert comparable(late.table.live()) == late.before
-    assert not list(late.table.own.load().pending())
+    assert not list(late.table.metadata_timeline.load().pending())
 
 
 def test_what_comes_behind_the_data_tables_rollback_goes_when_that_is_named_again(late: Late) -> None:
@@ -100,7 +100,7 @@ def test_what_comes_behind_the_data_tables_rollback_goes_when_that_is_named_agai
     late.finish()
     late.write()
     late.table.publisher().roll_back(late.failed, late.rollback)
-    assert not late.table.publisher().traces(late.failed)
+    assert not late.table.publisher().footprint(late.failed)
     assert comparable(late.table.live()) == late.before
 
 
@@ -123,7 +123,7 @@ def test_the_second_look_may_be_cut_off_anywhere(golden: Golden) -> None:
                 late.table.publisher(FaultStorage(late.table.storage, plan)).roll_back(late.failed, late.rollback)
             except InjectedCrash:
                 late.table.publisher().roll_back(late.failed, late.rollback)
-            assert not late.table.publisher().traces(late.failed), (version, number)
+            assert not late.table.publisher().footprint(late.failed), (version, number)
             late.finish()
             assert comparable(late.table.live()) == late.before, (version, number)
             if not plan.crashed:
@@ -143,7 +143,7 @@ class _Comes(FaultStorage):
 
     def delete(self, path: str) -> bool:
         done = super().delete(path)
-        if path == self._late.table.own.path(self._late.failed, Action.DELTA_COMMIT, State.REQUESTED):
+        if path == self._late.table.metadata_timeline.path(self._late.failed, Action.DELTA_COMMIT, State.REQUESTED):
             self._late.write()
         return done
 
@@ -151,7 +151,7 @@ class _Comes(FaultStorage):
 def test_what_comes_while_it_is_rolled_back_is_a_conflict_and_goes_with_the_next_try(late: Late) -> None:
     with pytest.raises(ConflictError, match="while it was rolled back"):
         late.table.publisher(_Comes(late)).roll_back(late.failed, late.rollback)
-    assert not late.table.own.load().get(late.own, Action.ROLLBACK).is_completed
+    assert not late.table.metadata_timeline.load().get(late.metadata_timeline, Action.ROLLBACK).is_completed
     late.table.publisher().roll_back(late.failed, late.rollback)
     late.finish()
     assert comparable(late.table.live()) == late.before
@@ -161,15 +161,15 @@ def test_what_a_compaction_took_in_since_is_refused(late: Late) -> None:
     late.table.publisher().roll_back(late.failed, late.rollback)
     late.write()
     compaction = f"{late.rollback}001"
-    own = late.table.own
-    own.create_requested(compaction, Action.COMPACTION, b"plan")
-    own.to_inflight(compaction, Action.COMPACTION)
-    own.complete(compaction, Action.COMPACTION, b"{}", late.table.later(compaction))
-    names = own.names()
+    metadata_timeline = late.table.metadata_timeline
+    metadata_timeline.create_requested(compaction, Action.COMPACTION, b"plan")
+    metadata_timeline.to_inflight(compaction, Action.COMPACTION)
+    metadata_timeline.complete(compaction, Action.COMPACTION, b"{}", late.table.later(compaction))
+    names = metadata_timeline.names()
     with pytest.raises(TimelineError, match="was compacted"):
         late.table.publisher().roll_back(late.failed, late.rollback)
-    assert own.names() == names
-    assert own.load().get(late.failed, Action.DELTA_COMMIT).state is State.COMPLETED
+    assert metadata_timeline.names() == names
+    assert metadata_timeline.load().get(late.failed, Action.DELTA_COMMIT).state is State.COMPLETED
 
 
 ZOMBIES = [
@@ -209,7 +209,7 @@ def test_a_zombie_of_our_own_does_no_harm(
             step.call(second)
             step.finish()
         assert _said(step.table) == expected, number
-        assert not list(step.table.own.load().pending()), number
+        assert not list(step.table.metadata_timeline.load().pending()), number
         number += 2
     assert number > 4
 

@@ -40,7 +40,7 @@ class Meeting(MemoryStorage):
         return super().read_range(path, span)
 
 
-def opened(storage: Meeting, *, is_remote: bool) -> MetadataPartition[int]:
+def metadata_snapshot(storage: Meeting, *, is_remote: bool) -> MetadataPartition[int]:
     readers = []
     blocks = BlockFilter(committed=lambda instant: True, valid=frozenset(), latest="")
     for number in range(GROUPS):
@@ -59,8 +59,8 @@ def ask(name: str, part: MetadataPartition[int]) -> dict[str, int]:
 @pytest.mark.parametrize("kept", [1 << 20, 0])
 def test_remote_file_groups_are_asked_at_once(monkeypatch: pytest.MonkeyPatch, name: str, kept: int) -> None:
     monkeypatch.setattr(partition, "_KEPT", kept)
-    remote = ask(name, opened(Meeting(GROUPS), is_remote=True))
-    local = ask(name, opened(Meeting(1), is_remote=False))
+    remote = ask(name, metadata_snapshot(Meeting(GROUPS), is_remote=True))
+    local = ask(name, metadata_snapshot(Meeting(1), is_remote=False))
     assert list(remote.items()) == list(local.items())
     assert len(remote) > 20
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("metadata-group")]
@@ -68,10 +68,12 @@ def test_remote_file_groups_are_asked_at_once(monkeypatch: pytest.MonkeyPatch, n
 
 def test_no_more_are_asked_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "_AT_ONCE", 2)
-    assert ask("lookup", opened(Meeting(2), is_remote=True)) == ask("lookup", opened(Meeting(1), is_remote=False))
+    assert ask("lookup", metadata_snapshot(Meeting(2), is_remote=True)) == ask(
+        "lookup", metadata_snapshot(Meeting(1), is_remote=False)
+    )
     too_many = Meeting(3)
     too_many.barrier = threading.Barrier(3, timeout=0.2)
-    part = opened(too_many, is_remote=True)
+    part = metadata_snapshot(too_many, is_remote=True)
     with pytest.raises(threading.BrokenBarrierError):
         ask("lookup", part)
 
@@ -79,7 +81,7 @@ def test_no_more_are_asked_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("name", ["lookup", "prefixes"])
 def test_an_error_of_one_group_is_the_lookups(name: str) -> None:
     storage = Meeting(1)
-    part = opened(storage, is_remote=True)
+    part = metadata_snapshot(storage, is_remote=True)
     storage.broken = "x/g-3-0_0-0-0_0.hfile"
     with pytest.raises(StorageError, match="the disk said no"):
         ask(name, part)

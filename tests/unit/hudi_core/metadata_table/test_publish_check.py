@@ -54,10 +54,10 @@ def test_an_expression_index_without_definition_is_refused(golden: Golden) -> No
     path.write_text(json.dumps(document))
     with pytest.raises(UnsupportedError, match="expr_index_idx_day"):
         table.publisher().check()
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     with pytest.raises(UnsupportedError, match="expr_index_idx_day"):
         table.publisher().publish_deletes(table.new_instant(), FileChanges(deleted={"2024-01-01": frozenset({"x"})}))
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
 
 
 def test_a_listed_partition_without_file_groups_is_refused(golden: Golden) -> None:
@@ -83,7 +83,9 @@ def test_a_pending_compaction_of_the_metadata_table_stops_a_rollback(golden: Gol
     operation = CompactionOperation(
         "files", "files-0000-0", "00000000000000000", None, (f".files-0000-0_{failed}.log.1_0-1-2",)
     )
-    table.own.create_requested(compaction, Action.COMPACTION, encode_compaction_plan(CompactionPlan((operation,))))
+    table.metadata_timeline.create_requested(
+        compaction, Action.COMPACTION, encode_compaction_plan(CompactionPlan((operation,)))
+    )
     with pytest.raises(TimelineError, match="about to be compacted"):
         table.publisher().check_roll_back(failed)
 
@@ -93,11 +95,11 @@ def test_a_deltacommit_that_never_completed_is_rolled_back(golden: Golden, versi
     table = Table(golden(version, "mor_basic").table)
     failed = table.data.load().commits().instants[-1].requested_time
     crash_before_completion(table, failed)
-    table.own.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+    table.metadata_timeline.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
     publisher = table.publisher()
-    assert publisher.traces(failed)
+    assert publisher.footprint(failed)
     publisher.roll_back(failed, table.new_instant())
-    assert not publisher.traces(failed)
+    assert not publisher.footprint(failed)
     assert not list(table.path.glob(f".hoodie/metadata/*/*_{failed}.*"))
 
 
@@ -109,7 +111,7 @@ def test_a_metadata_table_without_properties_cannot_be_written(golden: Golden) -
     table = Table(golden("8", "cow_basic").table)
     table.path.joinpath(ROOT, ".hoodie/hoodie.properties").unlink()
     with pytest.raises(MetadataUnavailableError, match="cannot be read"):
-        table.publisher().traces("20260101000000000")
+        table.publisher().footprint("20260101000000000")
     table.publisher().drop()
     assert not table.path.joinpath(ROOT).exists(), "but it can be dropped"
 
@@ -124,7 +126,9 @@ def test_a_restore_plan_that_names_no_instants_is_damaged(golden: Golden) -> Non
         "version": 2,
         "savepointToRestoreTimestamp": target.requested_time,
     }
-    table.own.create_requested(str(int(restore) + 1), Action.RESTORE, encode_datum("HoodieRestorePlan", plan))
+    table.metadata_timeline.create_requested(
+        str(int(restore) + 1), Action.RESTORE, encode_datum("HoodieRestorePlan", plan)
+    )
     with pytest.raises(CorruptFileError, match="what to roll back"):
         table.publisher().restore(target.requested_time, restore)
 
@@ -159,9 +163,9 @@ def test_on_an_object_store(golden: Golden, version: str) -> None:
     for storage in (tables[0].storage, store):
         tables[0].publisher(storage).roll_back(failed, rollback)
         tables[0].publisher(storage).publish_deletes(clean, changes)
-    own = ActiveTimeline(store, tables[0].config, ROOT)
-    assert [(item.requested_time, item.action, item.state) for item in own.load()] == [
-        (item.requested_time, item.action, item.state) for item in tables[0].own.load()
+    metadata_timeline = ActiveTimeline(store, tables[0].config, ROOT)
+    assert [(item.requested_time, item.action, item.state) for item in metadata_timeline.load()] == [
+        (item.requested_time, item.action, item.state) for item in tables[0].metadata_timeline.load()
     ]
     files = {
         path.relative_to(tables[0].path).as_posix()
@@ -171,8 +175,10 @@ def test_on_an_object_store(golden: Golden, version: str) -> None:
     assert {info.path for name in partition_folders(store) for info in store.list_files(f"{ROOT}/{name}")} == {
         path for path in files if not path.startswith(f"{ROOT}/.hoodie/")
     }
-    plan = own.read_any(
-        own.load().of_actions(Action.ROLLBACK).instants[-1].requested_time, Action.ROLLBACK, State.REQUESTED
+    plan = metadata_timeline.read_any(
+        metadata_timeline.load().of_actions(Action.ROLLBACK).instants[-1].requested_time,
+        Action.ROLLBACK,
+        State.REQUESTED,
     )
     assert plan["RollbackRequests"]
     for request in plan["RollbackRequests"]:

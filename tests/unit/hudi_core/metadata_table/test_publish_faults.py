@@ -94,7 +94,7 @@ def killed_everywhere(make: Callable[[], Step], turn: Turn) -> tuple[int, Record
         step.call(step.table.publisher())
         step.finish()
         assert comparable(step.table.live()) == expected, number
-        assert not list(step.table.own.load().pending()), number
+        assert not list(step.table.metadata_timeline.load().pending()), number
         if not plan.crashed:
             return number, expected
         number += versions
@@ -184,8 +184,8 @@ def test_a_clean_that_real_hudi_began_is_finished(golden: Golden) -> None:
         first = clean(table)
         first.call(table.publisher())
         files = sorted(path.name for path in table.path.glob(".hoodie/metadata/*/.*.log.*"))
-        done = table.own.load().instants[-1]
-        table.own.remove(done.requested_time, Action.DELTA_COMMIT, State.COMPLETED)
+        done = table.metadata_timeline.load().instants[-1]
+        table.metadata_timeline.remove(done.requested_time, Action.DELTA_COMMIT, State.COMPLETED)
         first.call(table.publisher())
         assert sorted(path.name for path in table.path.glob(".hoodie/metadata/*/.*.log.*")) == files
-        assert table.own.load().get(done.requested_time, Action.DELTA_COMMIT).is_completed
+        assert table.metadata_timeline.load().get(done.requested_time, Action.DELTA_COMMIT).is_completed

@@ -126,12 +126,12 @@ def test_a_rollback_takes_the_instant_out_of_every_kind(golden: Golden, version:
     publisher = table.publisher()
     publisher.check_roll_back(failed)
     publisher.roll_back(failed, rollback)
-    assert not publisher.traces(failed)
+    assert not publisher.footprint(failed)
     complete_rollback(table, failed, rollback)
     assert comparable(table.live()) == comparable(earlier)
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     publisher.roll_back(failed, rollback)
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
 
 
 @pytest.mark.parametrize(
@@ -140,18 +140,18 @@ def test_a_rollback_takes_the_instant_out_of_every_kind(golden: Golden, version:
 )
 def test_an_instant_that_was_compacted_cannot_be_rolled_back(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
-    own = table.own.load()
-    compaction = own.completed().of_actions(Action.COMMIT).instants[-1].requested_time
+    metadata_timeline = table.metadata_timeline.load()
+    compaction = metadata_timeline.completed().of_actions(Action.COMMIT).instants[-1].requested_time
     assert table.publisher().latest_compaction() == compaction
     failed = next(item.requested_time for item in table.data.load().commits() if item.completed_at <= compaction[:17])
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     for call in (
         lambda: table.publisher().check_roll_back(failed),
         lambda: table.publisher().roll_back(failed, table.new_instant()),
     ):
         with pytest.raises(TimelineError, match=compaction):
             call()
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
 
 
 @pytest.mark.parametrize(("version", "case"), [table for table in TABLES if table not in COMPACTED_LATELY])
@@ -167,9 +167,9 @@ def test_a_restore_brings_every_kind_back(golden: Golden, version: str, case: st
     after = table.live()
     assert listed(table) == stored(table)
     assert indexes(after) == indexes(earlier)
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     table.publisher().restore(target.requested_time, restore)
-    assert table.own.names() == names, "done already"
+    assert table.metadata_timeline.names() == names, "done already"
 
 
 def indexes(records: Records) -> Records:

@@ -29,7 +29,7 @@ COMPACTED = [*COMPACTED_LATELY, ("8", "mdt_all_cow_compacted"), ("9", "mdt_all_c
 @pytest.mark.parametrize(("version", "case"), COMPACTED)
 def test_a_metadata_table_that_was_compacted_since_is_dropped(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
-    compacted = table.own.load().completed().of_actions(Action.COMMIT).instants[0].requested_time
+    compacted = table.metadata_timeline.load().completed().of_actions(Action.COMMIT).instants[0].requested_time
     target = next(item for item in reversed(table.data.load().commits().instants) if item.requested_time <= compacted)
     config = table.publisher().prepare_restore(target.requested_time)
     assert config.metadata_partitions == table.config.metadata_partitions == frozenset()
@@ -52,7 +52,7 @@ def test_a_metadata_table_that_begins_after_the_target_is_dropped(golden: Golden
     """Version 6: it was deleted and built anew, at the instant of that time."""
     table = Table(golden("6", "savepoint_cow").table)
     target = table.data.load().commits().instants[0].requested_time
-    first = table.own.load().instants[0].requested_time
+    first = table.metadata_timeline.load().instants[0].requested_time
     for path in table.path.glob(f"{ROOT}/**/*{first}*"):
         path.rename(path.with_name(path.name.replace(first, f"{target}010")))
     assert table.publisher().prepare_restore(target).metadata_partitions == frozenset()
@@ -65,20 +65,20 @@ def test_a_restore_goes_back_behind_a_later_compaction(golden: Golden, version: 
     *_, target, _ = table.data.load().commits().instants
     until = target.completed_at
     earlier = table.live(with_pending(table, lambda item: item.completed_at > until))
-    older = table.own.load().completed().of_actions(Action.COMMIT).instants[0].requested_time
+    older = table.metadata_timeline.load().completed().of_actions(Action.COMMIT).instants[0].requested_time
     assert older < target.requested_time
     later = table.new_instant()
     for partition in sorted(table.config.metadata_partitions):
         for info in table.storage.list_files(f"{ROOT}/{partition}"):
             if info.name.endswith(f"_{older}.hfile"):
                 table.storage.write(info.path.replace(older, later), table.storage.read(info.path))
-    table.own.create_requested(later, Action.COMPACTION, b"plan")
-    table.own.to_inflight(later, Action.COMPACTION)
-    table.own.complete(later, Action.COMPACTION, b"done", table.later(later))
+    table.metadata_timeline.create_requested(later, Action.COMPACTION, b"plan")
+    table.metadata_timeline.to_inflight(later, Action.COMPACTION)
+    table.metadata_timeline.complete(later, Action.COMPACTION, b"done", table.later(later))
     restore = str(int(later) + 10)
     undo_data(table, until, restore)
     assert table.publisher().restore(target.requested_time, restore).metadata_partitions == earlier.keys()
-    assert not table.own.load().contains(later)
+    assert not table.metadata_timeline.load().contains(later)
     assert not list(table.path.glob(f"{ROOT}/*/*_{later}.hfile"))
     assert listed(table) == stored(table)
     assert indexes(table.live()) == indexes(earlier)
@@ -91,7 +91,7 @@ def test_a_restore_behind_a_compaction_whose_slices_were_cleaned_drops(golden: G
     """
     table = Table(golden(version, "mdt_all_cow").table)
     *_, target, _ = table.data.load().commits().instants
-    older = table.own.load().completed().of_actions(Action.COMMIT).instants[0].requested_time
+    older = table.metadata_timeline.load().completed().of_actions(Action.COMMIT).instants[0].requested_time
     for info in table.storage.list_files(f"{ROOT}/files"):
         if f"_{older}." in info.name or "_0000000000000000" in info.name:
             table.storage.delete(info.path)
@@ -105,11 +105,13 @@ def test_a_restore_of_version_6_takes_a_pending_compaction_back(golden: Golden, 
     *_, target, last = table.data.load().commits().instants
     earlier = table.live(with_pending(table, lambda item: item.completed_at > target.requested_time))
     compaction = f"{last.requested_time}001"
-    place = latest_slice(table.storage, table.own.load())
+    place = latest_slice(table.storage, table.metadata_timeline.load())
     operation = CompactionOperation(
         "files", place.file_id, place.base_instant, None, tuple(info.name for info in place.logs)
     )
-    table.own.create_requested(compaction, Action.COMPACTION, encode_compaction_plan(CompactionPlan((operation,))))
+    table.metadata_timeline.create_requested(
+        compaction, Action.COMPACTION, encode_compaction_plan(CompactionPlan((operation,)))
+    )
     clean = table.new_instant()
     table.data.create_requested(clean, Action.CLEAN, b"plan")
     table.publisher().publish_deletes(clean, some_files(table))
@@ -119,7 +121,7 @@ def test_a_restore_of_version_6_takes_a_pending_compaction_back(golden: Golden, 
     restore = str(int(clean) + 10)
     undo_data(table, target.requested_time, restore)
     assert table.publisher().restore(target.requested_time, restore).metadata_partitions == earlier.keys()
-    assert not table.own.load().contains(compaction)
+    assert not table.metadata_timeline.load().contains(compaction)
     assert not list(table.path.glob(f"{ROOT}/files/.*_{compaction}.log.*"))
     assert listed(table) == stored(table)
     assert indexes(table.live()) == indexes(earlier)
@@ -129,16 +131,16 @@ def test_a_restore_of_version_6_takes_a_pending_compaction_back(golden: Golden, 
 def test_an_index_that_was_built_since_is_dropped(golden: Golden, version: str) -> None:
     """What it holds of the earlier time nobody knows: it indexed the table as it was when it was built."""
     table = Table(golden(version, "mdt_all_cow").table)
-    for compaction in table.own.load().of_actions(Action.COMMIT):
+    for compaction in table.metadata_timeline.load().of_actions(Action.COMMIT):
         for partition in table.config.metadata_partitions:
             for info in table.storage.list_files(f"{ROOT}/{partition}"):
                 if f"_{compaction.requested_time}." in info.name:
                     table.storage.delete(info.path)
-        table.own.undo(compaction.requested_time, compaction.pending_action)
+        table.metadata_timeline.undo(compaction.requested_time, compaction.pending_action)
     first, second, third, *_ = table.data.load().commits().instants
     everything = table.config.metadata_partitions
     assert table.publisher().prepare_restore(second.requested_time).metadata_partitions == everything
-    (made,) = table.path.joinpath(table.own.folder).glob("00000000000000002_*.deltacommit")
+    (made,) = table.path.joinpath(table.metadata_timeline.folder).glob("00000000000000002_*.deltacommit")
     made.rename(made.with_name(f"00000000000000002_{third.completion_time}.deltacommit"))
     left = table.publisher().prepare_restore(second.requested_time).metadata_partitions
     assert left == table.config.metadata_partitions == everything - {"bloom_filters"}

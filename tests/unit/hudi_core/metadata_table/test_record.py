@@ -20,7 +20,7 @@ from hudi_core.metadata_table.record import (
     FilesRecord,
     MetadataCodec,
     RecordEncoder,
-    RecordKind,
+    RecordType,
     block_schema,
     encode_items,
     files_record,
@@ -31,7 +31,7 @@ from tests.golden_data import golden_cases
 from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles
 
 CODEC = MetadataCodec(schema_text(), path="f")
-FILE_KINDS = (RecordKind.PARTITIONS, RecordKind.FILES)
+FILE_KINDS = (RecordType.PARTITIONS, RecordType.FILES)
 
 
 def decode(item: tuple[bytes, bytes], codec: MetadataCodec = CODEC, path: str = "f") -> FilesRecord:
@@ -78,7 +78,7 @@ ENTRIES = st.dictionaries(
 
 @settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(max_size=10), st.tuples(st.sampled_from(FILE_KINDS), ENTRIES), max_size=6))
-def test_round_trip_in_key_order(parts: dict[str, tuple[RecordKind, dict[str, FileEntry]]]) -> None:
+def test_round_trip_in_key_order(parts: dict[str, tuple[RecordType, dict[str, FileEntry]]]) -> None:
     records = [FilesRecord(key, kind, entries) for key, (kind, entries) in parts.items()]
     items = encode_items(records)
     assert [key for key, _ in items] == sorted(key.encode() for key in parts)
@@ -89,18 +89,18 @@ def test_round_trip_in_key_order(parts: dict[str, tuple[RecordKind, dict[str, Fi
 
 def test_the_documented_datum() -> None:
     """Five null meta fields, a blank key, the type, an empty map in its union branch, null unions."""
-    ((key, value),) = encode_items([FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, {})])
+    ((key, value),) = encode_items([FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, {})])
     assert key == b"__all_partitions__"
     assert value.hex() == "000000000000020200000000"
 
 
 def test_keys_sort_by_bytes_not_by_utf16() -> None:
-    records = [FilesRecord(key, RecordKind.FILES, {}) for key in ("\U0001f600", "\uffee")]
+    records = [FilesRecord(key, RecordType.FILES, {}) for key in ("\U0001f600", "\uffee")]
     assert [key.decode() for key, _ in encode_items(records)] == ["\uffee", "\U0001f600"]
 
 
 def test_a_key_occurs_once() -> None:
-    record = FilesRecord("p", RecordKind.FILES, {})
+    record = FilesRecord("p", RecordType.FILES, {})
     with pytest.raises(ValueError, match="two metadata records"):
         encode_items([record, record])
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.extract.expressions import function_of
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsKind
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitFacts, DataFileRef
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType, greatest, least
 from hudi_core.metadata_table.records.value_types import as_type, merged
 from hudi_core.metadata_table.services.merge_records import merge_data
@@ -99,16 +99,18 @@ def empty_file(path: Path, schema: pa.Schema) -> DataFileRef:
 def test_a_base_file_without_rows_does_not_keep_a_partition_from_its_range(golden: Golden, tmp_path: Path) -> None:
     """A compaction leaves one where the logs deleted every row of a slice."""
     table = table_of(golden)
-    wanted = Wanted(table.stored_schema(), tuple(table.indexed_types()), table.version_of("column_stats"))
-    empty = read_file_facts(LocalStorage(str(tmp_path)), empty_file(tmp_path, table.arrow_schema()), wanted)
-    kind = PartitionStatsKind("partition_stats", table)
+    requirements = StatisticsRequirements(
+        table.stored_schema(), tuple(table.indexed_types()), table.version_of("column_stats")
+    )
+    empty = read_file_statistics(LocalStorage(str(tmp_path)), empty_file(tmp_path, table.arrow_schema()), requirements)
+    kind = PartitionStatsPartition("partition_stats", table)
     other = whole_file(table, "f", "b", "m")
 
-    def told(*files: Any) -> list[Any]:
-        return list(kind.of_commit(CommitFacts("20240101000000000", "COMPACT", {}, files)))
+    def recorded(*files: Any) -> list[Any]:
+        return list(kind.of_commit(CommitUpdate("20240101000000000", "COMPACT", {}, files)))
 
-    assert told(empty, other) == told(other) != []
-    assert told(empty) == []
+    assert recorded(empty, other) == recorded(other) != []
+    assert recorded(empty) == []
 
 
 @pytest.mark.parametrize("operation", ["COMPACT", "CLUSTER"])
@@ -117,7 +119,7 @@ def test_rewritten_rows_never_narrow_the_range_of_a_partition(golden: Golden, op
     after.
     """
     table = table_of(golden)
-    kind = PartitionStatsKind("partition_stats", table)
+    kind = PartitionStatsPartition("partition_stats", table)
     within, other = whole_file(table, "f", "b", "m"), whole_file(table, "f", "b", "z")
     beyond = replace(
         within,
@@ -125,18 +127,20 @@ def test_rewritten_rows_never_narrow_the_range_of_a_partition(golden: Golden, op
             new if new.column == "name" else old for old, new in zip(within.ranges, other.ranges, strict=True)
         ),
     )
-    facts = CommitFacts("20240101000000000", operation, {}, (within,))
+    statistics = CommitUpdate("20240101000000000", operation, {}, (within,))
 
-    def told(facts: CommitFacts) -> list[dict[str, Any]]:
-        return [plain_datum(datum)["ColumnStatsMetadata"] for _, datum in kind.of_commit(facts) if datum is not None]
+    def recorded(statistics: CommitUpdate) -> list[dict[str, Any]]:
+        return [
+            plain_datum(datum)["ColumnStatsMetadata"] for _, datum in kind.of_commit(statistics) if datum is not None
+        ]
 
     partition = within.file.partition
-    stands = {item.column: item for item in within.ranges}
-    assert told(replace(facts, told={partition: stands})) == []
-    wider = told(replace(facts, told={partition: stands}, written=(beyond,)))
+    current = {item.column: item for item in within.ranges}
+    assert recorded(replace(statistics, recorded={partition: current})) == []
+    wider = recorded(replace(statistics, recorded={partition: current}, written=(beyond,)))
     assert [(item["columnName"], item["maxValue"][1]["value"], item["isTightBound"]) for item in wider] == [
         ("name", "z", False)
     ]
-    assert told(facts), "real Hudi takes a partition without a record for one without rows"
-    assert not any(item["isTightBound"] for item in told(facts))
-    assert all(item["isTightBound"] for item in told(replace(facts, operation="UPSERT")))
+    assert recorded(statistics), "real Hudi takes a partition without a record for one without rows"
+    assert not any(item["isTightBound"] for item in recorded(statistics))
+    assert all(item["isTightBound"] for item in recorded(replace(statistics, operation="UPSERT")))

@@ -15,7 +15,7 @@ from hudi_core.metadata_table.services.failed_deltacommits import roll_back_fail
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.test_upkeep import begun, clock
+from tests.unit.hudi_core.metadata_table.test_upkeep import clock, initialized
 from tests.unit.hudi_core.metadata_table.whole_table import TOKEN, Table
 
 Golden = Callable[[str, str], GoldenCase]
@@ -27,8 +27,8 @@ def completed(time: str, action: str, at: str, planned: str | None = None) -> In
     return Instant(time, action, State.COMPLETED, at, planned)
 
 
-def decided(data: Timeline, own: Timeline, features: TableVersion) -> Due | NotNow:
-    return due(data, own, features, trigger=1, draw=lambda: DRAWN)
+def decided(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> Due | NotNow:
+    return due(data, metadata_timeline, features, trigger=1, draw=lambda: DRAWN)
 
 
 @pytest.mark.parametrize("features", [V8, V9])
@@ -36,20 +36,22 @@ def test_no_compaction_is_planned_while_an_index_is_being_built(features: TableV
     """The index's base files bear the indexing's instant: a compaction of what writers told the index meanwhile would
     lie above them.
     """
-    told = [
+    recorded = [
         completed(FIRST, Action.DELTA_COMMIT, "20240101000001000"),
         completed(SECOND, Action.DELTA_COMMIT, "20240102000001000"),
     ]
-    began = Instant("20240101120000000", Action.INDEXING, State.INFLIGHT)
-    data = [completed(item.requested_time, Action.DELTA_COMMIT, item.completed_at) for item in told]
-    found = decided(Timeline([*data, began]), Timeline(told), features)
+    started_at = Instant("20240101120000000", Action.INDEXING, State.INFLIGHT)
+    data = [completed(item.requested_time, Action.DELTA_COMMIT, item.completed_at) for item in recorded]
+    found = decided(Timeline([*data, started_at]), Timeline(recorded), features)
     assert isinstance(found, NotNow)
-    assert began.requested_time in found.reason
-    assert decided(Timeline(data), Timeline(told), features) == Due(DRAWN, DRAWN)
-    asked = Instant(began.requested_time, Action.INDEXING, State.REQUESTED)
-    assert decided(Timeline([*data, asked]), Timeline(told), features) == Due(DRAWN, DRAWN), "nothing is built yet"
-    built = completed(began.requested_time, Action.DELTA_COMMIT, "20240102120000000")
-    assert decided(Timeline([*data, began]), Timeline([*told, built]), features) == Due(
+    assert started_at.requested_time in found.reason
+    assert decided(Timeline(data), Timeline(recorded), features) == Due(DRAWN, DRAWN)
+    requested = Instant(started_at.requested_time, Action.INDEXING, State.REQUESTED)
+    assert decided(Timeline([*data, requested]), Timeline(recorded), features) == Due(DRAWN, DRAWN), (
+        "nothing is built yet"
+    )
+    built = completed(started_at.requested_time, Action.DELTA_COMMIT, "20240102120000000")
+    assert decided(Timeline([*data, started_at]), Timeline([*recorded, built]), features) == Due(
         "20240101115959999", "20240101115959999"
     )
 
@@ -57,23 +59,23 @@ def test_no_compaction_is_planned_while_an_index_is_being_built(features: TableV
 @pytest.mark.parametrize("features", [V8, V9])
 def test_no_compaction_is_planned_before_the_latest(features: TableVersion) -> None:
     compacted = completed("20240101120000000", Action.COMMIT, "20240101120001000", Action.COMPACTION)
-    told = [
+    recorded = [
         completed(time, Action.DELTA_COMMIT, f"20240102{number:02d}0000000")
         for number, time in enumerate((FIRST, SECOND))
     ]
     pending = Instant(FIRST, Action.DELTA_COMMIT, State.INFLIGHT)
-    assert isinstance(decided(Timeline([pending]), Timeline([*told, compacted]), features), NotNow)
+    assert isinstance(decided(Timeline([pending]), Timeline([*recorded, compacted]), features), NotNow)
 
 
 def test_what_completed_as_the_compaction_began_is_not_in_it() -> None:
     data = Timeline([Instant("8", Action.COMMIT, State.COMPLETED, "9", Action.COMMIT)])
-    commits = begun(9)
+    commits = initialized(9)
     compacted = Instant(f"{7:017d}1", Action.COMMIT, State.COMPLETED, f"{7:017d}2", Action.COMPACTION)
     late = Instant(
         commits[2].requested_time, Action.DELTA_COMMIT, State.COMPLETED, compacted.requested_time, Action.DELTA_COMMIT
     )
-    own = Timeline([*commits[:2], late, *commits[3:], compacted])
-    assert to_archive(own, data, 2, 3, counts_cleans=False) == commits[:2]
+    metadata_timeline = Timeline([*commits[:2], late, *commits[3:], compacted])
+    assert to_archive(metadata_timeline, data, 2, 3, counts_cleans=False) == commits[:2]
 
 
 def test_an_indexers_deltacommit_is_left_while_the_indexing_is_pending(golden: Golden) -> None:
@@ -83,9 +85,9 @@ def test_an_indexers_deltacommit_is_left_while_the_indexing_is_pending(golden: G
     assert last is not None
     building, indexing = f"{last.requested_time}004", table.new_instant()
     table.data.create_requested(indexing, Action.INDEXING, b"")
-    table.own.create_requested(building, Action.DELTA_COMMIT)
-    table.own.to_inflight(building, Action.DELTA_COMMIT)
+    table.metadata_timeline.create_requested(building, Action.DELTA_COMMIT)
+    table.metadata_timeline.to_inflight(building, Action.DELTA_COMMIT)
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == ()
-    assert table.own.load().find(building, Action.DELTA_COMMIT) is not None
+    assert table.metadata_timeline.load().find(building, Action.DELTA_COMMIT) is not None
     table.data.undo(indexing, Action.INDEXING)
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == (building,)

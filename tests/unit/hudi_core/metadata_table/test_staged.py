@@ -19,7 +19,7 @@ from hudi_core.metadata_table.partitions.group_content import LOG_BYTES
 from hudi_core.metadata_table.partitions.record_index import location_datum
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.record_index import PARTITION
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.staged_logs import (
     STAGING,
@@ -52,7 +52,7 @@ allocators keep back: 59 to 71 MiB for 0.8, 1.6 and 3.2 million rows, whose reco
 """
 
 
-def begun(table: Table) -> str:
+def initialized(table: Table) -> str:
     instant = table.new_instant()
     table.data.create_requested(instant, Action.DELTA_COMMIT)
     table.data.to_inflight(instant, Action.DELTA_COMMIT)
@@ -62,7 +62,7 @@ def begun(table: Table) -> str:
 def writer(table: Table, storage: Storage | None = None) -> DeltaWriter:
     mine = storage or table.storage
     return DeltaWriter(
-        mine, OwnTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)), WriteToken(0, 1, 0)
+        mine, MetadataTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)), WriteToken(0, 1, 0)
     )
 
 
@@ -77,19 +77,23 @@ def complete(table: Table, instant: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_file_group_gets_several_log_files_and_the_driver_adds_its_own(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
-    before, instant = table.live()[PARTITION], begun(table)
+    before, instant = table.live()[PARTITION], initialized(table)
     staged = staged_rows(table, instant, PLACE, keys(), limit=1, batch=10)
     groups = {item.file_id for item in staged}
     assert len(staged) > len(groups) > 1
-    own = [(f"driver-{number}", location_datum(PLACE, FILE_ID, instant, "UTC")) for number in range(30)]
+    metadata_timeline = [(f"driver-{number}", location_datum(PLACE, FILE_ID, instant, "UTC")) for number in range(30)]
     gone = next(iter(before))
-    writer(table).write_alone(instant, {PARTITION: [*own, (gone, None)]}, {PARTITION: staged})
+    writer(table).write_alone(instant, {PARTITION: [*metadata_timeline, (gone, None)]}, {PARTITION: staged})
     assert table.live()[PARTITION] == before, "the instant is not completed"
     complete(table, instant)
     after = table.live()[PARTITION]
-    assert after.keys() == ({*before} - {gone}) | {*keys().to_pylist()} | {key for key, _ in own}
-    assert {after[key].file_id for key in (*keys().to_pylist(), *(key for key, _ in own))} == {FILE_ID}
-    stats = list(table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT)).write_stats())
+    assert after.keys() == ({*before} - {gone}) | {*keys().to_pylist()} | {key for key, _ in metadata_timeline}
+    assert {after[key].file_id for key in (*keys().to_pylist(), *(key for key, _ in metadata_timeline))} == {FILE_ID}
+    stats = list(
+        table.metadata_timeline.read_commit(
+            table.metadata_timeline.load().get(instant, Action.DELTA_COMMIT)
+        ).write_stats()
+    )
     assert len({stat.path for stat in stats}) == len(stats) > len(staged)
     assert (sum(stat.num_writes for stat in stats), sum(stat.num_deletes for stat in stats)) == (COUNT + 30, 1)
     assert all((table.path / ROOT / stat.path).stat().st_size == stat.file_size_in_bytes for stat in stats)
@@ -100,7 +104,7 @@ def test_a_file_group_gets_several_log_files_and_the_driver_adds_its_own(golden:
 def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version: str, killed: int) -> None:
     """Staged anew by the attempt that comes again, cut otherwise: told twice it says the same."""
     table = Table(golden(version, "mdt_all_mor").table)
-    before, instant = table.live()[PARTITION], begun(table)
+    before, instant = table.live()[PARTITION], initialized(table)
     logs = 0
 
     def count(operation: object) -> bool:
@@ -121,7 +125,10 @@ def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version
     after = table.live()[PARTITION]
     assert after.keys() == {*before} | {*keys().to_pylist()}
     named = {
-        stat.path for stat in table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT)).write_stats()
+        stat.path
+        for stat in table.metadata_timeline.read_commit(
+            table.metadata_timeline.load().get(instant, Action.DELTA_COMMIT)
+        ).write_stats()
     }
     there = {
         f"{PARTITION}/{path.name}"
@@ -133,7 +140,7 @@ def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version
 
 def test_keys_that_went(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
-    before, instant = table.live()[PARTITION], begun(table)
+    before, instant = table.live()[PARTITION], initialized(table)
     gone = pa.array(sorted(before)[::2])
     writer(table).write_alone(
         instant, {}, {PARTITION: staged_rows(table, instant, PLACE, gone, came=False, limit=1, batch=3)}
@@ -155,7 +162,7 @@ def test_an_attempt_forgets_no_later_one(golden: Golden) -> None:
 
 def test_blocks_for_a_group_that_is_gone_are_refused(golden: Golden) -> None:
     table = Table(golden("8", "mdt_all_mor").table)
-    instant = begun(table)
+    instant = initialized(table)
     assert staged_instants(table.storage) == frozenset()
     (first, *_) = staged_rows(table, instant, PLACE, keys())
     assert staged_instants(table.storage) == {instant}
@@ -163,7 +170,7 @@ def test_blocks_for_a_group_that_is_gone_are_refused(golden: Golden) -> None:
         writer(table).write_alone(
             instant, {}, {PARTITION: [StagedLog("record-index-9999-0", first.path, 1, 0, first.size)]}
         )
-    assert not table.own.load().contains(instant)
+    assert not table.metadata_timeline.load().contains(instant)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +184,6 @@ def test_memory_does_not_grow_with_the_rows(
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     probe = Path(__file__).with_name("staged_probe.py")
     for count in {few, many}:
-        command = [sys.executable, str(probe), str(table.path), begun(table), what, str(count)]
+        command = [sys.executable, str(probe), str(table.path), initialized(table), what, str(count)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=env)
         assert json.loads(done.stdout)["peak"] < bound, count

@@ -50,7 +50,7 @@ def test_every_column_of_a_table(golden: Golden, version: str, name: str, monkey
     columns = columns_of(case)
     places = metadata(case).list_partitions()
     files = {place: sorted(metadata(case).list_files(place))[::2] for place in places}
-    asked: list[dict[str, Any]] = [
+    requested: list[dict[str, Any]] = [
         {},
         {"partitions": places[:1]},
         {"files": files},
@@ -62,7 +62,7 @@ def test_every_column_of_a_table(golden: Golden, version: str, name: str, monkey
     for least, run in ((0, 3), (1 << 30, 1 << 15)):
         monkeypatch.setattr(stat_columns, "_LEAST_RUN", least)
         monkeypatch.setattr(statistics, "RUN", run)
-        found.append([metadata(case).column_stats(columns, **options) for options in asked])
+        found.append([metadata(case).column_stats(columns, **options) for options in requested])
     for one, other in zip(*found, strict=True):
         equal(one, other)
     whole, part, named, *nothing = found[0]
@@ -86,13 +86,13 @@ def test_what_is_split_is_what_is_looked_up(golden: Golden, version: str) -> Non
     (group,) = table._statistics("column_stats").groups[:1]
     everything = group.all()
     half = sorted(everything)[::2]
-    for split, wanted in (
+    for split, requirements in (
         (group.split(half), set(half)),
         (group.split_prefixes([half[0][:12]]), {key for key in everything if key[:12] == half[0][:12]}),
     ):
         cells = list(split.cells)
         assert {key for key, _ in cells}.isdisjoint(split.merged)
-        assert {key for key, _ in cells} | set(split.merged) == wanted
+        assert {key for key, _ in cells} | set(split.merged) == requirements
         assert all(record == everything[key] for key, record in split.merged.items())
         if split.base is not None:
             rules = statistics_rules(group)

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.services.archival import Archived, MetadataArchiva
 from hudi_core.metadata_table.services.cleaning import MetadataCleaning
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
 from hudi_core.metadata_table.services.run import COMPACTION_TRIGGER, Upkeep, keep_up
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
@@ -39,14 +39,18 @@ def clock(table: Table) -> InstantClock:
     return InstantClock(table.config.timezone, sleep=lambda seconds: None)
 
 
-def own_of(table: Table, storage: Storage | None = None) -> OwnTimeline:
-    return OwnTimeline(storage or table.storage, table.config, clock(table))
+def own_of(table: Table, storage: Storage | None = None) -> MetadataTimeline:
+    return MetadataTimeline(storage or table.storage, table.config, clock(table))
 
 
 def tell(table: Table, times: int) -> None:
     """Some cleans of the data table that deleted nothing."""
     for _ in range(times):
-        latest = max(item.completed_at[:17] for timeline in (table.data.load(), table.own.load()) for item in timeline)
+        latest = max(
+            item.completed_at[:17]
+            for timeline in (table.data.load(), table.metadata_timeline.load())
+            for item in timeline
+        )
         instant = f"{int(latest[:17]) + 1}"
         table.data.create_requested(instant, Action.CLEAN, b"plan")
         table.publisher().publish_deletes(instant, FileChanges())
@@ -76,9 +80,9 @@ def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
     (instant,) = done.instants
     assert version != "6" or instant.endswith("002")
     assert held(table) == before
-    found = table.own.load().get(instant, Action.CLEAN)
+    found = table.metadata_timeline.load().get(instant, Action.CLEAN)
     assert found.is_completed
-    metadata = table.own.read_of(found)
+    metadata = table.metadata_timeline.read_of(found)
     names = {
         (partition, name)
         for partition, part in metadata["partitionMetadata"].items()
@@ -116,7 +120,7 @@ def test_commits_that_a_clean_is_to_keep(golden: Golden, version: str) -> None:
     )
 
 
-def begun(count: int) -> list[Instant]:
+def initialized(count: int) -> list[Instant]:
     times = [f"{number:017d}" for number in range(1, count + 1)]
     return [Instant(time, Action.DELTA_COMMIT, State.COMPLETED, f"{time}5", Action.DELTA_COMMIT) for time in times]
 
@@ -128,25 +132,29 @@ def cleans_in(found: Archived | list[Instant]) -> int:
 
 def test_what_may_be_archived() -> None:
     data = Timeline([Instant("8", Action.COMMIT, State.COMPLETED, "9", Action.COMMIT)])
-    commits = begun(9)
+    commits = initialized(9)
     kept = to_archive(Timeline(commits), data, 2, 3, counts_cleans=False)
     assert isinstance(kept, Archived)
     assert "never compacted" in kept.reason
     compacted = Instant(f"{7:017d}1", Action.COMMIT, State.COMPLETED, f"{7:017d}2", Action.COMPACTION)
-    own = Timeline([*commits, compacted])
-    assert to_archive(own, data, 2, 3, counts_cleans=False) == commits[:6]
-    assert to_archive(own, data, 6, 8, counts_cleans=False) == commits[:3]
-    few = to_archive(own, data, 8, 9, counts_cleans=False)
+    metadata_timeline = Timeline([*commits, compacted])
+    assert to_archive(metadata_timeline, data, 2, 3, counts_cleans=False) == commits[:6]
+    assert to_archive(metadata_timeline, data, 6, 8, counts_cleans=False) == commits[:3]
+    few = to_archive(metadata_timeline, data, 8, 9, counts_cleans=False)
     assert isinstance(few, Archived)
     late = Instant(f"{3:017d}", Action.DELTA_COMMIT, State.COMPLETED, f"{8:017d}", Action.DELTA_COMMIT)
-    out_of_order = Timeline([item if item.requested_time != late.requested_time else late for item in own])
+    out_of_order = Timeline(
+        [item if item.requested_time != late.requested_time else late for item in metadata_timeline]
+    )
     assert to_archive(out_of_order, data, 2, 3, counts_cleans=False) == commits[:2], "it is not in the compaction"
     active = Timeline([Instant(f"{4:017d}", Action.COMMIT, State.COMPLETED, "9", Action.COMMIT)])
-    assert to_archive(own, active, 2, 3, counts_cleans=False) == commits[:3], "the data table's timeline begins there"
+    assert to_archive(metadata_timeline, active, 2, 3, counts_cleans=False) == commits[:3], (
+        "the data table's timeline begins there"
+    )
     pending = Instant(f"{2:017d}", Action.CLEAN, State.REQUESTED, None, Action.CLEAN)
-    assert to_archive(Timeline([*own, pending]), data, 2, 3, counts_cleans=False) == commits[:1]
+    assert to_archive(Timeline([*metadata_timeline, pending]), data, 2, 3, counts_cleans=False) == commits[:1]
     cleans = [Instant(f"{number:017d}", Action.CLEAN, State.COMPLETED, "9", Action.CLEAN) for number in range(1, 7)]
-    with_cleans = Timeline([*own, *cleans])
+    with_cleans = Timeline([*metadata_timeline, *cleans])
     assert cleans_in(to_archive(with_cleans, data, 2, 3, counts_cleans=False)) == 5
     assert cleans_in(to_archive(with_cleans, data, 2, 3, counts_cleans=True)) == 3
 
@@ -155,19 +163,19 @@ def test_what_may_be_archived() -> None:
 def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     table = many_slices(golden, version)
     compaction(table).run(trigger=1)
-    before, instants = held(table), list(table.own.load())
+    before, instants = held(table), list(table.metadata_timeline.load())
     gone = [item for item in table.data.load() if item.is_completed][:2]
     table.data.forget(gone)
-    own = own_of(table)
-    archival = MetadataArchival(table.storage, own, SMALL, lambda: None)
+    metadata_timeline = own_of(table)
+    archival = MetadataArchival(table.storage, metadata_timeline, SMALL, lambda: None)
     done = archival.run(table.data.load())
     assert len(done.instants) > 2, done.reason
-    left = {item.requested_time for item in table.own.load()}
+    left = {item.requested_time for item in table.metadata_timeline.load()}
     assert left.isdisjoint(done.instants)
     assert left | set(done.instants) == {item.requested_time for item in instants}
     archived = [item for item in instants if item.requested_time in done.instants]
     assert archival._writer().held(archived) or version != "6"
-    assert list((table.path / own.history_folder).glob("*"))
+    assert list((table.path / metadata_timeline.history_folder).glob("*"))
     assert held(table) == before
     assert archival.run(table.data.load()).instants == ()
 
@@ -187,9 +195,9 @@ def test_what_a_dead_writer_left_is_taken_back(golden: Golden, version: str) -> 
             dead, FileChanges(deleted={partition: files})
         )
     assert plan.crashed
-    assert table.own.load().find(dead, Action.DELTA_COMMIT) is not None
+    assert table.metadata_timeline.load().find(dead, Action.DELTA_COMMIT) is not None
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == (dead,)
-    assert table.own.load().find(dead, Action.DELTA_COMMIT) is None
+    assert table.metadata_timeline.load().find(dead, Action.DELTA_COMMIT) is None
     assert held(table) == before
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == ()
 
@@ -197,9 +205,9 @@ def test_what_a_dead_writer_left_is_taken_back(golden: Golden, version: str) -> 
 def test_what_is_pending_on_the_data_table_is_left_to_its_rollback(golden: Golden) -> None:
     table = Table(golden("8", "failed_after_metadata_mor").table)
     (failed,) = table.data.load().pending().requested_times
-    table.own.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+    table.metadata_timeline.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == ()
-    assert table.own.load().find(failed, Action.DELTA_COMMIT) is not None
+    assert table.metadata_timeline.load().find(failed, Action.DELTA_COMMIT) is not None
 
 
 def upkeep(table: Table, trigger: str, storage: Storage | None = None) -> Upkeep:
@@ -227,7 +235,7 @@ def test_all_of_it_killed_anywhere(golden: Golden, version: str, tmp_path: Path)
         assert held(table) == expected, number
         done = upkeep(table, "2")
         assert held(table) == expected, (number, done)
-        assert not table.own.load().pending().instants
+        assert not table.metadata_timeline.load().pending().instants
         shutil.rmtree(table.path)
         if not plan.crashed:
             break
@@ -237,8 +245,8 @@ def test_all_of_it_killed_anywhere(golden: Golden, version: str, tmp_path: Path)
 
 def test_options_are_checked_first(golden: Golden) -> None:
     table = Table(golden("8", "mor_basic").table)
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     with pytest.raises(ConfigError, match="commits is"):
         upkeep(table, "none")
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
     assert "deltacommits since" in upkeep(table, "1000").compacted.reason

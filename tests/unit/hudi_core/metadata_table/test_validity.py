@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.validity import is_own, rolled_back_by, valid_instants
+from hudi_core.metadata_table.validity import is_metadata_suffix, rolled_back_by, valid_instants
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
@@ -34,17 +34,17 @@ def test_completed_data_instants_count_and_pending_ones_do_not() -> None:
 
 
 def test_the_metadata_tables_own_instants_count() -> None:
-    own = ["00000000000000010", "00000000000000011", T1 + "010", T1 + "014", T1 + "004"]
+    metadata_timeline = ["00000000000000010", "00000000000000011", T1 + "010", T1 + "014", T1 + "004"]
     metadata = Timeline(
         [
-            *(done(time, Action.DELTA_COMMIT) for time in own),
+            *(done(time, Action.DELTA_COMMIT) for time in metadata_timeline),
             done(T1 + "001", Action.COMMIT),
             done(T1 + "002", Action.CLEAN),
             done(T2 + "006", Action.ROLLBACK),
             Instant(T3 + "004", Action.DELTA_COMMIT, State.INFLIGHT),
         ]
     )
-    assert valid_instants(Timeline(), metadata, nothing) == {*own, T2 + "006"}
+    assert valid_instants(Timeline(), metadata, nothing) == {*metadata_timeline, T2 + "006"}
 
 
 def test_without_suffixes_every_deltacommit_counts_that_is_not_pending_on_the_data_timeline() -> None:
@@ -73,8 +73,8 @@ def test_without_suffixes_every_deltacommit_counts_that_is_not_pending_on_the_da
         (T1 + "0100", False),
     ],
 )
-def test_is_own(time: str, own: bool) -> None:
-    assert is_own(time) is own
+def test_is_own(time: str, metadata_timeline: bool) -> None:
+    assert is_metadata_suffix(time) is metadata_timeline
 
 
 def test_rolled_back_instants_count_because_rollback_commands_take_their_blocks() -> None:
@@ -116,10 +116,10 @@ def test_an_empty_rollback_is_told_by_its_plan(golden: Callable[[str, str], Gold
     storage = LocalStorage(table)
     timeline = ActiveTimeline(storage, TableConfig.load(storage))
     instant = timeline.load().completed().of_actions(Action.ROLLBACK).instants[-1]
-    told = rolled_back_by(timeline, instant)
-    assert len(told) == 1
+    recorded = rolled_back_by(timeline, instant)
+    assert len(recorded) == 1
     (table / ".hoodie" / f"{instant.requested_time}.rollback").write_bytes(b"")
-    assert rolled_back_by(timeline, instant) == told
+    assert rolled_back_by(timeline, instant) == recorded
 
 
 def test_what_a_restore_took_back(golden: Callable[[str, str], GoldenCase]) -> None:
@@ -127,6 +127,6 @@ def test_what_a_restore_took_back(golden: Callable[[str, str], GoldenCase]) -> N
     storage = LocalStorage(table)
     timeline = ActiveTimeline(storage, TableConfig.load(storage))
     (instant,) = timeline.load().completed().of_actions(Action.RESTORE)
-    told = rolled_back_by(timeline, instant)
-    assert told
-    assert all(time < instant.requested_time for time in told)
+    recorded = rolled_back_by(timeline, instant)
+    assert recorded
+    assert all(time < instant.requested_time for time in recorded)

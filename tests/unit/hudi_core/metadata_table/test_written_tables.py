@@ -55,8 +55,8 @@ def open_table(written: Path, name: str) -> Opened:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_statistics_of_every_type(written: Path, version: str) -> None:
-    opened = open_table(written, f"types_v{version}")
-    tables = opened.metadata.column_stats(list(TYPES))
+    metadata_snapshot = open_table(written, f"types_v{version}")
+    tables = metadata_snapshot.metadata.column_stats(list(TYPES))
     for column, kind in TYPES.items():
         table = tables[column]
         assert (table.schema.field("min").type, table.schema.field("max").type) == (kind, kind)
@@ -65,9 +65,9 @@ def test_statistics_of_every_type(written: Path, version: str) -> None:
             assert rows == {}
             continue
         assert rows.keys() == {
-            (partition, name) for partition in ("p0", "p1") for name in opened.metadata.list_files(partition)
+            (partition, name) for partition in ("p0", "p1") for name in metadata_snapshot.metadata.list_files(partition)
         }
-        bases = list(opened.base_files())
+        bases = list(metadata_snapshot.base_files())
         assert len(bases) == 4
         for partition, name, path in bases:
             values = values_of(path, column)
@@ -80,11 +80,15 @@ def test_statistics_of_every_type(written: Path, version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_statistics_of_log_files_cover_the_rows_they_brought(written: Path, version: str) -> None:
     """Rows of the second commit are in log files only; a log of deletes alone has no values."""
-    opened = open_table(written, f"types_v{version}")
-    changed = [row for row in opened.snapshot.to_pylist() if row["ts"] == 2]
+    metadata_snapshot = open_table(written, f"types_v{version}")
+    changed = [row for row in metadata_snapshot.snapshot.to_pylist() if row["ts"] == 2]
     assert len(changed) > 8
     for column in TYPES.keys() - NOT_INDEXED.get(version, set()):
-        logs = [row for row in opened.metadata.column_stats([column])[column].to_pylist() if ".log." in row["file"]]
+        logs = [
+            row
+            for row in metadata_snapshot.metadata.column_stats([column])[column].to_pylist()
+            if ".log." in row["file"]
+        ]
         assert len(logs) == 4
         by_partition = {row["partition"]: row for row in logs if row["value_count"]}
         assert len(by_partition) == 2
@@ -103,32 +107,36 @@ def test_nested_and_unknown_columns_have_no_range(written: Path) -> None:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_values_of_all_kinds_in_a_secondary_index(written: Path, version: str) -> None:
-    opened = open_table(written, f"keys_v{version}")
+    metadata_snapshot = open_table(written, f"keys_v{version}")
     expected: dict[str | None, list[str]] = defaultdict(list)
-    for row in opened.snapshot.to_pylist():
+    for row in metadata_snapshot.snapshot.to_pylist():
         expected[row["word"]].append(row["_hoodie_record_key"])
     assert {None, "", "$", "\\", "\0", "\U0001f600"} <= expected.keys()
-    assert opened.metadata.secondary_keys("secondary_index_word", expected) == {
+    assert metadata_snapshot.metadata.secondary_keys("secondary_index_word", expected) == {
         value: sorted(keys) for value, keys in expected.items()
     }
     for value, keys in expected.items():
-        assert opened.metadata.secondary_keys("secondary_index_word", [value, "absent"]) == {value: sorted(keys)}
+        assert metadata_snapshot.metadata.secondary_keys("secondary_index_word", [value, "absent"]) == {
+            value: sorted(keys)
+        }
 
 
 def test_an_index_that_came_with_a_write_lacks_the_changes_of_that_write(written: Path) -> None:
     """Of the rows that the first commit wrote and no later one changed, Hudi 1.2.0 indexed none."""
-    opened = open_table(written, "incomplete_v9")
+    metadata_snapshot = open_table(written, "incomplete_v9")
     index = "secondary_index_word"
-    rows = opened.snapshot.to_pylist()
+    rows = metadata_snapshot.snapshot.to_pylist()
     found = {
-        key for keys in opened.metadata.secondary_keys(index, {row["word"] for row in rows}).values() for key in keys
+        key
+        for keys in metadata_snapshot.metadata.secondary_keys(index, {row["word"] for row in rows}).values()
+        for key in keys
     }
     assert found == {row["_hoodie_record_key"] for row in rows if row["ts"] == 2}
     assert len(found) < len(rows)
-    assert opened.metadata.record_locations(row["_hoodie_record_key"] for row in rows).keys() == {
+    assert metadata_snapshot.metadata.record_locations(row["_hoodie_record_key"] for row in rows).keys() == {
         row["_hoodie_record_key"] for row in rows
     }
-    assert not opened.metadata.covers_all_rows(index)
+    assert not metadata_snapshot.metadata.covers_all_rows(index)
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -139,52 +147,56 @@ def test_an_index_built_while_a_commit_was_written_is_not_trusted_to_be_whole(wr
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_table_without_partitions(written: Path, version: str) -> None:
-    opened = open_table(written, f"keys_v{version}")
-    rows = opened.snapshot.to_pylist()
-    found = opened.metadata.record_locations([row["_hoodie_record_key"] for row in rows] + ["k$3"])
+    metadata_snapshot = open_table(written, f"keys_v{version}")
+    rows = metadata_snapshot.snapshot.to_pylist()
+    found = metadata_snapshot.metadata.record_locations([row["_hoodie_record_key"] for row in rows] + ["k$3"])
     assert found.keys() == {row["_hoodie_record_key"] for row in rows}, "k$3 was deleted"
     for row in rows:
         (location,) = found[row["_hoodie_record_key"]]
         assert (location.partition, location.file_id) == ("", row["_hoodie_file_name"].split("_")[0])
-    table = opened.metadata.column_stats(["word"])["word"]
+    table = metadata_snapshot.metadata.column_stats(["word"])["word"]
     assert set(table["partition"].to_pylist()) == {""}
-    assert table.equals(opened.metadata.column_stats(["word"], partitions=[""])["word"])
-    names = opened.metadata.list_files("")
-    assert opened.metadata.column_stats(["word"], files={"": names})["word"].num_rows == len(names)
-    filters = opened.metadata.bloom_filters("", names)
+    assert table.equals(metadata_snapshot.metadata.column_stats(["word"], partitions=[""])["word"])
+    names = metadata_snapshot.metadata.list_files("")
+    assert metadata_snapshot.metadata.column_stats(["word"], files={"": names})["word"].num_rows == len(names)
+    filters = metadata_snapshot.metadata.bloom_filters("", names)
     assert filters.keys() == {name for name in names if name.endswith(".parquet")}
     for base, stored in filters.items():
-        assert all(stored.might_contain(key.encode()) for key in values_of(opened.path / base, "_hoodie_record_key"))
+        assert all(
+            stored.might_contain(key.encode()) for key in values_of(metadata_snapshot.path / base, "_hoodie_record_key")
+        )
 
 
 def test_the_partitioned_record_index(written: Path) -> None:
-    opened = open_table(written, "partitioned_v9")
-    assert opened.metadata.index_definitions()["record_index"].is_partitioned
-    index = opened.metadata.record_index
+    metadata_snapshot = open_table(written, "partitioned_v9")
+    assert metadata_snapshot.metadata.index_definitions()["record_index"].is_partitioned
+    index = metadata_snapshot.metadata.record_index
     assert index.is_partitioned
     expected: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for row in opened.snapshot.to_pylist():
+    for row in metadata_snapshot.snapshot.to_pylist():
         expected[row["_hoodie_record_key"]].add((row["_hoodie_partition_path"], row["_hoodie_file_name"].split("_")[0]))
-    found = opened.metadata.record_locations([*expected, "absent"])
+    found = metadata_snapshot.metadata.record_locations([*expected, "absent"])
     assert {key: {(place.partition, place.file_id) for place in places} for key, places in found.items()} == expected
     assert max(map(len, found.values())) == 2
     partition = "eu_west/2024-01-02"
-    here = opened.metadata.record_locations(expected, partition)
+    here = metadata_snapshot.metadata.record_locations(expected, partition)
     assert here == {
         key: tuple(place for place in places if place.partition == partition)
         for key, places in found.items()
         if key in here
     }
     assert here.keys() == {key for key, places in expected.items() if any(place == partition for place, _ in places)}
-    assert opened.metadata.record_locations(expected, "absent") == {}
-    assert sum(1 for _ in index.all()) == opened.snapshot.num_rows
+    assert metadata_snapshot.metadata.record_locations(expected, "absent") == {}
+    assert sum(1 for _ in index.all()) == metadata_snapshot.snapshot.num_rows
 
 
 def test_a_metadata_partition_whose_name_is_no_folder_is_refused(written: Path) -> None:
-    opened = open_table(written, "keys_v9")
-    forged: Any = opened.config.metadata_partitions | {"../../x"}
+    metadata_snapshot = open_table(written, "keys_v9")
+    forged: Any = metadata_snapshot.config.metadata_partitions | {"../../x"}
     metadata = MetadataTable(
-        opened.storage, replace(opened.config, metadata_partitions=forged), opened.metadata._opened.data_timeline
+        metadata_snapshot.storage,
+        replace(metadata_snapshot.config, metadata_partitions=forged),
+        metadata_snapshot.metadata._metadata_snapshot.data_timeline,
     )
     with pytest.raises(FormatError):
         metadata.expression_stats("../../x")

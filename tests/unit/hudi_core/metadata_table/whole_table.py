@@ -15,7 +15,7 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.group_reader import RecordRules
 from hudi_core.metadata_table.read.record_index import RecordIndexRules
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.files import FilesRules
@@ -49,7 +49,7 @@ class Table:
         return ActiveTimeline(self.storage, self.config)
 
     @property
-    def own(self) -> ActiveTimeline:
+    def metadata_timeline(self) -> ActiveTimeline:
         return ActiveTimeline(self.storage, self.config, ROOT)
 
     def publisher(self, storage: Storage | None = None) -> MetadataPublisher:
@@ -59,12 +59,12 @@ class Table:
 
     def records(self, timeline: Timeline | None = None) -> Records:
         """Every record by kind and key, as of `timeline` of the data table; those of `files` as live entries."""
-        opened = OpenedMetadataTable(self.storage, self.config, timeline or self.data.load())
+        metadata_snapshot = MetadataTableSnapshot(self.storage, self.config, timeline or self.data.load())
         definitions = load_index_definitions(self.storage, self.config)
         found: Records = {}
         for name in sorted(self.config.metadata_partitions):
             kind = definitions[name].type if name.startswith("expr_index_") else name
-            found[name] = dict(opened.partition(name, rules_of(kind)).all())
+            found[name] = dict(metadata_snapshot.partition(name, rules_of(kind)).all())
         return found
 
     def live(self, timeline: Timeline | None = None) -> Records:
@@ -76,12 +76,17 @@ class Table:
 
     def own_names(self) -> list[str]:
         """The names on the metadata table's timeline, completion times left out."""
-        return sorted(re.sub(r"^(\d+)_\d+\.", r"\1.", name) for name in self.own.names())
+        return sorted(re.sub(r"^(\d+)_\d+\.", r"\1.", name) for name in self.metadata_timeline.names())
 
     def new_instant(self) -> str:
         """An instant after all of both timelines."""
         return (
-            max(item.completed_at[:14] for timeline in (self.data.load(), self.own.load()) for item in timeline) + "999"
+            max(
+                item.completed_at[:14]
+                for timeline in (self.data.load(), self.metadata_timeline.load())
+                for item in timeline
+            )
+            + "999"
         )
 
     def later(self, instant: str) -> str | None:

@@ -35,8 +35,8 @@ FULL_SCAN = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 REPORT = "airflow_hudi.incremental.report_replaced"
 
 
-def read(table: HudiTable, **asked: Any) -> pa.Table:
-    result = table.read("incremental", **{"begin": "000", **asked})
+def read(table: HudiTable, **requested: Any) -> pa.Table:
+    result = table.read("incremental", **{"begin": "000", **requested})
     return pa.Table.from_batches(result.batches, result.schema)
 
 

@@ -35,11 +35,11 @@ def rows(plan: ReadPlan) -> pa.Table:
     return pa.Table.from_batches(plan.batches(), plan.schema)
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.get("query", "snapshot"))
+@pytest.mark.parametrize("asked", ASKED, ids=lambda requested: requested.get("query", "snapshot"))
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_splits_are_read_by_whoever_gets_their_json(golden: Golden, version: str, asked: dict[str, Any]) -> None:
+def test_splits_are_read_by_whoever_gets_their_json(golden: Golden, version: str, requested: dict[str, Any]) -> None:
     """As an executor does: nothing but JSON, and a storage opened anew."""
-    plan = HudiTable.open(str(golden(version, "cdc_mor").table)).plan(**asked)
+    plan = HudiTable.open(str(golden(version, "cdc_mor").table)).plan(**requested)
     common, splits = json.loads(json.dumps(plan.common)), json.loads(json.dumps(plan.splits))
     batches = [batch for split in splits for batch in read_split(common, split)]
     assert all(batch.schema == plan.schema for batch in batches)
@@ -47,16 +47,16 @@ def test_splits_are_read_by_whoever_gets_their_json(golden: Golden, version: str
     assert found.num_rows > 0
     assert_same_rows(found, rows(plan), ignore=())
     assert all(split["bytes"] > 0 for split in splits)
-    if "columns" in asked:
-        assert plan.schema.names == asked["columns"]
+    if "columns" in requested:
+        assert plan.schema.names == requested["columns"]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.get("query", "snapshot"))
+@pytest.mark.parametrize("asked", ASKED, ids=lambda requested: requested.get("query", "snapshot"))
 def test_what_all_splits_share_is_worked_out_once(
-    golden: Golden, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, requested: dict[str, Any]
 ) -> None:
-    options = {"hoodie.nobody.asked.before": str(asked)}
-    plan = HudiTable.open(str(golden("8", "cdc_mor").table), options=options).plan(**asked)
+    options = {"hoodie.nobody.asked.before": str(requested)}
+    plan = HudiTable.open(str(golden("8", "cdc_mor").table), options=options).plan(**requested)
     calls: list[AvroSchema] = []
     resolved = output.arrow_schema
 
@@ -73,8 +73,8 @@ def test_what_all_splits_share_is_worked_out_once(
 
 def test_queries_that_share_a_process_do_not_mix(golden: Golden) -> None:
     table = HudiTable.open(str(golden("8", "mor_basic").table))
-    asked = [{"columns": [name], "where": f"qty > {bound}"} for name in ("id", "qty") for bound in range(6)]
-    plans = [table.plan(**options) for options in asked]  # type: ignore[arg-type]
+    requested = [{"columns": [name], "where": f"qty > {bound}"} for name in ("id", "qty") for bound in range(6)]
+    plans = [table.plan(**options) for options in requested]  # type: ignore[arg-type]
     first = [rows(plan) for plan in plans]
     assert len({found.num_rows for found in first}) > 1
     assert [rows(plan) for plan in plans] == first
@@ -111,13 +111,13 @@ def test_statistics_rule_files_out_of_the_latest_snapshot_and_of_older_ones(gold
     table = HudiTable.open(str(golden(version, "mdt_all_cow").table))
     first = table.timeline().commits().first()
     assert first is not None
-    asked: list[dict[str, Any]] = [
+    requested: list[dict[str, Any]] = [
         {},
         {"as_of": first.requested_time},
         {"query": "incremental", "begin": "000"},
         {"query": "read_optimized"},
     ]
-    for query in asked:
+    for query in requested:
         whole = rows(table.plan(**query))
         least = min(value for value in whole["ts"].to_pylist() if value is not None)
         plan = table.plan(**query, where=f"ts < {least}")
@@ -141,8 +141,8 @@ def test_a_split_cannot_lead_out_of_the_table(golden: Golden) -> None:
 
 @pytest.mark.parametrize("query", ["snapshot", "cdc"])
 def test_json_of_another_release_is_refused(golden: Golden, query: str) -> None:
-    asked = {"begin": "000"} if query == "cdc" else {}
-    plan = HudiTable.open(str(golden("9", "cdc_mor").table)).plan(query=query, **asked)  # type: ignore[arg-type]
+    requested = {"begin": "000"} if query == "cdc" else {}
+    plan = HudiTable.open(str(golden("9", "cdc_mor").table)).plan(query=query, **requested)  # type: ignore[arg-type]
     for common, split in (
         ({}, plan.splits[0]),
         ({**plan.common, "reader": {}}, plan.splits[0]),

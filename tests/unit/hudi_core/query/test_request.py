@@ -19,11 +19,15 @@ from hudi_core.query.request import ReadRequest
         {"query": "cdc", "begin": "000", "end": "20240101000000000", "columns": ["op"]},
     ],
 )
-def test_what_makes_a_query(asked: dict[str, Any]) -> None:
-    request = ReadRequest.of(**asked)
-    assert request.query == asked.get("query", "snapshot")
-    assert request.columns == (tuple(asked["columns"]) if "columns" in asked else None)
-    assert (request.as_of, request.begin, request.end) == (asked.get("as_of"), asked.get("begin"), asked.get("end"))
+def test_what_makes_a_query(requested: dict[str, Any]) -> None:
+    request = ReadRequest.of(**requested)
+    assert request.query == requested.get("query", "snapshot")
+    assert request.columns == (tuple(requested["columns"]) if "columns" in requested else None)
+    assert (request.as_of, request.begin, request.end) == (
+        requested.get("as_of"),
+        requested.get("begin"),
+        requested.get("end"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,6 +47,6 @@ def test_what_makes_a_query(asked: dict[str, Any]) -> None:
         ({"query": "cdc", "begin": "000", "end": "2026-11-20"}, "end is '2026-11-20'"),
     ],
 )
-def test_what_makes_none(asked: dict[str, Any], word: str) -> None:
+def test_what_makes_none(requested: dict[str, Any], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
-        ReadRequest.of(**asked)
+        ReadRequest.of(**requested)

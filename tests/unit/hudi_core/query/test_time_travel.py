@@ -15,8 +15,8 @@ Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
 
 
-def count(table: HudiTable, **asked: Any) -> int:
-    return sum(batch.num_rows for batch in table.read(**asked).batches)
+def count(table: HudiTable, **requested: Any) -> int:
+    return sum(batch.num_rows for batch in table.read(**requested).batches)
 
 
 def date_text(instant: str) -> str:

@@ -26,8 +26,8 @@ from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Oper
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import CLAIMS, claim
-from hudi_core.transaction.conflict import Began
-from hudi_core.transaction.conflict_candidates import began_at
+from hudi_core.transaction.conflict import OperationStart
+from hudi_core.transaction.conflict_candidates import operation_start_at
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks
 from hudi_core.transaction.owner import Owner
 from tests.consistency import assert_compacted, pending_instants, read_rows
@@ -181,10 +181,12 @@ def test_a_live_writer_is_found_before_the_work_by_choice(table: Table) -> None:
 
 
 def test_what_is_checked_follows_the_options(table: Table) -> None:
-    groups, began = table.groups, began_at(table.active.load(), table.instant)
+    groups, operation_start = table.groups, operation_start_at(table.active.load(), table.instant)
 
-    def checks(action: str, kind: str, options: dict[str, str], began: Began = began) -> int:
-        return len(conflict_checks(table.context(options), WRITER, action, kind, groups, began))
+    def checks(
+        action: str, kind: str, options: dict[str, str], operation_start: OperationStart = operation_start
+    ) -> int:
+        return len(conflict_checks(table.context(options), WRITER, action, kind, groups, operation_start))
 
     assert checks(Action.COMPACTION, "COMPACT", {}) == 0
     assert checks(Action.COMPACTION, "COMPACT", {"airflow_hudi.compaction.yields": "true"}) == 1

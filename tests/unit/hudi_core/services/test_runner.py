@@ -34,9 +34,9 @@ def context_of(table: Path) -> TableContext:
 
 
 def run(table: Path, steps: list[tuple[str, int, int]] | None = None, **request: object) -> RunResult:
-    asked = replace(RunRequest(table=str(table)), **request)  # type: ignore[arg-type]
+    requested = replace(RunRequest(table=str(table)), **request)  # type: ignore[arg-type]
     progress = None if steps is None else lambda instant, done, total: steps.append((instant, done, total))
-    return ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), progress).run(asked)
+    return ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), progress).run(requested)
 
 
 def split_plan(table: Path) -> list[str]:

@@ -56,8 +56,8 @@ def test_an_atomic_store_passes_and_nothing_is_left_behind() -> None:
     report = probe(storage, writers=8, rounds=5)
     assert (report.can_carry_timeline, report.can_carry_lease, report.problems) == (True, True, ())
     assert (storage.list_files(""), storage.list_folders("")) == ([], [])
-    told = json.loads(json.dumps(report.to_json()))
-    assert (told["uri"], told["writers"], told["can_carry_lease"], told["creates"]["rounds"]) == (
+    reported = json.loads(json.dumps(report.to_json()))
+    assert (reported["uri"], reported["writers"], reported["can_carry_lease"], reported["creates"]["rounds"]) == (
         "memory://table",
         8,
         True,
@@ -78,7 +78,7 @@ def test_a_store_that_fails_once_carries_nothing(storage: MemoryStorage, field: 
     report = probe(storage, writers=8, rounds=5)
     assert (report.can_carry_timeline, report.can_carry_lease) == (False, False)
     assert getattr(report.creates, field) > 0
-    assert any(problem in told for told in report.problems)
+    assert any(problem in reported for reported in report.problems)
     assert len(report.problems) <= 10
     assert storage.list_folders(FOLDER) == []
 
@@ -88,7 +88,7 @@ def test_failed_requests_are_told_and_judged_by_who_won() -> None:
     assert report.creates is not None
     assert report.creates.failures == 20
     assert report.can_carry_timeline
-    assert any("try again" in told for told in report.problems)
+    assert any("try again" in reported for reported in report.problems)
 
 
 def test_replaces_are_judged_apart() -> None:
@@ -130,7 +130,7 @@ def test_another_probe_that_is_at_work_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(("ahead", "told"), [(0.0, 0.0), (-0.9, 0.0), (120.0, 120.0), (-120.0, -120.0)])
-def test_the_storages_clock_is_compared(ahead: float, told: float) -> None:
+def test_the_storages_clock_is_compared(ahead: float, reported: float) -> None:
     """Whole seconds, as object stores tell them, are no difference."""
     report = probe(MemoryStorage(clock=lambda: time.time() + ahead), writers=2, rounds=1)
-    assert report.clock_ahead_seconds == pytest.approx(told, abs=0.5)
+    assert report.clock_ahead_seconds == pytest.approx(reported, abs=0.5)

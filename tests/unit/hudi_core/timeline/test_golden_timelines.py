@@ -88,10 +88,10 @@ def test_commit_files_of_layout_2_come_back_byte_for_byte(version: str, name: st
 @pytest.mark.parametrize(("version", "name"), every_table())
 def test_states_are_those_that_real_hudi_reports(version: str, name: str) -> None:
     info = info_of(name, version)
-    told = info["after"]["instants"] if name.endswith(".after") else info["instants"]
+    reported = info["after"]["instants"] if name.endswith(".after") else info["instants"]
     expected = [
         (item["requested"], item["action"].split("(")[0], item["state"].lower(), item["file"], item["completion"])
-        for item in told
+        for item in reported
     ]
     active = timelines_of(load_timelines(name, version))[0]
     shown = [
@@ -110,10 +110,10 @@ def test_states_are_those_that_real_hudi_reports(version: str, name: str) -> Non
 @pytest.mark.parametrize(("version", "name"), [item for item in every_table() if item[1].endswith(".after")])
 def test_a_completed_plan_is_one_instant_that_remembers_its_plan(version: str, name: str) -> None:
     timeline = timelines_of(load_timelines(name, version))[0].load()
-    for told in info_of(name, version)["after"]["instants"]:
-        action, _, planned = told["action"].rstrip(")").partition("(")
+    for reported in info_of(name, version)["after"]["instants"]:
+        action, _, planned = reported["action"].rstrip(")").partition("(")
         if planned:
-            instant = timeline.get(told["requested"], planned)
+            instant = timeline.get(reported["requested"], planned)
             assert (instant.action, instant.pending_action, instant.state) == (action, planned, State.COMPLETED)
 
 

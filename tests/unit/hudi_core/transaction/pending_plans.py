@@ -88,31 +88,31 @@ class Operations:
         time: str,
         *groups: FileGroupId,
         completed: str | None = None,
-        begun: bool = True,
+        started: bool = True,
         action: str = Action.DELTA_COMMIT,
     ) -> None:
         """A write: requested, inflight with its profile, or completed at a time."""
         self.active.create_requested(time, action)
         content = commit(self.active.layout, "UPSERT", *groups)
-        if begun or completed:
+        if started or completed:
             self.active.to_inflight(time, action, content)
         if completed:
             self.active.complete(time, action, content, completed)
 
-    def compact(self, time: str, *groups: FileGroupId, completed: str | None = None, begun: bool = True) -> None:
+    def compact(self, time: str, *groups: FileGroupId, completed: str | None = None, started: bool = True) -> None:
         self._planned(
             time,
             Action.COMPACTION,
             compaction_plan(*groups),
             commit(self.active.layout, "COMPACT", *groups),
             completed,
-            begun=begun,
+            started=started,
         )
 
-    def cluster(self, time: str, *groups: FileGroupId, completed: str | None = None, begun: bool = True) -> None:
+    def cluster(self, time: str, *groups: FileGroupId, completed: str | None = None, started: bool = True) -> None:
         action = Action.REPLACE_COMMIT if self.active.layout == 1 else Action.CLUSTERING
         content = commit(self.active.layout, "CLUSTER", FileGroupId("p", f"new-{time}"), replaced=groups)
-        self._planned(time, action, clustering_plan(*groups), content, completed, begun=begun)
+        self._planned(time, action, clustering_plan(*groups), content, completed, started=started)
 
     def overwrite(self, time: str, *groups: FileGroupId, completed: str | None = None) -> None:
         """An overwrite that creates a group of its own and replaces `groups`; inflight it says what it writes."""
@@ -123,16 +123,16 @@ class Operations:
             content = commit(self.active.layout, "INSERT_OVERWRITE", new, replaced=groups)
             self.active.complete(time, Action.REPLACE_COMMIT, content, completed)
 
-    def roll_back(self, time: str, target: str, *, begun: bool = True) -> None:
+    def roll_back(self, time: str, target: str, *, started: bool = True) -> None:
         self.active.create_requested(time, Action.ROLLBACK, encode_rollback_plan(target, Action.DELTA_COMMIT, []))
-        if begun:
+        if started:
             self.active.to_inflight(time, Action.ROLLBACK)
 
     def _planned(
-        self, time: str, action: str, plan: bytes, content: bytes, completed: str | None, *, begun: bool
+        self, time: str, action: str, plan: bytes, content: bytes, completed: str | None, *, started: bool
     ) -> None:
         self.active.create_requested(time, action, plan)
-        if begun or completed:
+        if started or completed:
             self.active.to_inflight(time, action)
         if completed:
             self.active.complete(time, action, content, completed)

@@ -46,14 +46,14 @@ def is_completion(path: str) -> bool:
     return path.endswith(".commit")
 
 
-def succeed(table: Table, told: list[bytes]) -> None:
+def succeed(table: Table, reported: list[bytes]) -> None:
     """A successor does what services do: finishes what was decided, else runs the instant anew; then it cleans up."""
     with table.claim(expired=True) as held:
         finished = table.completer(held, expire_minutes=1e-9).finish_decided(T)
         if finished is None:
             held.check()
             table.completer(held, expire_minutes=1e-9).complete(T, Action.COMPACTION, b"the successor's")
-        told.append(table.contents()[0])
+        reported.append(table.contents()[0])
     forget_claims(table.storage, T)
 
 
@@ -61,36 +61,36 @@ def stopped_before(matches: Callable[[str], bool], layout: int) -> tuple[Table, 
     """A zombie is stopped right before it creates a file, and goes on when its successor is done with everything."""
     storage = MeanwhileStorage()
     table = Table(layout, storage).begin()
-    told: list[bytes] = []
+    reported: list[bytes] = []
     held = table.claim()
-    storage.when(matches, lambda: succeed(table, told))
+    storage.when(matches, lambda: succeed(table, reported))
     try:
         table.completer(held).complete(T, Action.COMPACTION, b"the zombie's")
     except HudiError as error:
-        return table, told, error
+        return table, reported, error
     finally:
         held.release()
-    return table, told, None
+    return table, reported, None
 
 
 @LAYOUTS
 def test_a_zombie_that_wakes_up_before_its_decision_completes_nothing(layout: int) -> None:
-    table, told, error = stopped_before(is_decision, layout)
+    table, reported, error = stopped_before(is_decision, layout)
     assert isinstance(error, ConflictError)
-    assert table.contents() == told == [b"the successor's"]
+    assert table.contents() == reported == [b"the successor's"]
 
 
 @LAYOUTS
 def test_a_zombie_that_wakes_up_before_its_put_finds_it_done_with_its_own_bytes(layout: int) -> None:
-    table, told, error = stopped_before(is_completion, layout)
+    table, reported, error = stopped_before(is_completion, layout)
     assert error is None
-    assert table.contents() == told == [b"the zombie's"]
+    assert table.contents() == reported == [b"the zombie's"]
 
 
 def test_without_the_guard_layout_2_completes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     with without_the_guard(monkeypatch):
-        table, told, _ = stopped_before(is_completion, 2)
-    assert told == [b"the successor's"]
+        table, reported, _ = stopped_before(is_completion, 2)
+    assert reported == [b"the successor's"]
     assert sorted(table.contents()) == [b"the successor's", b"the zombie's"]
     assert len(table.completed()) == 2
 
@@ -131,10 +131,10 @@ def late_put(layout: int, late: Callable[[str], bool] = is_completion) -> list[b
     table = Table(layout, storage).begin()
     with table.claim() as held, pytest.raises(StorageError, match="timed out"):
         table.completer(held).complete(T, Action.COMPACTION, b"the zombie's")
-    told: list[bytes] = []
-    succeed(table, told)
+    reported: list[bytes] = []
+    succeed(table, reported)
     storage.arrive()
-    assert len(told) == 1
+    assert len(reported) == 1
     return table.contents()
 
 
@@ -159,9 +159,9 @@ def test_a_decision_that_arrives_before_the_next_claim_stands(layout: int) -> No
     with table.claim() as held, pytest.raises(StorageError, match="timed out"):
         table.completer(held).complete(T, Action.COMPACTION, b"the first's")
     storage.arrive()
-    told: list[bytes] = []
-    succeed(table, told)
-    assert table.contents() == told == [b"the first's"]
+    reported: list[bytes] = []
+    succeed(table, reported)
+    assert table.contents() == reported == [b"the first's"]
 
 
 @LAYOUTS
@@ -184,10 +184,10 @@ def test_an_expired_lease_of_the_table_lock_lets_nobody_complete_twice(layout: i
 
 @LAYOUTS
 def test_a_zombie_whose_successor_removed_all_claims_finds_that_out_after_its_decision(layout: int) -> None:
-    table, told, error = stopped_before(is_decision, layout)
+    table, reported, error = stopped_before(is_decision, layout)
     assert error is not None
     assert "removed" in str(error)
-    assert table.contents() == told
+    assert table.contents() == reported
     assert table.storage.list_files(f"{CLAIMS}/{T}") == []
 
 
@@ -254,7 +254,7 @@ class World:
             for content in contents
             if not self.inner.exists(self._file(content))
         ]
-        return wrong + [f"told {told!r}" for told in self.successes if [told] != contents]
+        return wrong + [f"told {reported!r}" for reported in self.successes if [reported] != contents]
 
 
 def interleaved(layout: int, seed: int) -> list[str]:

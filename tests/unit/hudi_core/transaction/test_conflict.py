@@ -14,9 +14,9 @@ from hudi_core.model.ids import FileGroupId
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.transaction.conflict import (
     RULES,
-    Began,
     ConcurrentOperation,
-    ConflictFacts,
+    ConflictCandidates,
+    OperationStart,
     Other,
     candidates,
     is_compared,
@@ -51,11 +51,13 @@ def chosen(
     other: Other,
     strategy: Strategy,
     release: str,
-    began: Began | None = None,
+    operation_start: OperationStart | None = None,
     *,
     mor: bool = True,
 ) -> bool:
-    return candidates(this, [other], began or Began(), strategy, RULES[release], merge_on_read=mor) == [other]
+    return candidates(
+        this, [other], operation_start or OperationStart(), strategy, RULES[release], merge_on_read=mor
+    ) == [other]
 
 
 @OPTIMISTIC
@@ -63,12 +65,12 @@ def chosen(
 def test_what_completed_since_the_last_commit_that_was_seen_counts_by_its_requested_time(
     release: str, strategy: Strategy
 ) -> None:
-    seen = Began(EARLIER)
+    seen = OperationStart(EARLIER)
     for action in (Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
         assert chosen(me(), instant(LATER, action), strategy, release, seen)
         assert chosen(me(), instant("20260104000000001", action), strategy, release, seen)
         assert not chosen(me(), instant(EARLIER, action), strategy, release, seen)
-        assert chosen(me(), instant(EARLIER, action), strategy, release, Began())
+        assert chosen(me(), instant(EARLIER, action), strategy, release, OperationStart())
     for action in (Action.CLEAN, Action.ROLLBACK, Action.SAVEPOINT, Action.RESTORE, Action.INDEXING):
         assert not chosen(me(), instant(LATER, action), strategy, release, seen)
 
@@ -78,11 +80,13 @@ def test_what_completed_since_the_last_commit_that_was_seen_counts_by_its_reques
 def test_what_was_pending_at_the_start_and_completed_since_counts_whenever_it_was_requested(
     release: str, strategy: Strategy
 ) -> None:
-    began = Began(LATEST, frozenset({"20260101000000000"}))
+    operation_start = OperationStart(LATEST, frozenset({"20260101000000000"}))
     old = instant("20260101000000000", Action.DELTA_COMMIT, completed="20260101000000001")
-    assert chosen(me(), old, strategy, release, began)
-    assert not chosen(me(), old, strategy, release, Began(LATEST))
-    assert not chosen(me(), instant("20260101000000000", Action.DELTA_COMMIT, State.INFLIGHT), strategy, release, began)
+    assert chosen(me(), old, strategy, release, operation_start)
+    assert not chosen(me(), old, strategy, release, OperationStart(LATEST))
+    assert not chosen(
+        me(), instant("20260101000000000", Action.DELTA_COMMIT, State.INFLIGHT), strategy, release, operation_start
+    )
 
 
 @OPTIMISTIC
@@ -133,7 +137,9 @@ def test_pending_writes_do_not_count_whoever_commits_first_wins(release: str, st
 @RELEASES
 def test_preferred_writers_look_at_what_completed_after_they_began_whenever_it_was_requested(release: str) -> None:
     for action in sorted(COMMIT_ACTIONS):
-        assert chosen(me(), instant(EARLIER, action, completed=LATER), Strategy.PREFER_WRITER, release, Began(LATEST))
+        assert chosen(
+            me(), instant(EARLIER, action, completed=LATER), Strategy.PREFER_WRITER, release, OperationStart(LATEST)
+        )
         assert not chosen(me(), instant(EARLIER, action, completed=ME), Strategy.PREFER_WRITER, release)
     for action in (Action.COMPACTION, Action.REPLACE_COMMIT, Action.DELTA_COMMIT):
         assert not chosen(me(), instant(LATER, action, State.INFLIGHT), Strategy.PREFER_WRITER, release)
@@ -185,7 +191,11 @@ def test_nobody_conflicts_with_himself(release: str, strategy: Strategy) -> None
     for state in State:
         for action in (Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING):
             assert not chosen(
-                me(action), instant(ME, action, state, LATER), strategy, release, Began(EARLIER, frozenset({ME}))
+                me(action),
+                instant(ME, action, state, LATER),
+                strategy,
+                release,
+                OperationStart(EARLIER, frozenset({ME})),
             )
 
 
@@ -200,43 +210,45 @@ def other(
 
 
 def test_two_that_changed_one_file_group_conflict_and_the_error_names_it() -> None:
-    verdict = judge(ConflictFacts(me(), (other(H), other(G, H))))
+    verdict = judge(ConflictCandidates(me(), (other(H), other(G, H))))
     assert [found for found, _ in verdict.conflicts] == [other(G, H)]
     assert not verdict.allowed
     with pytest.raises(ConflictError, match=f"completed deltacommit {LATER} changes .* p/f-0") as caught:
         verdict.check()
     assert caught.value.exit_code == 3
     assert "hoodie.write.conflict.resolution.strategy" in str(caught.value.remedy)
-    judge(ConflictFacts(me(), (other(H), other(FileGroupId("q", "f-0"))))).check()
+    judge(ConflictCandidates(me(), (other(H), other(FileGroupId("q", "f-0"))))).check()
 
 
 def test_many_shared_groups_are_counted_and_not_listed() -> None:
     groups = [FileGroupId("p", f"{number:04d}") for number in range(50)]
-    ((_, text),) = judge(ConflictFacts(me(Action.DELTA_COMMIT, *groups), (other(*groups),))).conflicts
+    ((_, text),) = judge(ConflictCandidates(me(Action.DELTA_COMMIT, *groups), (other(*groups),))).conflicts
     assert text.endswith("p/0000, p/0001, p/0002 and 47 more")
 
 
 def test_an_earlier_compaction_is_no_conflict_and_a_later_one_is() -> None:
     for state in State:
-        assert judge(ConflictFacts(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),))).allowed
-        assert not judge(ConflictFacts(me(), (other(G, time=LATER, kind="COMPACT", state=state),))).allowed
+        assert judge(ConflictCandidates(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),))).allowed
+        assert not judge(ConflictCandidates(me(), (other(G, time=LATER, kind="COMPACT", state=state),))).allowed
 
 
 def test_a_log_compaction_commits_beside_writers_but_not_before_a_compaction_that_is_later() -> None:
     log_compaction = me(Action.LOG_COMPACTION, kind="LOG_COMPACT")
     assert judge(
-        ConflictFacts(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER")))
+        ConflictCandidates(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER")))
     ).allowed
-    assert judge(ConflictFacts(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),))).allowed
-    assert not judge(ConflictFacts(log_compaction, (other(G, time=LATER, kind="COMPACT"),))).allowed
+    assert judge(ConflictCandidates(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),))).allowed
+    assert not judge(ConflictCandidates(log_compaction, (other(G, time=LATER, kind="COMPACT"),))).allowed
 
 
 def test_a_rollback_conflicts_with_what_it_rolls_back_alone() -> None:
     rollback = ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), ME)
-    ((_, text),) = judge(ConflictFacts(me(), (rollback,))).conflicts
+    ((_, text),) = judge(ConflictCandidates(me(), (rollback,))).conflicts
     assert text == f"requested rollback {LATER} rolls it back"
     assert judge(
-        ConflictFacts(me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),))
+        ConflictCandidates(
+            me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),)
+        )
     ).allowed
 
 
@@ -244,20 +256,22 @@ def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> 
     mine, same, next_bucket = (
         FileGroupId("p", f"{text}-0") for text in ("00000003-aaaa", "00000003-bbbb", "00000004-aaaa")
     )
-    facts = ConflictFacts(me(Action.DELTA_COMMIT, mine), (other(same), other(next_bucket)), Strategy.BUCKET)
-    assert [found for found, _ in judge(facts).conflicts] == [other(same)]
-    assert judge(ConflictFacts(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE)).allowed
+    concurrent = ConflictCandidates(me(Action.DELTA_COMMIT, mine), (other(same), other(next_bucket)), Strategy.BUCKET)
+    assert [found for found, _ in judge(concurrent).conflicts] == [other(same)]
+    assert judge(ConflictCandidates(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE)).allowed
     with pytest.raises(FormatError, match="names no bucket"):
-        judge(ConflictFacts(me(), (other(H),), Strategy.BUCKET))
+        judge(ConflictCandidates(me(), (other(H),), Strategy.BUCKET))
 
 
 def test_a_clustering_may_be_told_to_wait_for_live_writers_that_have_not_said_what_they_write() -> None:
     requested = other(state=State.REQUESTED, kind=None)
     clustering = me(Action.CLUSTERING, kind="CLUSTER")
-    assert judge(ConflictFacts(clustering, (requested,), Strategy.PREFER_WRITER)).allowed
-    assert not judge(ConflictFacts(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)).allowed
+    assert judge(ConflictCandidates(clustering, (requested,), Strategy.PREFER_WRITER)).allowed
+    assert not judge(
+        ConflictCandidates(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
+    ).allowed
     assert judge(
-        ConflictFacts(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
+        ConflictCandidates(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
     ).allowed
 
 
@@ -314,8 +328,8 @@ def test_conflicts_need_a_shared_group_and_the_bucket_rule_is_never_milder(
     groups: frozenset[FileGroupId], others: list[ConcurrentOperation]
 ) -> None:
     this = ConcurrentOperation(ME, Action.DELTA_COMMIT, State.INFLIGHT, "UPSERT", groups)
-    simple = judge(ConflictFacts(this, tuple(others)))
-    buckets = judge(ConflictFacts(this, tuple(others), Strategy.BUCKET))
+    simple = judge(ConflictCandidates(this, tuple(others)))
+    buckets = judge(ConflictCandidates(this, tuple(others), Strategy.BUCKET))
     assert all(found.groups & groups for found, _ in simple.conflicts)
     assert {found for found, _ in simple.conflicts} <= {found for found, _ in buckets.conflicts}
     expected = [item for item in others if item.groups & groups and not (item.kind == "COMPACT" and item.instant < ME)]

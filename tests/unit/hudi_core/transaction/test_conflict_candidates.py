@@ -15,8 +15,8 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.pending_plans import is_clustering
-from hudi_core.transaction.conflict import RULES, Began, ConcurrentOperation, Other, Verdict
-from hudi_core.transaction.conflict_candidates import ConflictCheck, began_at, read_operation
+from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, Verdict
+from hudi_core.transaction.conflict_candidates import ConflictCheck, operation_start_at, read_operation
 from tests.unit.hudi_core.timeline.golden_tables import every_table, load_timelines, timelines_of
 from tests.unit.hudi_core.transaction.layouts import Layout
 from tests.unit.hudi_core.transaction.pending_plans import Operations, describe
@@ -35,11 +35,18 @@ class Timeline:
         self.others = Operations(self.active)
 
     def verdict(
-        self, strategy: Strategy, *, action: str = Action.DELTA_COMMIT, began: Began | None = None, **options: object
+        self,
+        strategy: Strategy,
+        *,
+        action: str = Action.DELTA_COMMIT,
+        operation_start: OperationStart | None = None,
+        **options: object,
     ) -> Verdict:
         this = ConcurrentOperation(ME, action, State.INFLIGHT, "UPSERT", frozenset({G}))
         release = V6.conflict_release if self.active.layout == 1 else V9.conflict_release
-        check = ConflictCheck(self.active, this, began or Began(EARLIER), strategy, release, True, **options)  # type: ignore[arg-type]
+        check = ConflictCheck(
+            self.active, this, operation_start or OperationStart(EARLIER), strategy, release, True, **options
+        )  # type: ignore[arg-type]
         return check.verdict(self.active.load())
 
 
@@ -66,7 +73,7 @@ def test_an_overwrite_that_replaced_the_file_group(timeline: Timeline) -> None:
 
 
 def test_a_clustering_that_is_planned_for_the_file_group(timeline: Timeline) -> None:
-    timeline.others.cluster(LATER, G, begun=False)
+    timeline.others.cluster(LATER, G, started=False)
     timeline.others.cluster("20260106000000001", G)
     timeline.others.cluster("20260106000000002", H)
     assert describe(timeline.verdict(Strategy.SIMPLE)) == f"{LATER},20260106000000001"
@@ -86,14 +93,14 @@ def test_an_overwrite_that_is_under_way_says_what_it_writes(timeline: Timeline) 
 def test_a_compaction_that_was_planned_after_the_write_began(timeline: Timeline) -> None:
     """In version 6 the write's logs belong to the old slice, which the compaction has planned without them."""
     timeline.others.compact(LATER, G)
-    timeline.others.compact("20260106000000001", H, begun=False)
+    timeline.others.compact("20260106000000001", H, started=False)
     assert describe(timeline.verdict(Strategy.SIMPLE)) == (LATER if timeline.active.layout == 1 else "")
 
 
 def test_a_service_gives_way_to_a_writer_that_has_announced_the_file_group(timeline: Timeline) -> None:
     timeline.others.write(LATER, G)
     timeline.others.write("20260106000000001", H)
-    timeline.others.write("20260106000000002", begun=False)
+    timeline.others.write("20260106000000002", started=False)
     assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.COMPACTION)) == LATER
     assert timeline.verdict(Strategy.PREFER_WRITER).allowed
     assert timeline.verdict(Strategy.SIMPLE).allowed
@@ -111,13 +118,13 @@ def test_preferred_writers_go_by_when_it_completed(timeline: Timeline) -> None:
 
 def test_a_rollback_of_this_very_write_is_seen_from_1_2_on(timeline: Timeline) -> None:
     timeline.others.roll_back(LATER, ME)
-    timeline.others.roll_back("20260106000000001", EARLIER, begun=False)
+    timeline.others.roll_back("20260106000000001", EARLIER, started=False)
     assert describe(timeline.verdict(Strategy.PREFER_WRITER)) == ("" if timeline.active.layout == 1 else LATER)
 
 
 def test_a_clustering_that_waits_for_live_writers_asks_for_heartbeats(timeline: Timeline) -> None:
-    timeline.others.write(LATER, begun=False)
-    timeline.others.write("20260106000000001", begun=False)
+    timeline.others.write(LATER, started=False)
+    timeline.others.write("20260106000000001", started=False)
     options = {"live": lambda: frozenset({LATER}), "blocks_on_requested": True}
     assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING, **options)) == LATER
     assert timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING).allowed
@@ -126,7 +133,7 @@ def test_a_clustering_that_waits_for_live_writers_asks_for_heartbeats(timeline: 
 def test_as_a_precondition_it_raises(timeline: Timeline) -> None:
     timeline.others.write(LATER, G, completed=LATEST)
     this = ConcurrentOperation(ME, Action.DELTA_COMMIT, State.INFLIGHT, "UPSERT", frozenset({G}))
-    check = ConflictCheck(timeline.active, this, Began(), Strategy.SIMPLE, "0.15", merge_on_read=True)
+    check = ConflictCheck(timeline.active, this, OperationStart(), Strategy.SIMPLE, "0.15", merge_on_read=True)
     with pytest.raises(ConflictError, match=LATER):
         check(timeline.active.load())
 
@@ -149,8 +156,10 @@ def test_what_the_timeline_showed_at_the_start(timeline: Timeline) -> None:
     timeline.others.write(ME, G)
     timeline.others.compact(LATER, H)
     timeline.others.roll_back(LATEST, ME)
-    assert began_at(timeline.active.load(), ME) == Began("20260102000000000", frozenset({EARLIER, LATER}))
-    assert began_at(ActiveTimeline(MemoryStorage(), Layout(1)).load(), ME) == Began()
+    assert operation_start_at(timeline.active.load(), ME) == OperationStart(
+        "20260102000000000", frozenset({EARLIER, LATER})
+    )
+    assert operation_start_at(ActiveTimeline(MemoryStorage(), Layout(1)).load(), ME) == OperationStart()
 
 
 def _reads(active: ActiveTimeline) -> None:

@@ -35,11 +35,11 @@ def test_only_base_files_of_the_instant_count(storage: MemoryStorage) -> None:
 
 
 def test_many_partitions_are_listed_in_order(storage: MemoryStorage) -> None:
-    wanted = [f"p{number:02d}" for number in range(40)]
-    for partition in wanted:
+    requested = [f"p{number:02d}" for number in range(40)]
+    for partition in requested:
         storage.write(f"{partition}/f-0_0-1-0_{T}.parquet", b"base")
-    assert [info.path for info in base_files_of(storage, T, reversed(wanted))] == [
-        f"{partition}/f-0_0-1-0_{T}.parquet" for partition in wanted
+    assert [info.path for info in base_files_of(storage, T, reversed(requested))] == [
+        f"{partition}/f-0_0-1-0_{T}.parquet" for partition in requested
     ]
 
 

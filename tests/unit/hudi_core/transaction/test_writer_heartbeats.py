@@ -93,7 +93,7 @@ class Writers:
         self.pend(A, Action.DELTA_COMMIT)
         self.pend(B, Action.COMPACTION)
         Operations(self.active).overwrite(C)
-        Operations(self.active).cluster(D, FileGroupId("p", "f-0"), begun=False)
+        Operations(self.active).cluster(D, FileGroupId("p", "f-0"), started=False)
         self.active.create_requested(E, Action.COMMIT)
         self.pend(F, Action.CLEAN)
         self.clock.now = 10_000.0
@@ -192,13 +192,13 @@ def test_a_silent_write_in_a_copy_of_a_table_has_failed(
         changed = active.modified()
         beats = Heartbeats({}, changed[active.path_of(pending)] + 60, 120.0, 3600.0)
         assert may_be_alive(pending, active, changed, beats) is young
-    began = pending.requested_time
-    ours = f"{int(began) + 10_000_000_000}"  # the next year: on the copy, some minutes after it was made
+    operation_start = pending.requested_time
+    ours = f"{int(operation_start) + 10_000_000_000}"  # the next year: on the copy, some minutes after it was made
     active = open_context(copy).active
     active.create_requested(ours, Action.DELTA_COMMIT)
     changed = active.modified()
     changed[active.path(ours, Action.DELTA_COMMIT, State.REQUESTED)] += 600
-    assert (came_with_a_copy(began, changed), came_with_a_copy(ours, changed)) == (True, False)
+    assert (came_with_a_copy(operation_start, changed), came_with_a_copy(ours, changed)) == (True, False)
 
 
 def test_a_young_write_whose_heartbeat_stopped_has_failed(writers: Writers) -> None:

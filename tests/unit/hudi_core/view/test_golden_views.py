@@ -54,17 +54,17 @@ def _account(view: FileSystemView) -> dict[str, str]:
     """What each data file is: visible, older, replaced or uncommitted. A file in two slices would be counted twice and
     fails.
     """
-    told: list[tuple[str, str]] = []
+    reported: list[tuple[str, str]] = []
     for partition in view.partitions():
         visible = {data_file for item in view.latest_merged_slices(partition) for data_file in item.files}
         for group in view.all_file_groups(partition):
             for item in group.uncommitted:
-                told += [(data_file.path, "uncommitted") for data_file in item.files]
+                reported += [(data_file.path, "uncommitted") for data_file in item.files]
             for item in group.slices:
                 kind = "older" if view.replaced_at(group.id) is None else "replaced"
-                told += [(data_file.path, "visible" if data_file in visible else kind) for data_file in item.files]
-    assert len({path for path, _ in told}) == len(told)
-    return dict(told)
+                reported += [(data_file.path, "visible" if data_file in visible else kind) for data_file in item.files]
+    assert len({path for path, _ in reported}) == len(reported)
+    return dict(reported)
 
 
 def _data_files(storage: MemoryStorage, folder: str = "") -> set[str]:

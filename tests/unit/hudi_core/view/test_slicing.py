@@ -269,10 +269,10 @@ class Archive:
 
     def __init__(self, completions: dict[str, str]) -> None:
         self.completions = completions
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def completion_time(self, requested_time: str) -> str | None:
-        self.asked.append(requested_time)
+        self.requested.append(requested_time)
         return self.completions.get(requested_time)
 
 
@@ -296,4 +296,4 @@ def test_the_archive_is_opened_only_for_a_log_whose_slice_depends_on_it() -> Non
     archive = Archive({"003": "006"})
     view = load_view(active, StorageListing(storage), history=lambda: cast(ArchivedTimeline, archive))
     assert [names_of(item) for item in view.latest_slices("p")] == [[base("005"), log("003"), log("009")]]
-    assert archive.asked == ["003"]
+    assert archive.requested == ["003"]

@@ -21,11 +21,11 @@ from hudi_core.index.footers import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.metadata.record_keys import KeysOfRows
-from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import buffers_of
 
@@ -70,7 +70,7 @@ class DigestRules:
 
 
 def stored_digests(
-    digests: MetadataPartition[FilterDigest], kind: str, files: PartitionFiles, findings: Findings
+    digests: MetadataPartition[FilterDigest], partition_type: str, files: PartitionFiles, findings: Findings
 ) -> dict[str, FilterDigest]:
     """By key the filters that are stored of a data partition; those of a file that is no listed base file of it are
     findings.
@@ -83,19 +83,19 @@ def stored_digests(
     }
     for key in sorted(stored.keys() - known):
         findings.add(
-            kind,
+            partition_type,
             f"key {key}: a filter of a file that is no listed base file of the partition",
             partition=files.partition,
         )
     return stored
 
 
-class BloomFiltersCheck(KindCheck):
+class BloomFiltersCheck(PartitionCheck):
     """Compares the filters of each partition."""
 
-    def __init__(self, opened: OpenedMetadataTable, keys: KeysOfRows, findings: Findings) -> None:
-        self._digests: MetadataPartition[FilterDigest] = opened.partition(BLOOM_FILTERS, DigestRules())
-        self._filters = opened.partition(BLOOM_FILTERS, BloomFilterRules())
+    def __init__(self, metadata_snapshot: MetadataTableSnapshot, keys: KeysOfRows, findings: Findings) -> None:
+        self._digests: MetadataPartition[FilterDigest] = metadata_snapshot.partition(BLOOM_FILTERS, DigestRules())
+        self._filters = metadata_snapshot.partition(BLOOM_FILTERS, BloomFilterRules())
         self._keys = keys
         self._findings = findings
         self._stored: dict[str, FilterDigest] = {}
@@ -143,30 +143,30 @@ class FilterCheck:
 
     def __init__(
         self,
-        kind: str,
+        partition_type: str,
         head: FileHead,
         stored: BloomFilter,
         texts: Callable[[pa.RecordBatch], pa.Array],
         findings: Findings,
     ) -> None:
-        self._kind = kind
+        self._kind = partition_type
         self._head = head
         self._stored = stored
         self._texts = texts
         self._findings = findings
-        self._asked = 0
+        self._requested = 0
         self._lacking = 0
 
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
         """Asks for the records' texts."""
         texts = self._texts(batch)
-        self._asked += len(texts)
+        self._requested += len(texts)
         self._lacking += self._stored.lacking(*buffers_of(texts))
 
     def close(self) -> None:
         """Says how many were not in it."""
         if self._lacking:
-            what = f"the filter lacks {self._lacking} of the file's {self._asked} keys"
+            what = f"the filter lacks {self._lacking} of the file's {self._requested} keys"
             self._findings.add(self._kind, what, partition=self._head.file.partition, file=self._head.file.name)
 
 

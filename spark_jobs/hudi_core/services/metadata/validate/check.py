@@ -61,7 +61,7 @@ class FileCheck(Protocol):
         ...
 
 
-class KindCheck:
+class PartitionCheck:
     """Compares one metadata partition. What a kind does not look at, it leaves as it is here.
 
     A partition is opened, then every listed base and log file of it that is there, then the rows of its latest slices,

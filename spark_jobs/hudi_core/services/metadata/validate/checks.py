@@ -24,7 +24,7 @@ from hudi_core.metadata_table.read.statistics import ColumnTypes
 from hudi_core.model.meta_fields import META_FIELDS
 from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.bloom_filters import BloomFiltersCheck
-from hudi_core.services.metadata.validate.check import KindCheck
+from hudi_core.services.metadata.validate.check import PartitionCheck
 from hudi_core.services.metadata.validate.column_stats import ColumnStatsCheck, IndexedColumns
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.expression_index import (
@@ -53,11 +53,15 @@ class Checks:
         self._types = ColumnTypes(subject.schema)
         self._keys = KeysOfRows.of(subject.context.config)
 
-    def all(self) -> list[KindCheck]:
+    def all(self) -> list[PartitionCheck]:
         """Those of all kinds but `files`, which says what there is to check."""
-        return [check for name in sorted(self._subject.metadata.kinds - {FILES_PARTITION}) for check in self._of(name)]
+        return [
+            check
+            for name in sorted(self._subject.metadata.partition_types - {FILES_PARTITION})
+            for check in self._of(name)
+        ]
 
-    def _of(self, name: str) -> Iterator[KindCheck]:
+    def _of(self, name: str) -> Iterator[PartitionCheck]:
         metadata, findings = self._subject.metadata, self._findings
         if name == COLUMN_STATS:
             leaves = self._subject.context.config.features.cleans_leave_statistics
@@ -66,7 +70,7 @@ class Checks:
         elif name == PARTITION_STATS:
             yield PartitionStatsCheck(metadata, self._of_rows(name, self._columns(COLUMN_STATS)), findings)
         elif name == BLOOM_FILTERS:
-            yield BloomFiltersCheck(self._subject.opened, self._keys, findings)
+            yield BloomFiltersCheck(self._subject.metadata_snapshot, self._keys, findings)
         elif name == RECORD_INDEX:
             yield RecordIndexCheck(metadata.record_index, self._keys, findings)
         elif name.startswith(SECONDARY_PREFIX):
@@ -91,7 +95,7 @@ class Checks:
                 found[column] = Column(path)
         return found
 
-    def _of_rows(self, kind: str, operands: Mapping[str, Operand]) -> dict[str, Operand]:
+    def _of_rows(self, partition_type: str, operands: Mapping[str, Operand]) -> dict[str, Operand]:
         """Those whose values in a query's rows are those of the files."""
         hidden = {*self._output.rule.from_path, *self._output.rule.as_text}
         kept = {
@@ -100,10 +104,10 @@ class Checks:
             if not (isinstance(operand, Column) and operand.path[0] in hidden)
         }
         if len(kept) < len(operands):
-            self._findings.not_checked(kind, "columns whose values queries take from the partition's path")
+            self._findings.not_checked(partition_type, "columns whose values queries take from the partition's path")
         return kept
 
-    def _secondary(self, name: str) -> Iterator[KindCheck]:
+    def _secondary(self, name: str) -> Iterator[PartitionCheck]:
         definition = self._definitions.get(name)
         fields = () if definition is None else definition.source_fields
         column = self._operand(name, Column(tuple(fields[0].split(".")))) if len(fields) == 1 else None
@@ -118,7 +122,7 @@ class Checks:
             )
             return
         by_value = definition.version > 1
-        partition = self._subject.opened.partition(
+        partition = self._subject.metadata_snapshot.partition(
             name, SecondaryIndexRules(), secondary_hashed_part if by_value else str
         )
         is_whole = self._subject.metadata.covers_all_rows(name)
@@ -128,7 +132,7 @@ class Checks:
             )
         yield SecondaryIndexCheck(partition, column, self._keys, self._findings, by_value=by_value, is_whole=is_whole)
 
-    def _expression(self, name: str) -> Iterator[KindCheck]:
+    def _expression(self, name: str) -> Iterator[PartitionCheck]:
         definition = self._definitions.get(name)
         written = None if definition is None else indexed_operand(definition)
         operand = None if written is None else self._operand(name, written)
@@ -143,9 +147,9 @@ class Checks:
             )
         index = IndexedExpression(name, definition.source_fields[0], operand, zone or "UTC", has_values)
         if definition.type == COLUMN_STATS:
-            yield ExpressionStatsCheck(self._subject.opened, index, self._findings)
+            yield ExpressionStatsCheck(self._subject.metadata_snapshot, index, self._findings)
         elif definition.type == BLOOM_FILTERS:
-            yield ExpressionFiltersCheck(self._subject.opened, index, self._findings)
+            yield ExpressionFiltersCheck(self._subject.metadata_snapshot, index, self._findings)
         else:
             self._findings.not_checked(name, f"an index of type {definition.type!r}")
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS, MetadataTable
-from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import (
     Counts,
@@ -56,7 +56,7 @@ def _is_in(operand: Operand, head: FileHead, carried: frozenset[str] | None) -> 
     return head.holds(operand.path[0]) and (carried is None or operand.path[0] in carried)
 
 
-class ColumnStatsCheck(KindCheck):
+class ColumnStatsCheck(PartitionCheck):
     """Compares what is stored of each file of a partition."""
 
     def __init__(

@@ -20,7 +20,7 @@ class Difference:
     file. `what` says what the metadata table holds and what is true.
     """
 
-    kind: str
+    partition_type: str
     partition: str | None
     file: str | None
     what: str
@@ -30,7 +30,7 @@ class Difference:
 class NotChecked:
     """Something of a kind that was not compared, and why."""
 
-    kind: str
+    partition_type: str
     why: str
 
 
@@ -42,37 +42,37 @@ class Findings:
         self._counts: Counter[str] = Counter()
         self._not_checked: dict[NotChecked, None] = {}
 
-    def add(self, kind: str, what: str, *, partition: str | None = None, file: str | None = None) -> None:
+    def add(self, partition_type: str, what: str, *, partition: str | None = None, file: str | None = None) -> None:
         """One difference."""
-        self.add_all(kind, 1, (Difference(kind, partition, file, what),))
+        self.add_all(partition_type, 1, (Difference(partition_type, partition, file, what),))
 
-    def add_all(self, kind: str, count: int, differences: Iterable[Difference]) -> None:
+    def add_all(self, partition_type: str, count: int, differences: Iterable[Difference]) -> None:
         """`count` differences of a kind, of which `differences` is read as far as they are kept."""
         if count:
-            self._counts[kind] += count
-            kept = self._kept.setdefault(kind, [])
+            self._counts[partition_type] += count
+            kept = self._kept.setdefault(partition_type, [])
             for difference in differences:
                 if len(kept) >= KEPT:
                     break
                 kept.append(difference)
 
-    def not_checked(self, kind: str, why: str) -> None:
+    def not_checked(self, partition_type: str, why: str) -> None:
         """Says that something was not compared, once for each reason."""
-        self._not_checked.setdefault(NotChecked(kind, why))
+        self._not_checked.setdefault(NotChecked(partition_type, why))
 
     @property
     def count(self) -> int:
         """All differences, kept or not."""
         return sum(self._counts.values())
 
-    def report(self, kinds: Iterable[str], partitions: int, files: int, rows: int) -> ValidationReport:
+    def report(self, partition_types: Iterable[str], partitions: int, files: int, rows: int) -> ValidationReport:
         """Everything that was found; the arguments say what was looked at."""
-        differences = tuple(item for kind in sorted(self._kept) for item in self._kept[kind])
+        differences = tuple(item for partition_type in sorted(self._kept) for item in self._kept[partition_type])
         return ValidationReport(
             differences,
             dict(sorted(self._counts.items())),
             tuple(self._not_checked),
-            tuple(sorted(kinds)),
+            tuple(sorted(partition_types)),
             partitions,
             files,
             rows,
@@ -88,7 +88,7 @@ class ValidationReport:
     differences: tuple[Difference, ...]
     counts: dict[str, int]
     not_checked: tuple[NotChecked, ...]
-    kinds: tuple[str, ...]
+    partition_types: tuple[str, ...]
     partitions: int
     files: int
     rows: int
@@ -104,7 +104,7 @@ class ValidationReport:
             "differences": [asdict(item) for item in self.differences],
             "counts": dict(self.counts),
             "not_checked": [asdict(item) for item in self.not_checked],
-            "kinds": list(self.kinds),
+            "kinds": list(self.partition_types),
             "partitions": self.partitions,
             "files": self.files,
             "rows": self.rows,

@@ -27,11 +27,11 @@ import pyarrow.compute as pc
 from hudi_core.expr.evaluate import evaluate
 from hudi_core.expr.tree import Operand, operand_columns
 from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, partition_id
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, statistics_table
 from hudi_core.services.metadata.validate.bloom_filters import DigestRules, FilterCheck, stored_digests
-from hudi_core.services.metadata.validate.check import FileHead, KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import (
     Counts,
@@ -68,13 +68,13 @@ class IndexedExpression:
         return all(head.holds(name) and (carried is None or name in carried) for name in self.columns())
 
 
-class ExpressionStatsCheck(KindCheck):
+class ExpressionStatsCheck(PartitionCheck):
     """Compares an index of type column_stats."""
 
-    def __init__(self, opened: OpenedMetadataTable, index: IndexedExpression, findings: Findings) -> None:
+    def __init__(self, metadata_snapshot: MetadataTableSnapshot, index: IndexedExpression, findings: Findings) -> None:
         self._index = index
         self._findings = findings
-        self._partition = opened.partition(index.name, ColumnStatsRules())
+        self._partition = metadata_snapshot.partition(index.name, ColumnStatsRules())
         self._stored: Mapping[str, Statistic] = {}
         self._of_rows = self._new()
 
@@ -153,14 +153,14 @@ class _OfFile:
             self._findings.add(self._index.name, what, partition=file.partition, file=file.name)
 
 
-class ExpressionFiltersCheck(KindCheck):
+class ExpressionFiltersCheck(PartitionCheck):
     """Compares an index of type bloom_filters."""
 
-    def __init__(self, opened: OpenedMetadataTable, index: IndexedExpression, findings: Findings) -> None:
+    def __init__(self, metadata_snapshot: MetadataTableSnapshot, index: IndexedExpression, findings: Findings) -> None:
         self._index = index
         self._findings = findings
-        self._digests = opened.partition(index.name, DigestRules())
-        self._filters = opened.partition(index.name, BloomFilterRules())
+        self._digests = metadata_snapshot.partition(index.name, DigestRules())
+        self._filters = metadata_snapshot.partition(index.name, BloomFilterRules())
 
     def file_columns(self) -> frozenset[str]:
         """Those of the expression."""

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS, MetadataTable
-from hudi_core.services.metadata.validate.check import KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import Counts, TrueRanges, contradictions, statistics_by
 from hudi_core.view.file_group import FileSlice
 
 
-class PartitionStatsCheck(KindCheck):
+class PartitionStatsCheck(PartitionCheck):
     """Compares what is stored of each partition; `operands` are its columns by dotted name."""
 
     def __init__(self, metadata: MetadataTable, operands: Mapping[str, Operand], findings: Findings) -> None:

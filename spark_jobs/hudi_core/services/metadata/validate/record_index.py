@@ -20,7 +20,7 @@ from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.record_index import PARTITION, RecordIndex, RecordLocation
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.metadata.record_keys import KeysOfRows
-from hudi_core.services.metadata.validate.check import KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Difference, Findings
 from hudi_core.services.metadata.validate.key_buckets import KeyBuckets, compare_keys
 from hudi_core.services.metadata.validate.true_ranges import one_array
@@ -29,7 +29,7 @@ from hudi_core.view.file_group import FileSlice
 _GLOBAL: Final = None
 
 
-class RecordIndexCheck(KindCheck):
+class RecordIndexCheck(PartitionCheck):
     """Compares after the last partition, or where the index is one per data partition, after each."""
 
     def __init__(self, index: RecordIndex, keys: KeysOfRows, findings: Findings) -> None:
@@ -114,16 +114,16 @@ class RecordIndexCheck(KindCheck):
             len(locations),
         )
         keys = pa.array(list(stored), pa.binary())
-        wanted, wanted_places = one_array(true.column("key")), true.column("place").to_numpy()
-        found = compare_keys(wanted.cast(pa.binary()), wanted_places, keys, places)
+        requirements, expected_places = one_array(true.column("key")), true.column("place").to_numpy()
+        found = compare_keys(requirements.cast(pa.binary()), expected_places, keys, places)
 
         def text(at: int) -> str:
             return str(keys[at].as_py(), "utf-8", "replace")
 
         def missing() -> Iterator[Difference]:
             for at in found.missing.tolist():
-                group = names[int(wanted_places[at])]
-                what = f"key {wanted[at].as_py()!r} is not mapped, but the file group has a row of it"
+                group = names[int(expected_places[at])]
+                what = f"key {requirements[at].as_py()!r} is not mapped, but the file group has a row of it"
                 yield Difference(PARTITION, group.partition, group.file_id, what)
 
         def extra() -> Iterator[Difference]:
@@ -143,7 +143,7 @@ class RecordIndexCheck(KindCheck):
 
         def elsewhere() -> Iterator[Difference]:
             for at, first in zip(found.elsewhere.tolist(), found.first.tolist(), strict=True):
-                place, right = locations[at], names[int(wanted_places[first])]
+                place, right = locations[at], names[int(expected_places[first])]
                 where = f"file group {right.file_id} of partition {right.partition!r}"
                 yield Difference(
                     PARTITION,

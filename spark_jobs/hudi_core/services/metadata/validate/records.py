@@ -14,7 +14,7 @@ from hudi_core.filegroup.read.base_file import base_batches, open_base_file, rea
 from hudi_core.filegroup.read.log_records import block_batches, has_operations
 from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.model.meta_fields import OPERATION
-from hudi_core.services.metadata.validate.check import FileCheck, FileHead, KindCheck
+from hudi_core.services.metadata.validate.check import FileCheck, FileHead, PartitionCheck
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.files import KIND as FILES
 from hudi_core.services.metadata.validate.subject import Subject
@@ -29,12 +29,12 @@ class FileReader:
     for not at all.
     """
 
-    def __init__(self, subject: Subject, checks: Sequence[KindCheck], findings: Findings) -> None:
+    def __init__(self, subject: Subject, checks: Sequence[PartitionCheck], findings: Findings) -> None:
         self._subject = subject
         self._findings = findings
         self._checks = checks
-        wanted = frozenset[str]().union(*(check.file_columns() for check in checks))
-        self._schema: pa.Schema = subject.reader.spec.output.stored_of(wanted)
+        requirements = frozenset[str]().union(*(check.file_columns() for check in checks))
+        self._schema: pa.Schema = subject.reader.spec.output.stored_of(requirements)
         self._history = subject.reader.spec.history
 
     def read_group(self, group: FileGroup, names: Collection[str], latest: Collection[str]) -> int:
@@ -65,11 +65,11 @@ class FileReader:
     def _read_base(self, file: DataFile, is_latest: bool) -> None:
         storage = self._subject.reader.storage
         if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
-            with self._open(FileHead(file, True, None, is_latest=is_latest)) as opened:
-                if opened:
+            with self._open(FileHead(file, True, None, is_latest=is_latest)) as metadata_snapshot:
+                if metadata_snapshot:
                     _give(
                         read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history),
-                        opened,
+                        metadata_snapshot,
                         None,
                     )
             return
@@ -77,9 +77,11 @@ class FileReader:
             with _naming_damage():
                 parquet = stack.enter_context(open_base_file(storage, file.path))
                 footer = parquet.footer
-            with self._open(FileHead(file, True, frozenset(parquet.schema.names), footer, is_latest)) as opened:
-                if opened:
-                    _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), opened, None)
+            with self._open(
+                FileHead(file, True, frozenset(parquet.schema.names), footer, is_latest)
+            ) as metadata_snapshot:
+                if metadata_snapshot:
+                    _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), metadata_snapshot, None)
 
     def _read_logs(self, item: FileSlice, logs: Sequence[DataFile]) -> None:
         with _naming_damage():
@@ -96,10 +98,10 @@ class FileReader:
         known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
         if has_operations(blocks) and OPERATION not in schema.names:
             schema = schema.append(pa.field(OPERATION, pa.string()))
-        with self._open(FileHead(file, False, known)) as opened:
+        with self._open(FileHead(file, False, known)) as metadata_snapshot:
             for block, names in zip(blocks, carried, strict=True):
                 sources = () if self._history is None else sources_at(self._history, block.instant_time or "")
-                _give(block_batches(storage, block, schema, sources=sources), opened, names)
+                _give(block_batches(storage, block, schema, sources=sources), metadata_snapshot, names)
 
     def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
         """The columns of a data block's records; None where they may have other names now."""
@@ -111,9 +113,9 @@ class FileReader:
 
     @contextmanager
     def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:
-        opened = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
-        yield opened
-        for of_file in opened:
+        metadata_snapshot = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
+        yield metadata_snapshot
+        for of_file in metadata_snapshot:
             of_file.close()
 
 
@@ -131,11 +133,13 @@ def _naming_damage() -> Iterator[None]:
         raise _DamagedError(error.message, path=error.path) from error
 
 
-def _give(batches: Iterator[pa.RecordBatch], opened: Sequence[FileCheck], columns: frozenset[str] | None) -> None:
+def _give(
+    batches: Iterator[pa.RecordBatch], metadata_snapshot: Sequence[FileCheck], columns: frozenset[str] | None
+) -> None:
     while True:
         with _naming_damage():
             batch = next(batches, None)
         if batch is None:
             return
-        for of_file in opened:
+        for of_file in metadata_snapshot:
             of_file.add(batch, columns)

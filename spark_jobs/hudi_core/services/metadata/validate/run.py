@@ -19,7 +19,7 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.validate.check import KindCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.checks import Checks
 from hudi_core.services.metadata.validate.difference import Findings, ValidationReport
 from hudi_core.services.metadata.validate.files import KIND, FilesCheck
@@ -78,10 +78,10 @@ class _Validation:
             written=self._subject.written,
             judges_missing=not undoes,
         )
-        self._checks: list[KindCheck] = Checks(self._subject, self._findings).all()
+        self._checks: list[PartitionCheck] = Checks(self._subject, self._findings).all()
         self._reader = FileReader(self._subject, self._checks, self._findings)
-        wanted = frozenset[str]().union(*(check.row_columns() for check in self._checks))
-        self._row_columns = [name for name in self._subject.reader.output_schema().names if name in wanted]
+        requirements = frozenset[str]().union(*(check.row_columns() for check in self._checks))
+        self._row_columns = [name for name in self._subject.reader.output_schema().names if name in requirements]
         self._partitions = self._read = self._rows = 0
 
     def run(self) -> ValidationReport:
@@ -96,7 +96,7 @@ class _Validation:
         self._files.finish()
         for check in self._checks:
             check.finish()
-        return self._findings.report(self._subject.metadata.kinds, self._partitions, self._read, self._rows)
+        return self._findings.report(self._subject.metadata.partition_types, self._partitions, self._read, self._rows)
 
     def _partition(self, files: PartitionFiles) -> None:
         self._partitions += 1

@@ -22,7 +22,7 @@ from hudi_core.expr.tree import Column
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_hashed_part
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.services.metadata.record_keys import KeysOfRows
-from hudi_core.services.metadata.validate.check import KindCheck
+from hudi_core.services.metadata.validate.check import PartitionCheck
 from hudi_core.services.metadata.validate.difference import Difference, Findings
 from hudi_core.services.metadata.validate.key_buckets import KeyBuckets, compare_keys
 from hudi_core.services.metadata.validate.true_ranges import one_array
@@ -32,7 +32,7 @@ _NULL = "\0"
 _ESCAPED = ("\\", "$", "\0")
 
 
-class SecondaryIndexCheck(KindCheck):
+class SecondaryIndexCheck(PartitionCheck):
     """Compares one index after the last partition. `by_value`: the value's part of a pair alone chooses the file group
     (index version 2).
     """
@@ -80,9 +80,9 @@ class SecondaryIndexCheck(KindCheck):
 
     def _compare_group(self, position: int, true: pa.Array, places: np.ndarray, stored: Mapping[bytes, bool]) -> None:
         kind = self._partition.name
-        standing = pa.array([key for key, stands in stored.items() if stands], pa.binary())
-        nowhere = np.zeros(len(standing), dtype=np.int32)
-        found = compare_keys(true.cast(pa.binary()), np.zeros(len(true), dtype=np.int32), standing, nowhere)
+        remaining = pa.array([key for key, current in stored.items() if current], pa.binary())
+        nowhere = np.zeros(len(remaining), dtype=np.int32)
+        found = compare_keys(true.cast(pa.binary()), np.zeros(len(true), dtype=np.int32), remaining, nowhere)
 
         def missing() -> Iterator[Difference]:
             for at in found.missing.tolist():
@@ -96,7 +96,7 @@ class SecondaryIndexCheck(KindCheck):
 
         def extra() -> Iterator[Difference]:
             for at in found.extra.tolist():
-                text = standing[at].as_py().decode("utf-8", "replace")
+                text = remaining[at].as_py().decode("utf-8", "replace")
                 hashed = secondary_hashed_part(text) if self._by_value else text
                 home = int(file_group_indexes([hashed], len(self._partition.groups))[0])
                 why = (

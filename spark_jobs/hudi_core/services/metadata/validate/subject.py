@@ -11,7 +11,7 @@ from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.model.ids import FileGroupId
 from hudi_core.query.slices_plan import reader_spec, table_schema
 from hudi_core.services.archive.listing import written_log_bytes
@@ -71,7 +71,7 @@ class Subject:
     timeline: Timeline
     schema: AvroSchema
     metadata: MetadataTable
-    opened: OpenedMetadataTable
+    metadata_snapshot: MetadataTableSnapshot
     reader: SliceReader
     writes: CommitWrites
     written: Mapping[str, int] | None
@@ -89,13 +89,13 @@ class Subject:
         found = table_schema(reading, timeline) if schema is None else schema
         spec = reader_spec(reading, found, timeline, merge_logs=True)
         completion = CompletionTimes(timeline, context.history)
-        appended = config.is_merge_on_read and not config.features.log_name_has_own_instant
+        appended = config.is_merge_on_read and not config.features.log_name_has_delta_commit
         return Subject(
             context,
             timeline,
             found,
             MetadataTable(context.storage, config, timeline, found, reading.zone),
-            OpenedMetadataTable(context.storage, config, timeline),
+            MetadataTableSnapshot(context.storage, config, timeline),
             SliceReader(data, spec),
             CommitWrites(context, timeline, completion),
             written_log_bytes(active, timeline) if appended else None,

@@ -115,16 +115,16 @@ KEYS = st.integers(0, 40).map(lambda number: b"k%d" % number)
 @settings(max_examples=100, deadline=None)
 @given(st.lists(KEYS, max_size=60), st.sets(KEYS, max_size=20), st.integers(20, 400))
 def test_keys_and_prefixes_give_every_cell_of_a_file_with_repeated_keys(
-    rows: list[bytes], asked: set[bytes], block_size: int
+    rows: list[bytes], requested: set[bytes], block_size: int
 ) -> None:
     items = [(row, b"%d" % index) for index, row in enumerate(sorted(rows))]
-    keys = sorted(asked)
+    keys = sorted(requested)
     reader = HFileReader.of_bytes(write_hfile(items, schema="{}", block_size=block_size), "f")
-    assert list(reader.lookup_many(keys, unique=False)) == [item for item in items if item[0] in asked]
-    assert list(reader.prefix_items(keys)) == [item for item in items if item[0].startswith(tuple(asked))]
+    assert list(reader.lookup_many(keys, unique=False)) == [item for item in items if item[0] in requested]
+    assert list(reader.prefix_items(keys)) == [item for item in items if item[0].startswith(tuple(requested))]
     once = list({row: (row, value) for row, value in items}.values())
     single = HFileReader.of_bytes(write_hfile(once, schema="{}", block_size=block_size), "f")
-    assert list(single.lookup_many(keys)) == [item for item in once if item[0] in asked]
+    assert list(single.lookup_many(keys)) == [item for item in once if item[0] in requested]
     assert [single.lookup(key) for key in keys] == [dict(once).get(key) for key in keys]
 
 

@@ -203,9 +203,9 @@ def test_golden_base_files_are_read_with_the_types_of_their_avro_schema(golden: 
 def check_against_hudi(case: GoldenCase, rows: dict[str, dict[str, Any]]) -> None:
     """Every row that real Hudi reads from a base file is among ours, value by value."""
     compared = 0
-    for wanted in pq.read_table(case.expected / "snapshot.parquet").to_pylist():
-        found = rows.get(wanted["_hoodie_commit_seqno"])
-        if found is not None and wanted["_hoodie_file_name"].endswith(".parquet"):
-            assert {key: found[key] for key in wanted} == wanted
+    for requested in pq.read_table(case.expected / "snapshot.parquet").to_pylist():
+        found = rows.get(requested["_hoodie_commit_seqno"])
+        if found is not None and requested["_hoodie_file_name"].endswith(".parquet"):
+            assert {key: found[key] for key in requested} == requested
             compared += 1
     assert compared

@@ -196,11 +196,11 @@ def test_merge_equals_the_reference(
 ) -> None:
     rules, blocks, base = case
     reference = Reference(rules)
-    wanted = reference.merge(base, reference.fold(version for block in blocks for version in block))
+    requested = reference.merge(base, reference.fold(version for block in blocks for version in block))
     found, counts = run(rules, blocks, base, budget=budget, group=group)
-    assert found == wanted.rows, "rows and their order"
-    assert counts.written == len(wanted.rows)
-    assert {name: getattr(counts, name) for name in COUNTS} == {name: getattr(wanted, name) for name in COUNTS}
+    assert found == requested.rows, "rows and their order"
+    assert counts.written == len(requested.rows)
+    assert {name: getattr(counts, name) for name in COUNTS} == {name: getattr(requested, name) for name in COUNTS}
 
 
 @pytest.mark.parametrize(
@@ -246,11 +246,12 @@ def test_merge_of_many_keys_equals_the_reference(rules: MergePolicy) -> None:
         for key in keys[:450]
     ]
     reference = Reference(rules)
-    wanted = reference.merge(base, reference.fold(item for block in blocks for item in block))
+    requested = reference.merge(base, reference.fold(item for block in blocks for item in block))
     found, counts = run(rules, blocks, base, group=50)
-    assert found == wanted.rows
-    assert {name: getattr(counts, name) for name in COUNTS} == {name: getattr(wanted, name) for name in COUNTS}
-    assert wanted.updated and wanted.deleted and wanted.inserted and wanted.missed_deletes, "all of it happened"  # noqa: PT018
+    assert found == requested.rows
+    assert {name: getattr(counts, name) for name in COUNTS} == {name: getattr(requested, name) for name in COUNTS}
+    happened = (requested.updated, requested.deleted, requested.inserted, requested.missed_deletes)
+    assert all(happened)
 
 
 def test_several_base_rows_of_one_key_are_all_replaced() -> None:
@@ -285,10 +286,10 @@ def test_many_versions_of_many_keys_are_merged_in_pieces(monkeypatch: pytest.Mon
     ]
     found, _ = run(rules, blocks, [row(str(key), 0, 0) for key in range(50)])
     reference = Reference(rules)
-    wanted = reference.merge(
+    requested = reference.merge(
         [row(str(key), 0, 0) for key in range(50)], reference.fold(version for block in blocks for version in block)
     )
-    assert found == wanted.rows
+    assert found == requested.rows
 
 
 def test_null_ordering_value_is_refused_by_the_rules_of_0_15() -> None:

@@ -28,11 +28,11 @@ def test_rows_come_back_in_any_order(sizes: list[int], budget: int, data: st.Dat
     with PayloadStore(SCHEMA, budget=budget) as store:
         for size in sizes:
             assert store.append(batch(store.rows, size)) == store.rows - size
-        wanted = data.draw(st.lists(st.integers(0, store.rows - 1), max_size=40)) if store.rows else []
-        found = store.take(np.array(wanted, dtype=np.int64))
+        requested = data.draw(st.lists(st.integers(0, store.rows - 1), max_size=40)) if store.rows else []
+        found = store.take(np.array(requested, dtype=np.int64))
         assert found.schema == SCHEMA
-        assert found["number"].to_pylist() == wanted
-        assert found["texts"].to_pylist() == [[str(number)] * (number % 3) for number in wanted]
+        assert found["number"].to_pylist() == requested
+        assert found["texts"].to_pylist() == [[str(number)] * (number % 3) for number in requested]
 
 
 def test_rows_within_the_budget_stay_in_memory_and_more_go_to_files(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_orc_rows_have_the_types_of_the_table() -> None:
     file = orc_file(storage, [ROW, dict.fromkeys(ROW)])
     micros = pa.timestamp("us", tz="UTC")
     inner = pa.struct([("at", micros), ("n", pa.int64())])
-    wanted = pa.schema(
+    requested = pa.schema(
         [
             ("n", pa.int64()),
             ("id", pa.string()),
@@ -84,11 +84,11 @@ def test_orc_rows_have_the_types_of_the_table() -> None:
             ("added", pa.float64()),
         ]
     )
-    (batch,) = read_base_file(storage, file, wanted, batch_rows=10)
-    assert batch.schema == wanted
+    (batch,) = read_base_file(storage, file, requested, batch_rows=10)
+    assert batch.schema == requested
     shifted = {"at": STAMP, "n": 1}
     first = {**ROW, "at": STAMP, "ats": [STAMP, None], "nested": shifted, "by_name": [("k", shifted)], "added": None}
-    assert batch.to_pylist() == [{name: first[name] for name in wanted.names}, dict.fromkeys(wanted.names)]
+    assert batch.to_pylist() == [{name: first[name] for name in requested.names}, dict.fromkeys(requested.names)]
 
 
 def test_orc_without_a_wanted_column_keeps_its_rows() -> None:
@@ -126,8 +126,8 @@ def test_hfile_rows() -> None:
     ]
     cells = [(str(row["id"]).encode(), codec.encode(row)) for row in rows]
     file = put(storage, "f-0_0-1-2_001.hfile", write_hfile(cells, schema=json.dumps(FULL), block_size=512))
-    wanted = pa.schema([("ts", pa.float64()), ("_hoodie_record_key", pa.string())])
-    batches = list(read_base_file(storage, file, wanted, batch_rows=30))
+    requested = pa.schema([("ts", pa.float64()), ("_hoodie_record_key", pa.string())])
+    batches = list(read_base_file(storage, file, requested, batch_rows=30))
     assert [batch.num_rows for batch in batches] == [30, 30, 30, 10]
     assert [row for batch in batches for row in batch.to_pylist()] == [
         {"ts": row["ts"], "_hoodie_record_key": row["id"]} for row in rows

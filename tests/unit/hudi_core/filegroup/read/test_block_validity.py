@@ -27,23 +27,23 @@ TIMELINE = Timeline(
     [("001", True), ("003", True), ("004", False), ("005", False), ("006", True), ("007", False), ("010", False)],
 )
 def test_what_is_committed_survives_json(instant: str, committed: bool) -> None:
-    facts = CommittedInstants.of(TIMELINE)
-    assert facts(instant) is committed
-    assert CommittedInstants.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    statistics = CommittedInstants.of(TIMELINE)
+    assert statistics(instant) is committed
+    assert CommittedInstants.from_json(json.loads(json.dumps(statistics.to_json()))) == statistics
 
 
 def test_what_was_committed_up_to_an_instant_or_before_it() -> None:
-    facts = CommittedInstants.of(TIMELINE)
-    asked = ["001", "002", "003", "005", "006", "010"]
+    statistics = CommittedInstants.of(TIMELINE)
+    requested = ["001", "002", "003", "005", "006", "010"]
     expected = {"003": ["001", "002", "003"], "006": ["001", "002", "003", "006"], "005": ["001", "002", "003"]}
     for instant, committed in expected.items():
-        assert list(filter(facts.up_to(instant), asked)) == committed
-        assert list(filter(facts.up_to(instant, inclusive=False), asked)) == [
+        assert list(filter(statistics.up_to(instant), requested)) == committed
+        assert list(filter(statistics.up_to(instant, inclusive=False), requested)) == [
             time for time in committed if time < instant
         ]
-    archived = facts.up_to("001")
-    assert list(filter(archived, asked)) == ["001"], "instants that were archived after it are not committed yet"
-    assert list(filter(facts.up_to("002", inclusive=False), asked)) == ["001"]
+    archived = statistics.up_to("001")
+    assert list(filter(archived, requested)) == ["001"], "instants that were archived after it are not committed yet"
+    assert list(filter(statistics.up_to("002", inclusive=False), requested)) == ["001"]
 
 
 def test_latest_instants() -> None:

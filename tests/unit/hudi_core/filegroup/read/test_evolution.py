@@ -116,8 +116,8 @@ def test_log_records_take_the_querys_names_by_their_schema() -> None:
     data = encode_avro_records([encode_datum(writer, row) for row in ROWS])
     reader = pa.schema([field for field in arrow_schema(renamed) if not field.name.startswith("_dropped_")])
     assert reader.names == ["id", "b", "s", "l", "m", "op"]
-    wanted = apply_sources(_batch(), SOURCES)
-    table = decode_records(data, len(ROWS), renamed, wanted.schema, path="x")
-    assert table.to_pylist() == wanted.to_pylist()
+    requested = apply_sources(_batch(), SOURCES)
+    table = decode_records(data, len(ROWS), renamed, requested.schema, path="x")
+    assert table.to_pylist() == requested.to_pylist()
     swapped = rename_fields(writer, (ColumnSource("op", "a"), ColumnSource("a", "op"), ColumnSource("id", None)))
     assert [field["name"] for field in swapped["fields"]] == ["_dropped_0_id", "op", "s", "l", "m", "a"]

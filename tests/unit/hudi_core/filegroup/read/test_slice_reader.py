@@ -137,10 +137,10 @@ def test_commit_times_keep_the_rows_of_these_commits(golden: Golden) -> None:
 
 def test_row_groups_are_chosen_where_there_are_no_logs(golden: Golden) -> None:
     reader, slices = opened(golden("6", "cow_basic").table)
-    asked: list[int] = []
-    none = rows(reader, slices, row_groups=lambda metadata: asked.append(metadata.num_row_groups) or [])
+    requested: list[int] = []
+    none = rows(reader, slices, row_groups=lambda metadata: requested.append(metadata.num_row_groups) or [])
     assert none.num_rows == 0
-    assert asked == [1] * len(slices)
+    assert requested == [1] * len(slices)
     assert rows(reader, slices, row_groups=lambda metadata: None) == rows(reader, slices)
     merging, logged = opened(golden("6", "mor_basic").table)
     with_logs = [item for item in logged if item.log_files]

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.extract.footer_ranges import FooterRanges
 from hudi_core.metadata_table.extract.row_ranges import RowRanges, column_of
 from hudi_core.metadata_table.indexed_table import is_indexable
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, statistics_table
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Expression, FileFacts
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Expression, FileStatistics
 from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.records.value_types import is_unknown
@@ -52,15 +52,15 @@ def written(folder: Path, table: pa.Table, **options: Any) -> DataFileRef:
     return DataFileRef("", NAME, (folder / NAME).stat().st_size, True)
 
 
-def by_column(facts: FileFacts) -> dict[str, ColumnRange]:
-    return {found.column: found for found in facts.ranges}
+def by_column(statistics: FileStatistics) -> dict[str, ColumnRange]:
+    return {found.column: found for found in statistics.ranges}
 
 
 @pytest.mark.parametrize(("version", "case"), TYPES)
 def test_footers_of_real_files_say_what_their_rows_say(golden: Golden, version: str, case: str) -> None:
     table = GoldenCells(golden(version, case).table)
     index_version = table.table.version_of("column_stats")
-    told = 0
+    recorded = 0
     for file in table.files():
         if not file.is_base:
             continue
@@ -79,8 +79,8 @@ def test_footers_of_real_files_say_what_their_rows_say(golden: Golden, version: 
                 expected.result().null_count,
                 expected.result().value_count,
             ), name
-            told += found.least is not None
-    assert told > 10
+            recorded += found.least is not None
+    assert recorded > 10
 
 
 @pytest.mark.parametrize(("version", "case"), TYPES)
@@ -88,14 +88,14 @@ def test_ranges_of_real_files_come_back_as_the_columns_own_values(golden: Golden
     table = GoldenCells(golden(version, case).table)
     index_version = table.table.version_of("column_stats")
     types = {name: kind for name, kind in table.table.indexed_types().items() if is_indexable(kind, index_version)}
-    wanted = Wanted(table.table.stored_schema(), tuple(types), index_version)
+    requirements = StatisticsRequirements(table.table.stored_schema(), tuple(types), index_version)
     logs = 0
-    for facts in table.facts(table.files(), wanted):
-        logs += not facts.file.is_base
-        assert [found.column for found in facts.ranges] == list(types)
-        for found in facts.ranges:
+    for statistics in table.statistics(table.files(), requirements):
+        logs += not statistics.file.is_base
+        assert [found.column for found in statistics.ranges] == list(types)
+        for found in statistics.ranges:
             assert not is_unknown(found)
-            record = file_record(facts.file, found)
+            record = file_record(statistics.file, found)
             assert record is not None
             stats = ColumnStatsRules().decode(record[0], plain_datum(record[1]), path="x")
             row = statistics_table(
@@ -112,43 +112,53 @@ def _is_millis(kind: pa.DataType) -> bool:
 
 def test_floats_of_a_writer_that_passes_over_nan_are_read(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": [1.0, float("nan"), -3.0], "b": [1, 2, None]}))
-    facts = read_file_facts(
-        LocalStorage(tmp_path), file, Wanted(schema_of(("a", "double"), ("b", "long")), ("a", "b"), 2)
+    statistics = read_file_statistics(
+        LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", "double"), ("b", "long")), ("a", "b"), 2)
     )
-    a, b = facts.ranges
+    a, b = statistics.ranges
     assert a.least == Bound("double", -3.0)
     assert a.greatest is not None
     assert math.isnan(a.greatest.value)
     assert a.total_size > 0
     assert a.total_uncompressed_size > 0
     assert (b.least, b.greatest, b.null_count, b.value_count) == (Bound("long", 1), Bound("long", 2), 1, 3)
-    assert facts.rows == 3
+    assert statistics.rows == 3
 
 
 def test_text_too_long_for_a_footer_is_read(tmp_path: Path) -> None:
     long = "x" * 5000
     file = written(tmp_path, pa.table({"a": ["b", long]}), write_statistics=False)
-    (found,) = read_file_facts(LocalStorage(tmp_path), file, Wanted(schema_of(("a", "string")), ("a",))).ranges
+    (found,) = read_file_statistics(
+        LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", "string")), ("a",))
+    ).ranges
     assert (found.least, found.greatest, found.null_count) == (Bound("string", "b"), Bound("string", long), 0)
 
 
 def test_a_column_that_a_file_lacks_is_null_in_all_its_rows(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": [1, 2]}))
     found = by_column(
-        read_file_facts(LocalStorage(tmp_path), file, Wanted(schema_of(("a", "long"), ("b", "string")), ("a", "b"), 2))
+        read_file_statistics(
+            LocalStorage(tmp_path),
+            file,
+            StatisticsRequirements(schema_of(("a", "long"), ("b", "string")), ("a", "b"), 2),
+        )
     )
     assert (found["b"].least, found["b"].null_count, found["b"].value_count, found["b"].type.ordinal) == (None, 2, 2, 7)
 
 
 def test_a_column_that_was_widened_is_read_as_what_it_is_now(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": pa.array([1, 2], pa.int32())}))
-    (found,) = read_file_facts(LocalStorage(tmp_path), file, Wanted(schema_of(("a", "long")), ("a",), 2)).ranges
+    (found,) = read_file_statistics(
+        LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", "long")), ("a",), 2)
+    ).ranges
     assert (found.least, found.greatest, found.type.ordinal) == (Bound("long", 1), Bound("long", 2), 4)
 
 
 def test_row_groups_add_up(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": pa.array([5, 1, None, 9], pa.int32())}), row_group_size=1)
-    (found,) = read_file_facts(LocalStorage(tmp_path), file, Wanted(schema_of(("a", "int")), ("a",))).ranges
+    (found,) = read_file_statistics(
+        LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", "int")), ("a",))
+    ).ranges
     assert (found.least, found.greatest, found.null_count, found.value_count) == (
         Bound("int", 1),
         Bound("int", 9),
@@ -165,33 +175,43 @@ def test_a_field_of_a_struct_goes_by_its_dotted_name(tmp_path: Path) -> None:
             pa.table({"a": pa.array([{"b": "y"}, None, {"b": "x"}], pa.struct([("b", pa.string())]))}),
             **options,
         )
-        facts = read_file_facts(LocalStorage(tmp_path), file, Wanted(schema_of(("a", inner)), ("a", "a.b"), 2))
-        assert [(found.column, found.least, found.greatest, found.null_count) for found in facts.ranges] == [
+        statistics = read_file_statistics(
+            LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", inner)), ("a", "a.b"), 2)
+        )
+        assert [(found.column, found.least, found.greatest, found.null_count) for found in statistics.ranges] == [
             ("a.b", Bound("string", "x"), Bound("string", "y"), 1)
         ]
 
 
 def test_a_file_without_rows_says_nothing(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": pa.array([], pa.int64())}))
-    facts = read_file_facts(LocalStorage(tmp_path), file, Wanted(schema_of(("a", "long")), ("a",)))
-    assert [(found.value_count, found.least) for found in facts.ranges] in ([], [(0, None)])
+    statistics = read_file_statistics(
+        LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", "long")), ("a",))
+    )
+    assert [(found.value_count, found.least) for found in statistics.ranges] in ([], [(0, None)])
 
 
 def test_rows_of_some_columns_say_nothing_of_the_others(golden: Golden) -> None:
     table = GoldenCells(golden("8", "partial_update_merge_into").table)
-    wanted = Wanted(table.table.stored_schema(), table.table.chosen_columns())
-    partial = [facts for facts in table.facts(table.files(), wanted) if facts.partial]
+    requirements = StatisticsRequirements(table.table.stored_schema(), table.table.chosen_columns())
+    partial = [statistics for statistics in table.statistics(table.files(), requirements) if statistics.partial]
     assert partial
-    for facts in partial:
-        assert {found.value_count for found in facts.ranges} == {0, facts.rows}
+    for statistics in partial:
+        assert {found.value_count for found in statistics.ranges} == {0, statistics.rows}
 
 
 def test_a_renamed_column_is_found_under_the_name_that_the_file_has(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"old": [1, 2], "b": [5, 6]}))
     sources = [ColumnSource("new", "old", ()).to_json(), ColumnSource("b", "b", ()).to_json()]
-    wanted = Wanted(schema_of(("new", "long"), ("b", "long")), ("new", "b"), 1, history=[[0, sources]])
+    requirements = StatisticsRequirements(
+        schema_of(("new", "long"), ("b", "long")), ("new", "b"), 1, history=[[0, sources]]
+    )
     found = by_column(
-        read_file_facts(LocalStorage(tmp_path), file, Wanted.from_json(json.loads(json.dumps(wanted.to_json()))))
+        read_file_statistics(
+            LocalStorage(tmp_path),
+            file,
+            StatisticsRequirements.from_json(json.loads(json.dumps(requirements.to_json()))),
+        )
     )
     assert {name: (item.least, item.greatest) for name, item in found.items()} == {
         "new": (Bound("long", 1), Bound("long", 2)),
@@ -206,27 +226,31 @@ def test_what_is_learnt_survives_the_engine(tmp_path: Path) -> None:
     file = written(tmp_path, table)
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
     expression = Expression("expr_index_c", "c", "identity", {"expr": "identity"}, "column_stats", 2, "UTC")
-    wanted = Wanted(schema_of(("a", "bytes"), ("b", decimal), ("c", "double")), ("a", "b", "c"), 2, True, (expression,))
-    again = Wanted.from_json(json.loads(json.dumps(wanted.to_json())))
-    assert again == wanted
-    facts = read_file_facts(LocalStorage(tmp_path), file, again)
-    assert FileFacts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
-    assert facts.bloom is None
-    assert isinstance(facts.expressions["expr_index_c"], ColumnRange)
+    requirements = StatisticsRequirements(
+        schema_of(("a", "bytes"), ("b", decimal), ("c", "double")), ("a", "b", "c"), 2, True, (expression,)
+    )
+    again = StatisticsRequirements.from_json(json.loads(json.dumps(requirements.to_json())))
+    assert again == requirements
+    statistics = read_file_statistics(LocalStorage(tmp_path), file, again)
+    assert FileStatistics.from_json(json.loads(json.dumps(statistics.to_json()))) == statistics
+    assert statistics.bloom is None
+    assert isinstance(statistics.expressions["expr_index_c"], ColumnRange)
 
 
 def test_nothing_is_opened_when_nothing_is_asked(tmp_path: Path) -> None:
     gone = DataFileRef("", NAME, 1, True)
-    assert read_file_facts(LocalStorage(tmp_path), gone, Wanted(schema_of(("a", "long")))) == FileFacts(gone)
+    assert read_file_statistics(
+        LocalStorage(tmp_path), gone, StatisticsRequirements(schema_of(("a", "long")))
+    ) == FileStatistics(gone)
 
 
 def test_files_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
-    wanted = Wanted(schema_of(("a", "long")), ("a",))
+    requirements = StatisticsRequirements(schema_of(("a", "long")), ("a",))
     with pytest.raises(StorageNotFoundError):
-        read_file_facts(LocalStorage(tmp_path), DataFileRef("", NAME, 1, True), wanted)
+        read_file_statistics(LocalStorage(tmp_path), DataFileRef("", NAME, 1, True), requirements)
     (tmp_path / NAME).write_bytes(b"no parquet")
     with pytest.raises(CorruptFileError):
-        read_file_facts(LocalStorage(tmp_path), DataFileRef("", NAME, 10, True), wanted)
+        read_file_statistics(LocalStorage(tmp_path), DataFileRef("", NAME, 10, True), requirements)
     orc = NAME.replace(".parquet", ".orc")
     with pytest.raises(UnsupportedError):
-        read_file_facts(LocalStorage(tmp_path), DataFileRef("", orc, 10, True), wanted)
+        read_file_statistics(LocalStorage(tmp_path), DataFileRef("", orc, 10, True), requirements)

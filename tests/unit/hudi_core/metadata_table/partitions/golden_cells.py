@@ -15,14 +15,14 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
-from hudi_core.metadata_table.extract.data_file import Wanted, read_file_facts
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partitions.registry import kind_of, wanted_by
+from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import Datum, MetadataCodec, RecordEncoder
-from hudi_core.metadata_table.records.file_statistics import CommitFacts, DataFileRef, FileFacts, Record
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, DataFileRef, FileStatistics, Record
 from hudi_core.model.meta_fields import META_FIELDS
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.local import LocalStorage
@@ -77,8 +77,8 @@ class GoldenCells:
 
     def merged(self, partition: str) -> Cells:
         """What readers take from a metadata partition as a whole."""
-        opened = OpenedMetadataTable(self.storage, self.config, self.timeline)
-        return {key: _bare(datum) for key, datum in opened.partition(partition, _Newest()).all()}
+        metadata_snapshot = MetadataTableSnapshot(self.storage, self.config, self.timeline)
+        return {key: _bare(datum) for key, datum in metadata_snapshot.partition(partition, _Newest()).all()}
 
     def built(self, partition: str) -> str:
         """The instant at which a metadata partition began: of its first base file, or of its first log file."""
@@ -108,41 +108,43 @@ class GoldenCells:
     def ours(self, partition: str, instant: Instant, metadata: CommitMetadata) -> Cells:
         """What our kind says of a commit.
 
-        Of rows that are only written anew it leaves the ranges of whole partitions as they are (CommitFacts.rewrites),
+        Of rows that are only written anew it leaves the ranges of whole partitions as they are (CommitUpdate.rewrites),
         where Hudi makes them anew as after any write: here it is asked as after one.
         """
-        kind = kind_of(partition, self.table)
-        wanted = wanted_by(self.table, [kind])
+        kind = partition_type_of(partition, self.table)
+        requirements = requirements_of(self.table, [kind])
         written = [
             self._reference(name, stat.path)
             for name, stats in metadata.partition_to_write_stats.items()
             for stat in stats
         ]
-        standing = self._standing(instant, metadata, written, wanted) if kind.needs.standing else {}
-        facts = CommitFacts(
+        remaining = self._standing(instant, metadata, written, requirements) if kind.needs.remaining else {}
+        statistics = CommitUpdate(
             instant.requested_time,
-            "UPSERT" if kind.needs.standing and metadata.operation_type == "COMPACT" else metadata.operation_type,
+            "UPSERT" if kind.needs.remaining and metadata.operation_type == "COMPACT" else metadata.operation_type,
             metadata.partition_to_write_stats,
-            tuple(self.facts(written, wanted)),
+            tuple(self.statistics(written, requirements)),
             metadata.replaced_file_ids or {},
-            standing,
+            remaining,
         )
-        return self.encoded(partition, kind.of_commit(facts))
+        return self.encoded(partition, kind.of_commit(statistics))
 
     def initial(self, partition: str, instant: str, files: Iterable[DataFileRef]) -> Cells:
         """What our kind begins with."""
-        kind = kind_of(partition, self.table)
-        return self.encoded(partition, kind.initial(instant, self.facts(files, wanted_by(self.table, [kind]))))
+        kind = partition_type_of(partition, self.table)
+        return self.encoded(
+            partition, kind.initial(instant, self.statistics(files, requirements_of(self.table, [kind])))
+        )
 
-    def wanted(self, partition: str) -> Wanted:
+    def requirements(self, partition: str) -> StatisticsRequirements:
         """What our kind asks of each file."""
-        return wanted_by(self.table, [kind_of(partition, self.table)])
+        return requirements_of(self.table, [partition_type_of(partition, self.table)])
 
-    def facts(self, files: Iterable[DataFileRef], wanted: Wanted) -> list[FileFacts]:
+    def statistics(self, files: Iterable[DataFileRef], requirements: StatisticsRequirements) -> list[FileStatistics]:
         """Each through JSON, as an engine carries them."""
-        passed = Wanted.from_json(json.loads(json.dumps(wanted.to_json())))
+        passed = StatisticsRequirements.from_json(json.loads(json.dumps(requirements.to_json())))
         return [
-            FileFacts.from_json(json.loads(json.dumps(read_file_facts(self.storage, file, passed).to_json())))
+            FileStatistics.from_json(json.loads(json.dumps(read_file_statistics(self.storage, file, passed).to_json())))
             for file in files
         ]
 
@@ -167,13 +169,18 @@ class GoldenCells:
         )
 
     def _standing(
-        self, instant: Instant, metadata: CommitMetadata, written: Sequence[DataFileRef], wanted: Wanted
-    ) -> dict[str, tuple[FileFacts, ...]]:
+        self,
+        instant: Instant,
+        metadata: CommitMetadata,
+        written: Sequence[DataFileRef],
+        requirements: StatisticsRequirements,
+    ) -> dict[str, tuple[FileStatistics, ...]]:
         names = {file.name for file in written}
         touched = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
         others = [file for file in self.slices(instant) if file.name not in names and file.partition in touched]
         return {
-            name: tuple(self.facts([file for file in others if file.partition == name], wanted)) for name in touched
+            name: tuple(self.statistics([file for file in others if file.partition == name], requirements))
+            for name in touched
         }
 
     def _reference(self, partition: str, path: str) -> DataFileRef:

@@ -44,8 +44,8 @@ class GoldenRows:
         storage = LocalStorage(path)
         if not (path / ".hoodie/metadata").is_dir():
             return cls(path, table, storage, stored_schema(table.config.features))
-        own = ActiveTimeline(storage, TableConfig.load(storage, base=ROOT), ROOT)
-        return cls(path, table, storage, block_schema(latest_schema(own, own.load())))
+        metadata_timeline = ActiveTimeline(storage, TableConfig.load(storage, base=ROOT), ROOT)
+        return cls(path, table, storage, block_schema(latest_schema(metadata_timeline, metadata_timeline.load())))
 
     def groups(self, index: str, pattern: str) -> int:
         """How many file groups an index has: each begins with a log file."""

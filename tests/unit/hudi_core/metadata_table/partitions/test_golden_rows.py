@@ -24,7 +24,7 @@ from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRo
 from hudi_core.metadata_table.read.log_blocks import live_blocks
 from hudi_core.metadata_table.read.record_index import RecordIndexRules, RecordLocation
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.storage.base import FileInfo
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.golden_indexes import MANY, WITH_RECORD_INDEX, open_table
@@ -104,9 +104,9 @@ def secondary_rows(
 
 def pairs_of_real_hudi(golden: GoldenRows, index: str = "secondary_index_idx_name") -> list[set[str]]:
     """By file group. None is stored as taken away: real Hudi writes a DELETE block instead."""
-    opened = OpenedMetadataTable(golden.storage, golden.table.config, golden.table.timeline())
-    groups = [group.all() for group in opened.groups(index, SecondaryIndexRules())]
-    assert all(stands for group in groups for stands in group.values())
+    metadata_snapshot = MetadataTableSnapshot(golden.storage, golden.table.config, golden.table.timeline())
+    groups = [group.all() for group in metadata_snapshot.groups(index, SecondaryIndexRules())]
+    assert all(current for group in groups for current in group.values())
     return [{key.decode() for key in group} for group in groups]
 
 
@@ -137,9 +137,9 @@ def blocks_of(golden: GoldenRows, partition: str) -> Iterator[tuple[str, int, Lo
     """Instant, number of the file group, block and content of every log block of an index that real Hudi wrote with
     keys in it.
     """
-    opened = OpenedMetadataTable(golden.storage, golden.table.config, golden.table.timeline())
-    for number, group in enumerate(opened.groups(partition, SecondaryIndexRules())):
-        for live in live_blocks(group._slice.logs, lambda info: _reader(golden, info), opened.blocks):
+    metadata_snapshot = MetadataTableSnapshot(golden.storage, golden.table.config, golden.table.timeline())
+    for number, group in enumerate(metadata_snapshot.groups(partition, SecondaryIndexRules())):
+        for live in live_blocks(group._slice.logs, lambda info: _reader(golden, info), metadata_snapshot.blocks):
             content = live.content()
             if live.block.instant_time is not None and not (
                 live.block.type is BlockType.DELETE and not delete_columns(content, path="").num_rows
@@ -163,10 +163,10 @@ def test_log_blocks_say_what_those_of_real_hudi_say(golden: Golden, version: str
     """Cell by cell the same bytes, and delete blocks with the same entries to the byte, in whatever order."""
     ours = GoldenRows.open(golden(version, name).table)
     rows = record_rows(ours) if index == "record_index" else secondary_rows(ours)
-    told = dict(ours.replay(rows))
+    recorded = dict(ours.replay(rows))
     seen = 0
     for instant, number, block, content in blocks_of(ours, index):
-        changes = told[instant][number]
+        changes = recorded[instant][number]
         seen += 1
         if block.type is BlockType.DELETE:
             keys = [key.encode() for key in delete_columns(content, path="").column("key").to_pylist()]
@@ -234,15 +234,15 @@ def test_what_commits_tell_is_where_the_rows_of_the_snapshot_are(golden: Golden,
     """Overwrites, clusterings, moved keys, inserts in log files, log blocks that were rolled back: of tables without a
     record index.
     """
-    opened = open_table(golden(version, name))
-    ours = GoldenRows.open(opened.path)
+    metadata_snapshot = open_table(golden(version, name))
+    ours = GoldenRows.open(metadata_snapshot.path)
     rows = RecordIndexRows(RecordGroups({None: 7}), ours.schema, ours.table.config.timezone)
     held, _ = replayed(ours, rows)
     found = {key: (place.partition, place.file_id) for key, place in locations(ours, held).items()}
     columns = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
     expected = {
         row[columns[0]]: (row[columns[1]], row[columns[2]].split("_")[0])
-        for row in opened.snapshot.select(columns).to_pylist()
+        for row in metadata_snapshot.snapshot.select(columns).to_pylist()
     }
     assert found == expected
     again = {key: (place.partition, place.file_id) for key, place in locations(ours, ours.begin(rows)).items()}

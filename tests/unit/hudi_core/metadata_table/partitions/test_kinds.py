@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.metadata_table.extract.stored_ranges import StoredRangeRules, standing_expressions, standing_facts
+from hudi_core.metadata_table.extract.stored_ranges import StoredRangeRules, remaining_expressions, remaining_statistics
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import COLUMN_COUNT, COLUMN_LIST, IndexedTable
 from hudi_core.metadata_table.keys import partition_stats_key
 from hudi_core.metadata_table.partitions.clean_updates import Indexed
-from hudi_core.metadata_table.partitions.registry import kind_of, kinds_of, of_clean
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.partitions.registry import of_clean, partition_type_of, partition_types_of
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitFacts, DataFileRef, FileFacts
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.partitions.golden_cells import GoldenCells, plain_datum
@@ -37,19 +37,19 @@ def plain(table: IndexedTable) -> IndexedTable:
     return replace(table, definitions={})
 
 
-def whole_file(table: IndexedTable, name: str, low: str, high: str, *, without: str = "") -> FileFacts:
+def whole_file(table: IndexedTable, name: str, low: str, high: str, *, without: str = "") -> FileStatistics:
     """Facts that say of every column that it is text between two."""
     ranges = [
         ColumnRange(column, Bound("string", low), Bound("string", high), 0, 2, 1, 1, ValueType(0))
-        for column, kind in table.indexed_types().items()
-        if column != without and str(kind) == "string"
+        for column, partition_type in table.indexed_types().items()
+        if column != without and str(partition_type) == "string"
     ]
     others = [
         ColumnRange(column, None, None, 2, 2, 1, 1, ValueType(0))
-        for column, kind in table.indexed_types().items()
-        if str(kind) != "string"
+        for column, partition_type in table.indexed_types().items()
+        if str(partition_type) != "string"
     ]
-    return FileFacts(DataFileRef("2024-01-01", name, 9, True), (*ranges, *others))
+    return FileStatistics(DataFileRef("2024-01-01", name, 9, True), (*ranges, *others))
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -99,36 +99,40 @@ def test_the_version_of_the_encoding(golden: Golden, version: str, found: int) -
 
 def test_names_and_counts_of_file_groups(golden: Golden) -> None:
     table = table_of(golden)
-    kinds = kinds_of(["files", "column_stats", "partition_stats", "bloom_filters", "expr_index_idx_day"], table)
-    assert {name: kind.group_count({}) for name, kind in kinds.items()} == {
+    partition_types = partition_types_of(
+        ["files", "column_stats", "partition_stats", "bloom_filters", "expr_index_idx_day"], table
+    )
+    assert {name: partition_type.group_count({}) for name, partition_type in partition_types.items()} == {
         "bloom_filters": 4,
         "column_stats": 2,
         "expr_index_idx_day": 2,
         "files": 1,
         "partition_stats": 1,
     }
-    assert kinds["column_stats"].file_ids(2) == ["col-stats-0000-0", "col-stats-0001-0"]
-    assert kinds["expr_index_idx_day"].file_ids(1) == ["expr-index-idx-day-0000-0"]
-    assert kinds["bloom_filters"].group_count({"hoodie.metadata.index.bloom.filter.file.group.count": "2"}) == 2
+    assert partition_types["column_stats"].file_ids(2) == ["col-stats-0000-0", "col-stats-0001-0"]
+    assert partition_types["expr_index_idx_day"].file_ids(1) == ["expr-index-idx-day-0000-0"]
+    assert (
+        partition_types["bloom_filters"].group_count({"hoodie.metadata.index.bloom.filter.file.group.count": "2"}) == 2
+    )
     with pytest.raises(ConfigError):
-        kinds["column_stats"].group_count({"hoodie.metadata.index.column.stats.file.group.count": "0"})
+        partition_types["column_stats"].group_count({"hoodie.metadata.index.column.stats.file.group.count": "0"})
 
 
 @pytest.mark.parametrize("name", ["text_index_x", "expr_index_", "expr_index_unknown", ""])
 def test_a_kind_that_cannot_be_kept_true_is_refused(golden: Golden, name: str) -> None:
     with pytest.raises(UnsupportedError, match=r"cannot (be kept|keep) true"):
-        kind_of(name, table_of(golden))
+        partition_type_of(name, table_of(golden))
 
 
 def test_a_clean_goes_through_the_same_registry(golden: Golden) -> None:
     table = table_of(golden)
     changes = FileChanges(deleted={"2024-01-01": frozenset({"f_0-0-0_1.parquet"})})
     indexed = Indexed(table.definitions, ())
-    told = {
+    recorded = {
         name: len(list(records))
         for name, records in of_clean("1", changes, table.config.metadata_partitions, indexed).items()
     }
-    assert told == {
+    assert recorded == {
         "bloom_filters": 1,
         "column_stats": 10,
         "expr_index_idx_day": 1,
@@ -142,7 +146,7 @@ def test_a_clean_goes_through_the_same_registry(golden: Golden) -> None:
 def test_expression_indexes_that_are_not_computed_exactly_are_refused(golden: Golden) -> None:
     table = table_of(golden)
     with pytest.raises(UnsupportedError, match="session zone"):
-        kind_of("expr_index_idx_day", replace(table, settings={}))
+        partition_type_of("expr_index_idx_day", replace(table, settings={}))
     index = table.definitions["expr_index_idx_low"]
     for changed in (
         replace(index, function="regexp_extract"),
@@ -154,51 +158,55 @@ def test_expression_indexes_that_are_not_computed_exactly_are_refused(golden: Go
         replace(index, options={"fpp": "x"}),
     ):
         with pytest.raises(UnsupportedError):
-            kind_of("expr_index_idx_low", replace(table, definitions={"expr_index_idx_low": changed}))
+            partition_type_of("expr_index_idx_low", replace(table, definitions={"expr_index_idx_low": changed}))
 
 
 def test_filters_of_expressions_are_refused_where_there_are_log_files(golden: Golden) -> None:
     table = table_of(golden, "8", "mdt_all_mor")
     index = IndexDefinition("expr_index_low", "bloom_filters", "lower", ("name",), {}, 1)
     with pytest.raises(UnsupportedError, match="log files"):
-        kind_of("expr_index_low", replace(table, definitions={"expr_index_low": index}))
+        partition_type_of("expr_index_low", replace(table, definitions={"expr_index_low": index}))
 
 
 def test_statistics_of_partitions_need_partitions(golden: Golden) -> None:
     with pytest.raises(UnsupportedError, match="without partitions"):
-        kind_of("partition_stats", table_of(golden, "9", "non_partitioned_cow"))
+        partition_type_of("partition_stats", table_of(golden, "9", "non_partitioned_cow"))
 
 
 def test_a_partition_that_a_commit_emptied_loses_its_statistics(golden: Golden) -> None:
     table = table_of(golden)
-    facts = CommitFacts("1", "DELETE_PARTITION", {}, (), {"2024-01-01": ("f",)})
-    records = dict(kind_of("partition_stats", table).of_commit(facts))
+    statistics = CommitUpdate("1", "DELETE_PARTITION", {}, (), {"2024-01-01": ("f",)})
+    records = dict(partition_type_of("partition_stats", table).of_commit(statistics))
     assert set(records) == {partition_stats_key(column, "2024-01-01") for column in table.statistics_columns()}
     for key, datum in records.items():
         assert ColumnStatsRules().decode(key, plain_datum(datum), path="x").is_deleted
 
 
 def test_of_a_partition_that_lost_some_groups_the_rest_is_told(golden: Golden) -> None:
-    kind = kind_of("partition_stats", table_of(golden))
+    partition_type = partition_type_of("partition_stats", table_of(golden))
     left = whole_file(table_of(golden), "old", "a", "e")
     replaced = {"2024-01-01": ("f",)}
-    told = dict(kind.of_commit(CommitFacts("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": (left,)})))
-    found = StoredRangeRules().decode("k", plain_datum(told[partition_stats_key("name", "2024-01-01")]), path="x")
+    recorded = dict(
+        partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": (left,)}))
+    )
+    found = StoredRangeRules().decode("k", plain_datum(recorded[partition_stats_key("name", "2024-01-01")]), path="x")
     assert (found.range.least, found.range.greatest, found.is_deleted) == (
         Bound("string", "a"),
         Bound("string", "e"),
         False,
     )
-    assert list(kind.of_commit(CommitFacts("1", "INSERT_OVERWRITE", {}, (), replaced))) == []
-    emptied = dict(kind.of_commit(CommitFacts("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": ()})))
-    assert len(emptied) == len(told)
+    assert list(partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced))) == []
+    emptied = dict(
+        partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": ()}))
+    )
+    assert len(emptied) == len(recorded)
 
 
 def test_what_stands_in_a_partition_widens_its_range(golden: Golden) -> None:
     table = table_of(golden)
-    written, standing = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e")
-    facts = CommitFacts("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (standing,)})
-    records = dict(kind_of("partition_stats", table).of_commit(facts))
+    written, remaining = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e")
+    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining,)})
+    records = dict(partition_type_of("partition_stats", table).of_commit(statistics))
     datum = records[partition_stats_key("name", "2024-01-01")]
     found = StoredRangeRules().decode("k", plain_datum(datum), path="x")
     assert (found.range.least, found.range.greatest, found.range.value_count) == (
@@ -212,54 +220,59 @@ def test_what_stands_in_a_partition_widens_its_range(golden: Golden) -> None:
 
 def test_a_standing_file_of_unknown_values_is_refused(golden: Golden) -> None:
     table = table_of(golden)
-    written, standing = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e", without="name")
-    facts = CommitFacts("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (standing,)})
+    written, remaining = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e", without="name")
+    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining,)})
     with pytest.raises(UnsupportedError, match="'name'"):
-        list(kind_of("partition_stats", table).of_commit(facts))
+        list(partition_type_of("partition_stats", table).of_commit(statistics))
     day = "expr_index_idx_day"
     found = ColumnRange("ts", Bound("string", "a"), Bound("string", "b"), 0, 2, 1, 1, ValueType(0))
-    facts = CommitFacts(
-        "1", "UPSERT", {}, (replace(written, expressions={day: found}),), {}, {"2024-01-01": (standing,)}
+    statistics = CommitUpdate(
+        "1", "UPSERT", {}, (replace(written, expressions={day: found}),), {}, {"2024-01-01": (remaining,)}
     )
     with pytest.raises(UnsupportedError, match=day):
-        list(kind_of(day, table).of_commit(facts))
+        list(partition_type_of(day, table).of_commit(statistics))
 
 
 def test_a_log_file_of_changes_has_no_part_in_the_range_of_its_partition(golden: Golden) -> None:
     """Real Hudi's CDC logs stand among the files of a slice, and no index holds anything of them."""
     table = table_of(golden)
-    written, standing = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e")
-    changes = FileFacts(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1.cdc", 9, False))
-    rows = FileFacts(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1", 9, False))
-    kind = kind_of("partition_stats", table)
-    facts = CommitFacts("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (standing, changes)})
-    assert dict(kind.of_commit(facts)) == dict(kind.of_commit(replace(facts, standing={"2024-01-01": (standing,)})))
-    assert dict(kind.initial("1", [written, changes])) == dict(kind.initial("1", [written]))
+    written, remaining = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e")
+    changes = FileStatistics(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1.cdc", 9, False))
+    rows = FileStatistics(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1", 9, False))
+    partition_type = partition_type_of("partition_stats", table)
+    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining, changes)})
+    assert dict(partition_type.of_commit(statistics)) == dict(
+        partition_type.of_commit(replace(statistics, remaining={"2024-01-01": (remaining,)}))
+    )
+    assert dict(partition_type.initial("1", [written, changes])) == dict(partition_type.initial("1", [written]))
     with pytest.raises(UnsupportedError, match="cannot be told"):
-        list(kind.of_commit(replace(facts, standing={"2024-01-01": (standing, rows)})))
+        list(partition_type.of_commit(replace(statistics, remaining={"2024-01-01": (remaining, rows)})))
 
 
 def test_what_the_index_holds_of_standing_files(golden: Golden) -> None:
     cells = GoldenCells(golden("9", "mdt_all_mor").table, WRITER)
-    opened = OpenedMetadataTable(cells.storage, cells.config, cells.timeline)
+    metadata_snapshot = MetadataTableSnapshot(cells.storage, cells.config, cells.timeline)
     files = [file for file in cells.files() if file.partition == "2024-01-01"]
     stranger = DataFileRef("2024-01-01", "stranger", 1, True)
     columns = tuple(cells.table.indexed_types())
-    index = opened.partition("column_stats", StoredRangeRules())
-    whole, to_read = standing_facts(index, "2024-01-01", [*files, stranger], columns)
+    index = metadata_snapshot.partition("column_stats", StoredRangeRules())
+    whole, to_read = remaining_statistics(index, "2024-01-01", [*files, stranger], columns)
     assert to_read == [stranger]
-    from_files = cells.facts(files, wanted=cells.wanted("partition_stats"))
-    assert {facts.file.name: facts.ranges for facts in whole} == {facts.file.name: facts.ranges for facts in from_files}
-    day = opened.partition("expr_index_idx_day", StoredRangeRules())
-    whole, to_read = standing_expressions(day, "expr_index_idx_day", "2024-01-01", files, "ts")
-    of_files = {
-        facts.file.name: facts.expressions for facts in cells.facts(files, wanted=cells.wanted("expr_index_idx_day"))
+    from_files = cells.statistics(files, requirements=cells.requirements("partition_stats"))
+    assert {statistics.file.name: statistics.ranges for statistics in whole} == {
+        statistics.file.name: statistics.ranges for statistics in from_files
     }
-    assert {facts.file.name: facts.expressions for facts in whole} == {
-        name: of_files[name] for name in (facts.file.name for facts in whole)
+    day = metadata_snapshot.partition("expr_index_idx_day", StoredRangeRules())
+    whole, to_read = remaining_expressions(day, "expr_index_idx_day", "2024-01-01", files, "ts")
+    from_files = {
+        statistics.file.name: statistics.expressions
+        for statistics in cells.statistics(files, requirements=cells.requirements("expr_index_idx_day"))
+    }
+    assert {statistics.file.name: statistics.expressions for statistics in whole} == {
+        name: from_files[name] for name in (statistics.file.name for statistics in whole)
     }
     assert whole
-    assert [file.name for file in to_read] == [file.name for file in files if not _has_rows(of_files[file.name])]
+    assert [file.name for file in to_read] == [file.name for file in files if not _has_rows(from_files[file.name])]
 
 
 def _has_rows(expressions: Mapping[str, object]) -> bool:

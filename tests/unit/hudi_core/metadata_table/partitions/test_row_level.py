@@ -15,9 +15,9 @@ from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_level import (
     group_counts,
     index_rows,
-    is_index_of_rows,
+    is_row_level,
+    moves_rows,
     row_file_ids,
-    tells_of_rows,
 )
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from tests.golden_data import GoldenCase
@@ -39,7 +39,7 @@ def test_indexes_of_rows_are_known_by_name() -> None:
     assert [
         name
         for name in ("record_index", INDEX, "secondary_index_", "files", "expr_index_x", "column_stats")
-        if is_index_of_rows(name)
+        if is_row_level(name)
     ] == [
         "record_index",
         INDEX,
@@ -49,17 +49,17 @@ def test_indexes_of_rows_are_known_by_name() -> None:
 
 
 def test_compactions_tell_nothing(golden: Golden) -> None:
-    assert [name for name in (None, "UPSERT", "CLUSTER", "COMPACT", "LOG_COMPACT") if tells_of_rows(name)] == [
+    assert [name for name in (None, "UPSERT", "CLUSTER", "COMPACT", "LOG_COMPACT") if moves_rows(name)] == [
         None,
         "UPSERT",
         "CLUSTER",
     ]
     ours = GoldenRows.open(golden("8", "mor_compacted").table)
     rows = RecordIndexRows(RecordGroups({None: 3}), ours.schema, ours.table.config.timezone)
-    told = dict(ours.replay(rows))
+    recorded = dict(ours.replay(rows))
     (compaction,) = [item.requested_time for item in ours.table.timeline().commits() if item.action == "commit"]
-    assert told[compaction] == [{}, {}, {}]
-    assert sum(len(cells) for shards in told.values() for cells in shards) > 0
+    assert recorded[compaction] == [{}, {}, {}]
+    assert sum(len(cells) for shards in recorded.values() for cells in shards) > 0
 
 
 def test_their_rows_are_made_by_definition_and_version(golden: Golden) -> None:

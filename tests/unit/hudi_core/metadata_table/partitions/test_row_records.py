@@ -101,7 +101,7 @@ def test_pairs_go_to_the_file_groups_of_values_or_of_keys(version: TableVersion,
     rows = SecondaryIndexRows("secondary_index_x", "x", 10, schema, by_value)
     assert rows_from_json(json.loads(json.dumps(rows.to_json()))) == rows
     keys = [f"k{number}" for number in range(len(VALUES))]
-    batch = rows.of_rows(pa.array(VALUES, pa.string()), pa.array(keys), came=True)
+    batch = rows.from_rows(pa.array(VALUES, pa.string()), pa.array(keys), came=True)
     expected = [secondary_key(value, key) for value, key in zip(VALUES, keys, strict=True)]
     assert batch.column(1).to_pylist() == [key.encode() for key in expected]
     assert batch.column(0).to_pylist() == [
@@ -109,7 +109,7 @@ def test_pairs_go_to_the_file_groups_of_values_or_of_keys(version: TableVersion,
     ]
     name, datum = MetadataCodec(schema, path="f").decode(b"x", batch.column(2)[0].as_py())
     assert SecondaryIndexRules().decode(name, datum, path="f") is True
-    assert set(rows.of_rows(pa.array(VALUES), pa.array(keys), came=False).column(2).to_pylist()) == {GONE}
+    assert set(rows.from_rows(pa.array(VALUES), pa.array(keys), came=False).column(2).to_pylist()) == {GONE}
 
 
 def test_values_that_releases_print_differently_are_refused() -> None:

@@ -15,7 +15,7 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.slices import MergedSlice
-from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordKind, encode_items, schema_text
+from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, encode_items, schema_text
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.testing.memory import MemoryStorage
 
@@ -26,7 +26,7 @@ def data_block(
     instant: str, schema: str | None = None, headers: Mapping[HeaderKey, str] | None = None, **sizes: int
 ) -> bytes:
     entries = {name: FileEntry(size, is_deleted=size == 0) for name, size in sizes.items()}
-    content = write_hfile(encode_items([FilesRecord("p", RecordKind.FILES, entries)]), schema=schema_text())
+    content = write_hfile(encode_items([FilesRecord("p", RecordType.FILES, entries)]), schema=schema_text())
     every = {
         HeaderKey.INSTANT_TIME: instant,
         HeaderKey.SCHEMA: schema_text() if schema is None else schema,

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.record import (
     ALL_PARTITIONS,
     FileEntry,
     FilesRecord,
-    RecordKind,
+    RecordType,
     encode_items,
     schema_text,
 )
@@ -221,7 +221,7 @@ def replace_base_file(table: Path, *records: FilesRecord) -> str:
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "..", "/x", "a\nb"])
 def test_file_names_that_leave_the_partition_are_refused(golden: Golden, name: str) -> None:
     table = golden("6", "cow_basic").table
-    replace_base_file(table, FilesRecord("p", RecordKind.FILES, {name: FileEntry(3)}))
+    replace_base_file(table, FilesRecord("p", RecordType.FILES, {name: FileEntry(3)}))
     with pytest.raises(FormatError):
         load(table)[2].list_files("p")
 
@@ -229,14 +229,14 @@ def test_file_names_that_leave_the_partition_are_refused(golden: Golden, name: s
 @pytest.mark.parametrize("partition", ["../x", "a//b", "/x", ".hoodie/metadata", "a/.."])
 def test_partitions_that_leave_the_table_are_refused(golden: Golden, partition: str) -> None:
     table = golden("6", "cow_basic").table
-    replace_base_file(table, FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, {partition: FileEntry(0)}))
+    replace_base_file(table, FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, {partition: FileEntry(0)}))
     with pytest.raises(FormatError):
         load(table)[2].list_partitions()
 
 
 def test_a_damaged_base_file_is_named(golden: Golden) -> None:
     table = golden("6", "cow_basic").table
-    path = replace_base_file(table, FilesRecord("p", RecordKind.FILES, {"f": FileEntry(3)}))
+    path = replace_base_file(table, FilesRecord("p", RecordType.FILES, {"f": FileEntry(3)}))
     assert load(table)[2].list_files("p") == {"f": 3}
     whole = (table / path).read_bytes()
     (table / path).write_bytes(whole[:-1])
@@ -249,6 +249,6 @@ def test_deleted_partitions_are_gone(golden: Golden) -> None:
     table = golden("6", "cow_basic").table
     replace_base_file(
         table,
-        FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, {"a": FileEntry(0), "b": FileEntry(0, is_deleted=True)}),
+        FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, {"a": FileEntry(0), "b": FileEntry(0, is_deleted=True)}),
     )
     assert load(table)[2].list_partitions() == ["a"]

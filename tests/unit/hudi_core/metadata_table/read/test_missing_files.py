@@ -12,7 +12,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.metadata_table.read.slices import merged_slices
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
@@ -51,10 +51,10 @@ def check(
     names: Iterable[str], timeline: Iterable[Instant] = TIMELINE, written: dict[str, list[str]] = WRITTEN
 ) -> list[str]:
     """The instants that were asked."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def stats_of(commit: Instant) -> list[WriteStat]:
-        asked.append(commit.requested_time)
+        requested.append(commit.requested_time)
         if commit.requested_time not in written:
             raise StorageNotFoundError("archived", path=commit.requested_time)
         return [
@@ -65,7 +65,7 @@ def check(
     files = [FileInfo(f"{FOLDER}/{name}", 80 if name in EMPTY else 9000, 1.0) for name in names]
     whole = Timeline(timeline)
     refuse_missing(FOLDER, files, merged_slices(FOLDER, files, whole, 2), whole, stats_of)
-    return asked
+    return requested
 
 
 def test_a_whole_partition_costs_no_request() -> None:
@@ -131,10 +131,10 @@ def test_names_of_an_upgraded_table_tell_nothing() -> None:
     assert check([INIT_LOG, INIT_BASE], [TIMELINE[0], replace(done(T1), is_legacy=True)]) == []
 
 
-def opened(table: Path) -> OpenedMetadataTable:
+def metadata_snapshot(table: Path) -> MetadataTableSnapshot:
     storage = LocalStorage(str(table))
     config = TableConfig.load(storage)
-    return OpenedMetadataTable(storage, config, ActiveTimeline(storage, config).load())
+    return MetadataTableSnapshot(storage, config, ActiveTimeline(storage, config).load())
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -143,15 +143,15 @@ def opened(table: Path) -> OpenedMetadataTable:
 )
 def test_the_newest_file_of_a_real_table(golden: Golden, version: str, pattern: str) -> None:
     table = golden(version, "mdt_all_mor_compacted").table
-    for name in opened(table).config.metadata_partitions:
-        opened(table).groups(name, FilesRules())
+    for name in metadata_snapshot(table).config.metadata_partitions:
+        metadata_snapshot(table).groups(name, FilesRules())
     victim = max(
         (table / ".hoodie" / "metadata").glob(pattern),
         key=lambda path: path.name.split("_")[2 if path.suffix == ".hfile" else 1],
     )
     victim.unlink()
     with pytest.raises(CorruptFileError) as caught:
-        opened(table).groups(victim.parent.name, FilesRules())
+        metadata_snapshot(table).groups(victim.parent.name, FilesRules())
     assert caught.value.path == str(victim.relative_to(table))
 
 
@@ -162,8 +162,8 @@ def test_all_logs_of_one_commit_in_an_index(golden: Golden, version: str) -> Non
     last = max(path.name.split("_")[1].split(".")[0] for path in folder.glob(".col-stats*.log.*"))
     one, other = sorted(folder.glob(f".col-stats-*_{last}.log.*"))
     one.unlink()
-    opened(table).groups("column_stats", FilesRules())
+    metadata_snapshot(table).groups("column_stats", FilesRules())
     other.unlink()
     with pytest.raises(CorruptFileError) as caught:
-        opened(table).groups("column_stats", FilesRules())
+        metadata_snapshot(table).groups("column_stats", FilesRules())
     assert caught.value.path == str(one.relative_to(table))

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.golden_data import GoldenCase
@@ -21,6 +21,6 @@ def test_its_logs_are_scanned_by_the_rule_of_the_data_tables_logs(
     """A version 6 table that 1.x keeps is scanned as 1.x does, in which a block that is newer does not end the scan."""
     storage = LocalStorage(str(golden(version, "mor_basic").table))
     config = TableConfig.load(storage)
-    metadata = OpenedMetadataTable(storage, config, ActiveTimeline(storage, config).load())
+    metadata = MetadataTableSnapshot(storage, config, ActiveTimeline(storage, config).load())
     assert metadata.blocks.stop_at_newer is stops
     assert reads_as_hudi_1(config) is not stops

@@ -11,7 +11,7 @@ from hudi_core.metadata_table.record import (
     FileEntry,
     FilesRecord,
     MetadataCodec,
-    RecordKind,
+    RecordType,
     files_record,
 )
 from hudi_core.metadata_table.records.files import (
@@ -36,7 +36,7 @@ def stat(partition: str, path: str, size: int, cdc: tuple[tuple[str, int], ...] 
 
 
 def files(entries: dict[str, FileEntry], key: str = "p") -> FilesRecord:
-    return FilesRecord(key, RecordKind.FILES, entries)
+    return FilesRecord(key, RecordType.FILES, entries)
 
 
 def by_key(records: list[FilesRecord]) -> dict[str, FilesRecord]:
@@ -98,7 +98,7 @@ def test_a_commit_lists_its_partitions_and_files() -> None:
         commit_records({"a/b": [stat("a/b", "a/b/x", 5), stat("a/b", "a/b/x", 9), stat("a/b", "a/b/y", 4)], "c": []})
     )
     assert records[ALL_PARTITIONS] == FilesRecord(
-        ALL_PARTITIONS, RecordKind.PARTITIONS, {"a/b": FileEntry(0), "c": FileEntry(0)}
+        ALL_PARTITIONS, RecordType.PARTITIONS, {"a/b": FileEntry(0), "c": FileEntry(0)}
     )
     assert records["a/b"] == files({"x": FileEntry(9), "y": FileEntry(4)}, "a/b")
     assert records["c"] == files({}, "c")
@@ -155,7 +155,7 @@ def test_a_tombstone_that_met_no_file_in_the_logs_meets_it_in_the_base_file() ->
 
 
 def test_records_of_different_keys_or_kinds_do_not_merge() -> None:
-    for other in (files({}, "q"), FilesRecord("p", RecordKind.PARTITIONS, {})):
+    for other in (files({}, "q"), FilesRecord("p", RecordType.PARTITIONS, {})):
         with pytest.raises(CorruptFileError, match="do not merge") as caught:
             merge(files({}), other, path="x.log")
         assert caught.value.path == "x.log"

@@ -16,7 +16,7 @@ from hudi_core.metadata_table.record import (
     FilesRecord,
     MetadataCodec,
     RecordEncoder,
-    RecordKind,
+    RecordType,
     files_datum,
     files_record,
 )
@@ -57,7 +57,7 @@ def value_of(schema: str, record: FilesRecord) -> bytes:
 @settings(deadline=None, max_examples=60)
 @given(entries=ENTRIES)
 def test_both_ways_give_one_record(schema: str, entries: dict[str, FileEntry]) -> None:
-    record = FilesRecord("päth=1", RecordKind.FILES, entries)
+    record = FilesRecord("päth=1", RecordType.FILES, entries)
     value = value_of(schema, record)
     found = files_record_of_cell(schema, record.key.encode(), value)
     if not entries:
@@ -75,11 +75,11 @@ def test_both_ways_give_one_record(schema: str, entries: dict[str, FileEntry]) -
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_the_list_of_partitions_and_names_of_every_length(schema: str) -> None:
     entries = {"n" * length: FileEntry(0) for length in (0, 1, 62, 63, 64, 65, 127, 128, 4000, 8191)}
-    record = FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, entries)
+    record = FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, entries)
     key, value = ALL_PARTITIONS.encode(), value_of(schema, record)
     assert by_codec(schema, key, value) == record
     assert files_record_of_cell(schema, key, value) == record
-    longer = FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, {"n" * 8192: FileEntry(0)})
+    longer = FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, {"n" * 8192: FileEntry(0)})
     assert files_record_of_cell(schema, key, value_of(schema, longer)) is None
 
 
@@ -91,7 +91,7 @@ def test_a_changed_byte_is_read_as_the_codec_reads_it_or_left_to_it(place: int, 
         value_of(
             schema,
             FilesRecord(
-                "p", RecordKind.FILES, {f"f{number}.parquet": FileEntry(number * 999 + 1) for number in range(6)}
+                "p", RecordType.FILES, {f"f{number}.parquet": FileEntry(number * 999 + 1) for number in range(6)}
             ),
         )
     )
@@ -105,8 +105,8 @@ def test_a_changed_byte_is_read_as_the_codec_reads_it_or_left_to_it(place: int, 
 
 def test_what_only_the_codec_says() -> None:
     schema = SCHEMAS[0]
-    good = value_of(schema, FilesRecord("p", RecordKind.FILES, {"f": FileEntry(7)}))
-    bad_size = value_of(schema, FilesRecord("p", RecordKind.FILES, {"f": FileEntry(0)}))
+    good = value_of(schema, FilesRecord("p", RecordType.FILES, {"f": FileEntry(7)}))
+    bad_size = value_of(schema, FilesRecord("p", RecordType.FILES, {"f": FileEntry(0)}))
     assert files_record_of_cell(schema, b"p", good) is not None
     assert files_record_of_cell(schema, b"\xff", good) is None
     assert files_record_of_cell(schema, b"p", bad_size) is None
@@ -126,8 +126,8 @@ def test_what_only_the_codec_says() -> None:
 
 def test_the_rules_take_the_loop_for_large_values_only() -> None:
     schema, rules = SCHEMAS[0], FilesRules()
-    small = FilesRecord("p", RecordKind.FILES, {"f": FileEntry(7)})
-    large = FilesRecord("p", RecordKind.FILES, {f"file-{number:040d}": FileEntry(7) for number in range(200)})
+    small = FilesRecord("p", RecordType.FILES, {"f": FileEntry(7)})
+    large = FilesRecord("p", RecordType.FILES, {f"file-{number:040d}": FileEntry(7) for number in range(200)})
     assert rules.decode_cell(schema, b"p", value_of(schema, small)) is None
     value = value_of(schema, large)
     assert len(value) >= LEAST_BYTES

@@ -11,7 +11,7 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.row_ranges import RowRanges
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
-from hudi_core.metadata_table.records.value_types import as_type, empty_range, is_unknown, kind_and_type, merged
+from hudi_core.metadata_table.records.value_types import as_type, empty_range, is_unknown, logical_and_type, merged
 
 
 def ranged(
@@ -49,20 +49,20 @@ def ints(low: int, high: int) -> ColumnRange:
 def test_each_type_has_its_kind_in_both_versions(
     kind: pa.DataType, first: tuple[str, int], second: tuple[str, int]
 ) -> None:
-    assert [(name, found.ordinal) for name, found in (kind_and_type(kind, 1), kind_and_type(kind, 2))] == [
+    assert [(name, found.ordinal) for name, found in (logical_and_type(kind, 1), logical_and_type(kind, 2))] == [
         first,
         second,
     ]
 
 
 def test_a_decimal_says_its_precision_and_scale() -> None:
-    assert kind_and_type(pa.decimal128(10, 2), 2)[1].info == "10,2"
+    assert logical_and_type(pa.decimal128(10, 2), 2)[1].info == "10,2"
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.struct([("a", pa.int32())]), pa.null()])
 def test_a_type_without_an_order_is_refused(kind: pa.DataType) -> None:
     with pytest.raises(UnsupportedError):
-        kind_and_type(kind, 2)
+        logical_and_type(kind, 2)
 
 
 def test_ranges_merge_to_the_wider_one_and_counts_add_up() -> None:

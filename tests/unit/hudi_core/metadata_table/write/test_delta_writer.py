@@ -13,11 +13,11 @@ from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
-from hudi_core.metadata_table.record import RecordKind, files_datum
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.record import RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.records.files import commit_records
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.stats import WriteStat
@@ -36,7 +36,9 @@ PARTITION = "2024-01-01"
 def writer(table: Table, epoch: int, storage: Storage | None = None) -> DeltaWriter:
     mine = storage or table.storage
     return DeltaWriter(
-        mine, OwnTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)), WriteToken(0, epoch, 0)
+        mine,
+        MetadataTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)),
+        WriteToken(0, epoch, 0),
     )
 
 
@@ -56,7 +58,7 @@ def test_two_attempts_cannot_both_leave_a_log_file(golden: Golden, version: str)
     instant = table.new_instant()
 
     def succeed() -> None:
-        table.own.undo(instant, Action.DELTA_COMMIT)
+        table.metadata_timeline.undo(instant, Action.DELTA_COMMIT)
         writer(table, 2).write_alone(instant, of_file("b_0-2-0_1.parquet"))
 
     with pytest.raises(ConflictError, match="another attempt"):
@@ -87,7 +89,7 @@ def test_an_answer_that_was_lost_is_no_conflict(golden: Golden, version: str) ->
     twice = _Twice(table.storage)
     writer(table, 1, twice).write_alone(instant, of_file("a_0-1-0_1.parquet"))
     assert twice.done == logs_of(table, instant) != []
-    assert table.own.load().get(instant, Action.DELTA_COMMIT).is_completed
+    assert table.metadata_timeline.load().get(instant, Action.DELTA_COMMIT).is_completed
 
 
 class _Twice(FaultStorage):
@@ -117,7 +119,7 @@ def test_deleted_keys(golden: Golden, version: str) -> None:
     assert table.live()["record_index"] == before, "the instant is not completed"
     table.data.complete(instant, Action.DELTA_COMMIT, b"{}", table.later(instant))
     assert table.live()["record_index"] == {key: place for key, place in before.items() if key != gone}
-    commit = table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT))
+    commit = table.metadata_timeline.read_commit(table.metadata_timeline.load().get(instant, Action.DELTA_COMMIT))
     (stat,) = commit.write_stats()
     assert (stat.num_writes, stat.num_deletes) == (0, 1)
 
@@ -131,17 +133,21 @@ def test_pairs_of_a_secondary_index_go_to_the_group_of_their_value(golden: Golde
     name = "secondary_index_idx_name"
     definition = load_index_definitions(table.storage, table.config)[name]
     keys = [secondary_key("a value", f"key-{number}") for number in range(40)]
-    datum = {"type": int(RecordKind.SECONDARY_INDEX), "SecondaryIndexMetadata": {"isDeleted": False}}
+    datum = {"type": int(RecordType.SECONDARY_INDEX), "SecondaryIndexMetadata": {"isDeleted": False}}
     for records in ([(key, datum) for key in keys], [(key, None) for key in keys]):
         instant = table.new_instant()
         table.data.create_requested(instant, Action.DELTA_COMMIT)
         table.data.to_inflight(instant, Action.DELTA_COMMIT)
         writer(table, 1).write(instant, {name: records})
         table.data.complete(instant, Action.DELTA_COMMIT, b"{}", table.later(instant))
-        stats = list(table.own.read_commit(table.own.load().get(instant, Action.DELTA_COMMIT)).write_stats())
+        stats = list(
+            table.metadata_timeline.read_commit(
+                table.metadata_timeline.load().get(instant, Action.DELTA_COMMIT)
+            ).write_stats()
+        )
         assert (len(stats) == 1) is (definition.version > 1)
-        opened = OpenedMetadataTable(table.storage, table.config, table.data.load())
+        metadata_snapshot = MetadataTableSnapshot(table.storage, table.config, table.data.load())
         hashed = secondary_hashed_part if definition.version > 1 else str
-        found = opened.partition(name, SecondaryIndexRules(), hashed).lookup(keys)
-        assert {key for key, stands in found.items() if stands} == ({*keys} if records[0][1] is not None else set())
+        found = metadata_snapshot.partition(name, SecondaryIndexRules(), hashed).lookup(keys)
+        assert {key for key, current in found.items() if current} == ({*keys} if records[0][1] is not None else set())
     assert definition.version == (2 if version == "9" else 1)

@@ -7,19 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.timeline import OwnTimeline
-from hudi_core.metadata_table.write.initialized_since import begun_since
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.initialized_since import initialized_since
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 
 Golden = Callable[[str, str], GoldenCase]
 
 
-def begun(table: Table) -> dict[str, frozenset[str]]:
+def initialized(table: Table) -> dict[str, frozenset[str]]:
     """What began since each commit of the table."""
-    own = OwnTimeline(table.storage, table.config)
+    metadata_timeline = MetadataTimeline(table.storage, table.config)
     return {
-        item.requested_time: begun_since(table.storage, table.config, own, item) for item in table.data.load().commits()
+        item.requested_time: initialized_since(table.storage, table.config, metadata_timeline, item)
+        for item in table.data.load().commits()
     }
 
 
@@ -28,7 +29,7 @@ def begun(table: Table) -> dict[str, frozenset[str]]:
 def test_what_began_with_the_table_holds_every_commit(golden: Golden, version: str, case: str) -> None:
     """All but the indexes that CREATE INDEX made behind the first commit, which their base files hold."""
     table = Table(golden(version, case).table)
-    first, *others = begun(table).values()
+    first, *others = initialized(table).values()
     assert first == {
         name for name in table.config.metadata_partitions if name.startswith(("expr_index_", "secondary_index_"))
     }
@@ -39,10 +40,10 @@ def test_what_began_with_the_table_holds_every_commit(golden: Golden, version: s
 def test_an_index_that_is_being_built_began_after_all(golden: Golden, version: str) -> None:
     """Its deltacommit is pending: what it holds nobody knows."""
     table = Table(golden(version, "mdt_all_cow").table)
-    own = table.own
-    (made,) = table.path.joinpath(own.folder).glob("00000000000000002_*.deltacommit")
+    metadata_timeline = table.metadata_timeline
+    (made,) = table.path.joinpath(metadata_timeline.folder).glob("00000000000000002_*.deltacommit")
     made.unlink()
-    assert set(begun(table).values()) >= {frozenset({"bloom_filters"})}
+    assert set(initialized(table).values()) >= {frozenset({"bloom_filters"})}
 
 
 def test_version_6_tells_by_the_instant_that_a_partition_began_at(golden: Golden) -> None:
@@ -52,7 +53,7 @@ def test_version_6_tells_by_the_instant_that_a_partition_began_at(golden: Golden
         if "_00000000000000" in path.name:
             stem = next(part for part in path.name.split("_") if part.startswith("00000000000000"))[:17]
             path.rename(path.with_name(path.name.replace(stem, f"{before.requested_time}010")))
-    found = begun(table)
+    found = initialized(table)
     assert found[before.requested_time] == {"record_index"}
     assert found[last.requested_time] == frozenset()
 
@@ -61,4 +62,4 @@ def test_a_folder_without_files_is_in_nobodys_way(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_cow").table)
     for path in table.path.joinpath(ROOT, "record_index").iterdir():
         path.unlink()
-    assert set(begun(table).values()) >= {frozenset()}
+    assert set(initialized(table).values()) >= {frozenset()}

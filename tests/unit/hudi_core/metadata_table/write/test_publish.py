@@ -40,9 +40,9 @@ def test_a_clean_leaves_what_real_hudi_leaves(golden: Golden, version: str, case
     assert ours.own_names() == real.own_names()
     ours.take_data_timeline(real, f"{instant}*")
     assert comparable(ours.records()) == comparable(real.records())
-    before = ours.own.names()
+    before = ours.metadata_timeline.names()
     ours.publisher().publish_deletes(instant, changes)
-    assert ours.own.names() == before, "done already"
+    assert ours.metadata_timeline.names() == before, "done already"
 
 
 @pytest.mark.parametrize("case", CLEANS)
@@ -54,7 +54,10 @@ def test_a_cleans_deltacommit_is_that_of_real_hudi(golden: Golden, version: str,
     ours.publisher().publish_deletes(
         instant, clean_changes(real.data.read_of(real.data.load().get(instant, Action.CLEAN)))
     )
-    mine, theirs = (table.own.read_of(table.own.load().get(instant, Action.DELTA_COMMIT)) for table in (ours, real))
+    mine, theirs = (
+        table.metadata_timeline.read_of(table.metadata_timeline.load().get(instant, Action.DELTA_COMMIT))
+        for table in (ours, real)
+    )
     for metadata in (mine, theirs):
         for stat in metadata["partitionToWriteStats"]["files"]:
             stat["runtimeStats"] = None  # a duration
@@ -63,7 +66,9 @@ def test_a_cleans_deltacommit_is_that_of_real_hudi(golden: Golden, version: str,
             stat["path"] = stat["path"].rpartition("_")[0]
             stat["fileSizeInBytes"] = stat["totalWriteBytes"] = 0  # deflated by another zlib
     assert mine == theirs
-    profile, real_profile = (table.own.read_any(instant, Action.DELTA_COMMIT, State.INFLIGHT) for table in (ours, real))
+    profile, real_profile = (
+        table.metadata_timeline.read_any(instant, Action.DELTA_COMMIT, State.INFLIGHT) for table in (ours, real)
+    )
     assert profile["partitionToWriteStats"]["files"] == [
         stat for stat in real_profile["partitionToWriteStats"]["files"] if stat["fileId"]
     ]
@@ -78,10 +83,10 @@ def test_a_rollback_leaves_what_real_hudi_leaves(golden: Golden, version: str, c
     (failed,) = metadata["commitsRollback"]
     publisher = ours.publisher()
     publisher.check_roll_back(failed)
-    assert bool(publisher.traces(failed)) is case.startswith("failed_after_metadata")
+    assert bool(publisher.footprint(failed)) is case.startswith("failed_after_metadata")
     publisher.roll_back(failed, rollback, rollback_changes(metadata))
     assert ours.own_names() == real.own_names()
-    assert not publisher.traces(failed)
+    assert not publisher.footprint(failed)
     ours.data.undo(failed, ours.data.load().filter(lambda item: item.requested_time == failed).instants[0].action)
     ours.take_data_timeline(real, f"{rollback}*")
     assert comparable(ours.records()) == comparable(real.records())
@@ -95,13 +100,18 @@ def test_a_restore_leaves_what_real_hudi_leaves(golden: Golden, version: str) ->
     plan = real.data.read_any(restore, Action.RESTORE, State.REQUESTED)
     restored_as_real(ours, real, restore)
     ours.publisher().restore(plan["savepointToRestoreTimestamp"], restore)
-    own = [(item.action, item.state, len(item.requested_time)) for item in ours.own.load()]
-    assert own == [(item.action, item.state, len(item.requested_time)) for item in real.own.load()]
-    mine, theirs = (table.own.load().of_actions(Action.RESTORE).instants[0] for table in (ours, real))
-    assert ours.own.read_any(mine.requested_time, Action.RESTORE, State.REQUESTED) == real.own.read_any(
-        theirs.requested_time, Action.RESTORE, State.REQUESTED
+    metadata_timeline = [(item.action, item.state, len(item.requested_time)) for item in ours.metadata_timeline.load()]
+    assert metadata_timeline == [
+        (item.action, item.state, len(item.requested_time)) for item in real.metadata_timeline.load()
+    ]
+    mine, theirs = (table.metadata_timeline.load().of_actions(Action.RESTORE).instants[0] for table in (ours, real))
+    assert ours.metadata_timeline.read_any(
+        mine.requested_time, Action.RESTORE, State.REQUESTED
+    ) == real.metadata_timeline.read_any(theirs.requested_time, Action.RESTORE, State.REQUESTED)
+    assert (
+        ours.metadata_timeline.read_of(mine)["instantsToRollback"]
+        == real.metadata_timeline.read_of(theirs)["instantsToRollback"]
     )
-    assert ours.own.read_of(mine)["instantsToRollback"] == real.own.read_of(theirs)["instantsToRollback"]
     ours.take_data_timeline(real, f"{restore}*")
     assert comparable(ours.records()) == comparable(real.records())
 

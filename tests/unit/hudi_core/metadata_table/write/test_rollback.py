@@ -13,7 +13,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.file_group import FOLDER, ROOT, blocks_of, latest_slice, metadata_path
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.rollback import MetadataRollback
@@ -62,12 +62,12 @@ def failed(golden: Golden) -> tuple[Opened, Opened]:
     return Opened(case.table), Opened(case.after())
 
 
-def commit_of(opened: Opened) -> CommitMetadata:
-    path = opened.table / ".hoodie" / f"{FAILED}.commit"
+def commit_of(metadata_snapshot: Opened) -> CommitMetadata:
+    path = metadata_snapshot.table / ".hoodie" / f"{FAILED}.commit"
     return decode_commit(path.read_bytes(), path=str(path))
 
 
-def plain(opened: Opened, instant: str, action: str, state: State) -> dict[str, Any]:
+def plain(metadata_snapshot: Opened, instant: str, action: str, state: State) -> dict[str, Any]:
     """A timeline file with addresses cut to the file name and durations left out."""
 
     def cut(value: Any) -> Any:
@@ -81,14 +81,14 @@ def plain(opened: Opened, instant: str, action: str, state: State) -> dict[str, 
             return [cut(item) for item in value]
         return value.rpartition("/.hoodie/")[2] if isinstance(value, str) and "/.hoodie/" in value else value
 
-    result: dict[str, Any] = cut(opened.active.read_any(instant, action, state))
+    result: dict[str, Any] = cut(metadata_snapshot.active.read_any(instant, action, state))
     return result
 
 
 def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Opened, Opened]) -> None:
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
-    ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+    ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
     assert ours.names() == real.names()
     for state in State:
         assert ours.active.path(OWN, Action.ROLLBACK, state)
@@ -108,24 +108,26 @@ def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Open
 def test_the_deltacommits_stats_are_those_of_real_hudi(failed: tuple[Opened, Opened]) -> None:
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
-    ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
-    mine, theirs = (plain(opened, FAILED, Action.DELTA_COMMIT, State.COMPLETED) for opened in failed)
+    ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
+    mine, theirs = (
+        plain(metadata_snapshot, FAILED, Action.DELTA_COMMIT, State.COMPLETED) for metadata_snapshot in failed
+    )
     for metadata in (mine, theirs):
         stat = metadata["partitionToWriteStats"]["files"][0]
         stat["fileSizeInBytes"] = stat["totalWriteBytes"] = 0  # the schema in our block has no doc texts
     assert mine == theirs
     profile, real_profile = (
-        plain(opened, FAILED, Action.DELTA_COMMIT, State.INFLIGHT)["partitionToWriteStats"]["files"]
-        for opened in failed
+        plain(metadata_snapshot, FAILED, Action.DELTA_COMMIT, State.INFLIGHT)["partitionToWriteStats"]["files"]
+        for metadata_snapshot in failed
     )
     assert profile == [stat for stat in real_profile if stat["fileId"]], "what real Hudi's own rollback goes by"
 
 
 def test_a_second_rollback_finds_nothing(failed: tuple[Opened, Opened]) -> None:
     ours, _ = failed
-    assert ours.rollback.traces(FAILED)
+    assert ours.rollback.footprint(FAILED)
     ours.rollback.run(FAILED, ROLLBACK)
-    assert not ours.rollback.traces(FAILED)
+    assert not ours.rollback.footprint(FAILED)
     before = ours.names()
     ours.rollback.run(FAILED, ROLLBACK)
     assert ours.names() == before
@@ -135,16 +137,18 @@ def test_a_second_rollback_finds_nothing(failed: tuple[Opened, Opened]) -> None:
 def test_a_rollback_that_died_anywhere_is_resumed(golden: Golden, tmp_path: Path) -> None:
     number = 0
     while True:
-        opened = Opened(golden("6", "compaction_inflight").table)
+        metadata_snapshot = Opened(golden("6", "compaction_inflight").table)
         plan = FaultPlan(kill_at=number, timing="after", counts=MUTATIONS)
         with contextlib.suppress(InjectedCrash):
-            MetadataRollback(FaultStorage(opened.storage, plan), opened.config).run(FAILED, ROLLBACK)
-        opened.rollback.run(FAILED, ROLLBACK)
-        assert not opened.rollback.traces(FAILED)
-        assert opened.blocks() == ([], [OWN])
-        assert [instant.requested_time for instant in opened.active.load().pending()] == []
-        assert opened.active.load().get(OWN, Action.ROLLBACK).is_completed
-        assert not opened.active.load().contains(FAILED)
+            MetadataRollback(FaultStorage(metadata_snapshot.storage, plan), metadata_snapshot.config).run(
+                FAILED, ROLLBACK
+            )
+        metadata_snapshot.rollback.run(FAILED, ROLLBACK)
+        assert not metadata_snapshot.rollback.footprint(FAILED)
+        assert metadata_snapshot.blocks() == ([], [OWN])
+        assert [instant.requested_time for instant in metadata_snapshot.active.load().pending()] == []
+        assert metadata_snapshot.active.load().get(OWN, Action.ROLLBACK).is_completed
+        assert not metadata_snapshot.active.load().contains(FAILED)
         if not plan.crashed:
             break
         number += 1
@@ -184,17 +188,17 @@ def test_a_damaged_log_file_stops_the_rollback(failed: tuple[Opened, Opened]) ->
     path = next(info.path for info in ours.storage.list_files(FOLDER) if ".log.3_" in info.name)
     ours.storage.write(path, ours.storage.read(path)[:-9])
     with pytest.raises(CorruptFileError, match="damaged block"):
-        ours.rollback.traces(FAILED)
+        ours.rollback.footprint(FAILED)
 
 
 def test_publishing_beside_another_attempt_is_refused(failed: tuple[Opened, Opened]) -> None:
     ours, real = failed
     with pytest.raises(ConflictError, match="deltacommit"):
-        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+        ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
     for state in (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
         ours.active.remove(FAILED, Action.DELTA_COMMIT, state)
     with pytest.raises(ConflictError, match="another attempt's block"):
-        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+        ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
 
 
 def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[Opened, Opened]) -> None:
@@ -202,7 +206,7 @@ def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[Op
     ours.rollback.run(FAILED, ROLLBACK)
     (ours.table / ROOT / ".hoodie" / f"{OWN}.rollback").unlink()
     with pytest.raises(ConflictError, match="unfinished"):
-        ours.writer().publish_commit(FAILED, commit_of(real), [], Wanted({"fields": []}))
+        ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
 
 
 def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Opened, Opened]) -> None:
@@ -217,7 +221,7 @@ def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Opene
     storage = _Late(ours.storage, fire)
     with pytest.raises(ConflictError, match="appeared"):
         MetadataPublisher(storage, ours.config, REAL_TOKEN).publish_commit(
-            FAILED, commit_of(real), [], Wanted({"fields": []})
+            FAILED, commit_of(real), [], StatisticsRequirements({"fields": []})
         )
     assert ours.active.load().get(FAILED, Action.DELTA_COMMIT).state is State.INFLIGHT
 

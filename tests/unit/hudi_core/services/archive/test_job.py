@@ -58,11 +58,11 @@ def essence(commit: CommitMetadata) -> Any:
 @pytest.mark.parametrize(("folder", "name"), CASES)
 def test_a_table_and_its_history_say_what_they_said(golden: Golden, folder: str, name: str) -> None:
     table = golden(folder, name).table
-    rows, told = read_rows(table), told_by_the_timeline(table)
+    rows, recorded = read_rows(table), told_by_the_timeline(table)
     before = active_of(table) + history_of(table)
     plans = {
         item: context_of(table).active.read_any(item.requested_time, item.pending_action, State.REQUESTED)
-        for item in told
+        for item in recorded
     }
     went = archive(table)
     assert len(went) >= 4
@@ -71,7 +71,7 @@ def test_a_table_and_its_history_say_what_they_said(golden: Golden, folder: str,
     assert set(went) <= set(history_of(table))
     assert_metadata_true(table)
     history = context_of(table).history()
-    for instant, said in told.items():
+    for instant, said in recorded.items():
         if (instant.requested_time, instant.action) not in went:
             continue
         if instant.action in COMMIT_ACTIONS:

@@ -10,7 +10,7 @@ import pytest
 from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
 from hudi_core.errors import ConfigError
-from hudi_core.services.archive.planner import ArchiveFacts, ArchivePlan, Findings, plan_archival, start_after
+from hudi_core.services.archive.planner import ArchiveInputs, ArchivePlan, Findings, plan_archival, start_after
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import Instant, State, completed_action
 from hudi_core.timeline.timeline import Timeline
@@ -37,9 +37,9 @@ def commits(*times: int) -> list[Instant]:
 
 
 def plan(
-    instants: Iterable[Instant], config: ArchiveConfig = FEW, findings: Findings | None = None, **facts: Any
+    instants: Iterable[Instant], config: ArchiveConfig = FEW, findings: Findings | None = None, **inputs: Any
 ) -> ArchivePlan:
-    return plan_archival(ArchiveFacts(Timeline(instants), **facts), config, findings)
+    return plan_archival(ArchiveInputs(Timeline(instants), **inputs), config, findings)
 
 
 def times(found: ArchivePlan) -> list[int]:

@@ -12,7 +12,7 @@ from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean.checks import latest_files
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
-from hudi_core.services.clean.policies import PartitionFacts
+from hudi_core.services.clean.policies import PartitionState
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
@@ -169,7 +169,7 @@ def test_a_slice_that_became_the_newest_again_stays(folder: str, golden: Golden)
 
 def test_without_the_guard_that_slice_is_lost(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutation."""
-    monkeypatch.setattr(guard, "_WANTED", ())
+    monkeypatch.setattr(guard, "_REQUESTED", ())
     with pytest.raises(pytest.fail.Exception):
         test_a_slice_that_became_the_newest_again_stays("9", golden)
 
@@ -180,23 +180,23 @@ LOGS_ONLY = slice_at("5", [".g_5.log.1_0-0-0"], base=False)
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (PartitionFacts("p", (FIVE,)), {"g_0-0-0_5.parquet"}),
-        (PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("5")}), set()),
-        (PartitionFacts("p", (group_of(LOGS_ONLY),)), {".g_5.log.1_0-0-0"}),
+        (PartitionState("p", (FIVE,)), {"g_0-0-0_5.parquet"}),
+        (PartitionState("p", (FIVE,), replaced={GROUP: replaced_at("5")}), set()),
+        (PartitionState("p", (group_of(LOGS_ONLY),)), {".g_5.log.1_0-0-0"}),
         (
-            PartitionFacts("p", (group_of(LOGS_ONLY, slice_at("4")),), compacting={GROUP: ("4",)}),
+            PartitionState("p", (group_of(LOGS_ONLY, slice_at("4")),), compacting={GROUP: ("4",)}),
             {".g_5.log.1_0-0-0", "g_0-0-0_4.parquet"},
         ),
         (
-            PartitionFacts("p", (group_of(slice_at("5", base=False), slice_at("4"), slice_at("3")),)),
+            PartitionState("p", (group_of(slice_at("5", base=False), slice_at("4"), slice_at("3")),)),
             {"g_0-0-0_4.parquet"},
         ),
         (PENDING, {"g_0-0-0_4.parquet"}),
     ],
     ids=["base file", "replaced", "logs only", "pending compaction", "empty slice", "newest"],
 )
-def test_the_latest_state_is_what_a_snapshot_reads(facts: PartitionFacts, expected: set[str]) -> None:
-    assert latest_files(facts) == expected
+def test_the_latest_state_is_what_a_snapshot_reads(inputs: PartitionState, expected: set[str]) -> None:
+    assert latest_files(inputs) == expected
 
 
 def dropping(storage: MemoryStorage, *pending: Instant) -> frozenset[str]:

@@ -15,7 +15,7 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, ConflictError, ExecutionError, FormatError, StorageError, UnsupportedError
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.clean import job as clean_run
-from hudi_core.services.clean.checks import check_given_up
+from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.job import REMOVED
 from hudi_core.services.clean.service import CleanService
@@ -350,11 +350,11 @@ def test_an_index_that_begins_while_the_files_go_is_told(
     assert planned is not None
 
     def begun_meanwhile(*arguments: Any, **named: Any) -> None:
-        check_given_up(*arguments, **named)
+        check_abandoned(*arguments, **named)
         create_metadata(context_of(table), {"bloom_filters"}, LocalEngine(1), owner, 3)
 
     with monkeypatch.context() as patched:
-        patched.setattr(clean_run, "check_given_up", begun_meanwhile)
+        patched.setattr(clean_run, "check_abandoned", begun_meanwhile)
         assert run_clean(table, planned) == "completed"
     assert "bloom_filters" in context_of(table).config.metadata_partitions
     assert_metadata_true(table)

@@ -14,7 +14,7 @@ from hudi_core.config.clean_config import (
 )
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.clean import policies
-from hudi_core.services.clean.policies import PartitionDeletes, PartitionFacts, deletes
+from hudi_core.services.clean.policies import PartitionDeletes, PartitionState, deletes
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 
@@ -59,7 +59,7 @@ FIVE = group_of(*(slice_at(str(time)) for time in range(1, 6)))
     ],
 )
 def test_the_slice_before_the_earliest_commit_stays(policy: str, earliest: str | None, gone: list[str]) -> None:
-    assert instants_of(deletes(PartitionFacts("p", (FIVE,)), config(policy), earliest)) == gone
+    assert instants_of(deletes(PartitionState("p", (FIVE,)), config(policy), earliest)) == gone
 
 
 def test_hudi_7226_by_hours_keeps_the_slice_that_a_query_is_reading() -> None:
@@ -67,28 +67,28 @@ def test_hudi_7226_by_hours_keeps_the_slice_that_a_query_is_reading() -> None:
     t1.
     """
     group = group_of(slice_at("t0", [".g_t0.log.1_0-0-0"]), slice_at("t1"))
-    assert deletes(PartitionFacts("p", (group,)), config(KEEP_LATEST_BY_HOURS), "t1").files == ()
+    assert deletes(PartitionState("p", (group,)), config(KEEP_LATEST_BY_HOURS), "t1").files == ()
     later = group_of(*group.slices, slice_at("t2"))
-    assert instants_of(deletes(PartitionFacts("p", (later,)), config(KEEP_LATEST_BY_HOURS), "t2")) == ["t0"]
+    assert instants_of(deletes(PartitionState("p", (later,)), config(KEEP_LATEST_BY_HOURS), "t2")) == ["t0"]
 
 
 @pytest.mark.parametrize(("retained", "gone"), [(1, ["1", "2", "3", "4"]), (3, ["1", "2"]), (5, []), (9, [])])
 def test_versions_are_slices_of_each_group(retained: int, gone: list[str]) -> None:
-    assert instants_of(deletes(PartitionFacts("p", (FIVE,)), config(KEEP_LATEST_FILE_VERSIONS, retained), None)) == gone
+    assert instants_of(deletes(PartitionState("p", (FIVE,)), config(KEEP_LATEST_FILE_VERSIONS, retained), None)) == gone
 
 
 def test_what_a_pending_compaction_needs_is_one_of_the_versions() -> None:
     """The plan's slice and everything newer stay and count as one version together
     (isFileGroupInPendingMajorOrMinorCompaction).
     """
-    facts = PartitionFacts("p", (FIVE,), compacting={GROUP: ("4",)})
-    assert instants_of(deletes(facts, config(KEEP_LATEST_FILE_VERSIONS, 2), None)) == ["1", "2"]
-    assert instants_of(deletes(facts, config(KEEP_LATEST_FILE_VERSIONS, 1), None)) == ["1", "2", "3"]
+    inputs = PartitionState("p", (FIVE,), compacting={GROUP: ("4",)})
+    assert instants_of(deletes(inputs, config(KEEP_LATEST_FILE_VERSIONS, 2), None)) == ["1", "2"]
+    assert instants_of(deletes(inputs, config(KEEP_LATEST_FILE_VERSIONS, 1), None)) == ["1", "2", "3"]
 
 
 def test_a_slice_goes_with_its_logs_and_change_data() -> None:
     old = slice_at("1", [".g_1.log.1_0-0-0"], cdc=[".g_1.log.2_0-0-0.cdc"])
-    found = deletes(PartitionFacts("p", (group_of(old, slice_at("2")),)), config(KEEP_LATEST_FILE_VERSIONS), None)
+    found = deletes(PartitionState("p", (group_of(old, slice_at("2")),)), config(KEEP_LATEST_FILE_VERSIONS), None)
     assert [file.name for file in found.files] == ["g_0-0-0_1.parquet", ".g_1.log.1_0-0-0", ".g_1.log.2_0-0-0.cdc"]
 
 
@@ -96,13 +96,13 @@ def test_a_slice_goes_with_its_logs_and_change_data() -> None:
 @pytest.mark.parametrize("name", ["g_0-0-0_1.parquet", ".g_1.log.1_0-0-0"])
 def test_a_savepoint_keeps_the_whole_slice(policy: str, name: str) -> None:
     group = group_of(slice_at("1", [".g_1.log.1_0-0-0"]), slice_at("2"), slice_at("3"), slice_at("4"))
-    facts = PartitionFacts("p", (group,), kept=frozenset({name}))
-    assert instants_of(deletes(facts, config(policy), "4")) == [] + (
+    inputs = PartitionState("p", (group,), kept=frozenset({name}))
+    assert instants_of(deletes(inputs, config(policy), "4")) == [] + (
         ["2", "3"] if policy == KEEP_LATEST_FILE_VERSIONS else ["2"]
     )
 
 
-PENDING = PartitionFacts(
+PENDING = PartitionState(
     "p",
     (group_of(slice_at("1", [".g_1.log.1_0-0-0"]), slice_at("2"), slice_at("3"), slice_at("4")),),
     compacting={GROUP: ("4",)},
@@ -135,17 +135,17 @@ def replaced_at(time: str) -> Instant:
 )
 def test_a_replaced_group_goes_as_a_whole(policy: str, earliest: str | None, gone: int) -> None:
     """Once its replacecommit is older than the earliest commit to retain; by versions at once."""
-    facts = PartitionFacts(
+    inputs = PartitionState(
         "p", (FIVE,), replaced={GROUP: replaced_at("5")}, stored=lambda: [item.files[0].name for item in FIVE.slices]
     )
-    found = deletes(facts, config(policy), earliest)
+    found = deletes(inputs, config(policy), earliest)
     assert len(found.files) == gone
     assert found.drop == bool(gone)
 
 
 def test_a_file_of_a_pending_clustering_stays_in_a_replaced_group() -> None:
-    facts = PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("5")}, needed=frozenset({"g_0-0-0_3.parquet"}))
-    assert instants_of(deletes(facts, config(KEEP_LATEST_COMMITS), "6")) == ["1", "2", "4", "5"]
+    inputs = PartitionState("p", (FIVE,), replaced={GROUP: replaced_at("5")}, needed=frozenset({"g_0-0-0_3.parquet"}))
+    assert instants_of(deletes(inputs, config(KEEP_LATEST_COMMITS), "6")) == ["1", "2", "4", "5"]
 
 
 OTHER = FileGroupId("p", "h")
@@ -155,25 +155,25 @@ THIRD = "g_0-0-0_3.parquet"
 @pytest.mark.parametrize(
     ("facts", "drop"),
     [
-        (PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("1")}, stored=lambda: ["g_0-0-0_9.parquet"]), False),
+        (PartitionState("p", (FIVE,), replaced={GROUP: replaced_at("1")}, stored=lambda: ["g_0-0-0_9.parquet"]), False),
         (
-            PartitionFacts(
+            PartitionState(
                 "p", (FIVE, group_of(slice_at("2", group=OTHER), group=OTHER)), replaced={GROUP: replaced_at("1")}
             ),
             False,
         ),
-        (PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("7")}), False),
+        (PartitionState("p", (FIVE,), replaced={GROUP: replaced_at("7")}), False),
         (
-            PartitionFacts(
+            PartitionState(
                 "p", (FIVE,), replaced={GROUP: replaced_at("1")}, kept=frozenset({THIRD}), stored=lambda: [THIRD]
             ),
             False,
         ),
-        (PartitionFacts("", (), stored=list), False),
-        (PartitionFacts("p", (), stored=list), True),
-        (PartitionFacts("p", (FIVE,), replaced={GROUP: replaced_at("1")}, stored=lambda: [THIRD]), True),
+        (PartitionState("", (), stored=list), False),
+        (PartitionState("p", (), stored=list), True),
+        (PartitionState("p", (FIVE,), replaced={GROUP: replaced_at("1")}, stored=lambda: [THIRD]), True),
     ],
     ids=["uncommitted file", "live group", "replaced too late", "savepointed", "no partitions", "empty", "all deleted"],
 )
-def test_a_partition_goes_when_nothing_is_left_of_it(facts: PartitionFacts, drop: bool) -> None:
-    assert deletes(facts, config(KEEP_LATEST_COMMITS), "6").drop is drop
+def test_a_partition_goes_when_nothing_is_left_of_it(inputs: PartitionState, drop: bool) -> None:
+    assert deletes(inputs, config(KEEP_LATEST_COMMITS), "6").drop is drop

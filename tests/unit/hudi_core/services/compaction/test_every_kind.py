@@ -25,13 +25,13 @@ from hudi_core.metadata_table.keys import (
     partition_id,
 )
 from hudi_core.metadata_table.partitions.clean_updates import clean_records
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsKind
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.records.bloom_filters import StoredFilter
-from hudi_core.metadata_table.records.file_statistics import CommitFacts, FileFacts
-from hudi_core.metadata_table.timeline import OwnTimeline
-from hudi_core.metadata_table.write.commit_updates import CommitKinds
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.remaining_files import StandingFacts, StandingFiles
+from hudi_core.metadata_table.write.remaining_files import RemainingFiles, RemainingStatistics
 from hudi_core.model.ids import WriteToken
 from hudi_core.query.request import MetadataMode
 from hudi_core.services.compaction.job import CompactionRun
@@ -166,36 +166,38 @@ def test_a_standing_file_that_the_index_lacks_is_read(golden: Golden, version: s
     context = context_of(path)
     publisher = context.metadata_publisher()
     assert publisher is not None
-    wanted = publisher.commit_wants(Operation.COMPACT)
-    files = StandingFiles(
+    requirements = publisher.commit_requirements(Operation.COMPACT)
+    files = RemainingFiles(
         table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
     )
-    kind = PartitionStatsKind(
+    kind = PartitionStatsPartition(
         "partition_stats",
-        IndexedTable(table.config, wanted.schema, load_index_definitions(table.storage, table.config)),
+        IndexedTable(table.config, requirements.schema, load_index_definitions(table.storage, table.config)),
     )
-    told = StandingFacts(files, kind, wanted)["2024-01-01"]
+    recorded = RemainingStatistics(files, kind, requirements)["2024-01-01"]
     (item,) = context.view(context.active.load()).latest_merged_slices("2024-01-01")
     names = {file.name for file in item.files}
-    assert {facts.file.name for facts in told} == names
+    assert {statistics.file.name for statistics in recorded} == names
     changes = FileChanges(deleted={"2024-01-01": frozenset(names)})
     cleaned = table.new_instant()
     table.data.create_requested(cleaned, Action.CLEAN, b"plan")
     records = clean_records(cleaned, changes, ["column_stats"], publisher._indexed())
-    DeltaWriter(table.storage, OwnTimeline(table.storage, table.config), WriteToken(0, 1, 0)).write(
+    DeltaWriter(table.storage, MetadataTimeline(table.storage, table.config), WriteToken(0, 1, 0)).write(
         cleaned, {"column_stats": records["column_stats"]}
     )
     complete_clean(table, cleaned)
-    files = StandingFiles(
+    files = RemainingFiles(
         table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
     )
-    again = StandingFacts(files, kind, wanted)["2024-01-01"]
-    assert {facts.file.name for facts in again} == names
-    assert bounds(again) == bounds(told)
+    again = RemainingStatistics(files, kind, requirements)["2024-01-01"]
+    assert {statistics.file.name for statistics in again} == names
+    assert bounds(again) == bounds(recorded)
 
 
-def bounds(facts: Iterable[FileFacts]) -> dict[tuple[str, str], tuple[Any, Any]]:
-    return {(item.file.name, found.column): (found.least, found.greatest) for item in facts for found in item.ranges}
+def bounds(statistics: Iterable[FileStatistics]) -> dict[tuple[str, str], tuple[Any, Any]]:
+    return {
+        (item.file.name, found.column): (found.least, found.greatest) for item in statistics for found in item.ranges
+    }
 
 
 def test_an_index_that_was_made_meanwhile_stops_the_publication(golden: Golden) -> None:
@@ -211,7 +213,7 @@ def test_an_index_that_was_made_meanwhile_stops_the_publication(golden: Golden) 
     )
     with pytest.raises(ConflictError, match="got or lost an index"):
         CompactionRun(one_less, instant, engine, Owner.current("test")).run()
-    assert not Table(path).own.load().contains(instant)
+    assert not Table(path).metadata_timeline.load().contains(instant)
     rows, pending = read_rows(path), pending_instants(path)
     compact(path, instant=instant)
     assert_compacted(path, instant, rows, pending)
@@ -229,7 +231,7 @@ def test_a_column_that_is_indexed_since_stops_the_publication(golden: Golden, ve
     engine = HookedEngine(after=lambda: definitions.write_text(json.dumps(whole)))
     with pytest.raises(ConflictError, match="an index of the table was changed"):
         CompactionRun(context_of(path), instant, engine, Owner.current("test")).run()
-    assert not Table(path).own.load().contains(instant)
+    assert not Table(path).metadata_timeline.load().contains(instant)
     compact(path, instant=instant)
     assert Table(path).data.load().get(instant, Action.COMPACTION).is_completed
 
@@ -245,22 +247,22 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
         operation_type="DELETE_PARTITION",
         replaced_file_ids={"2024-01-01": (item.file_group.file_id,), "2024-01-02": ()},
     )
-    files = StandingFiles(table.storage, table.config, table.new_instant(), metadata)
+    files = RemainingFiles(table.storage, table.config, table.new_instant(), metadata)
     publisher = context.metadata_publisher()
     assert publisher is not None
-    wanted = publisher.commit_wants(Operation.COMPACT)
-    kind = PartitionStatsKind(
+    requirements = publisher.commit_requirements(Operation.COMPACT)
+    kind = PartitionStatsPartition(
         "partition_stats",
-        IndexedTable(table.config, wanted.schema, load_index_definitions(table.storage, table.config)),
+        IndexedTable(table.config, requirements.schema, load_index_definitions(table.storage, table.config)),
     )
-    told = StandingFacts(files, kind, wanted)
-    assert sorted(told) == ["2024-01-01", "2024-01-02"]
-    assert (told["2024-01-01"], told.get("2024-01-03")) == ((), None)
-    assert told["2024-01-02"]
-    facts = CommitFacts("1", "INSERT_OVERWRITE", {}, (), metadata.replaced_file_ids or {}, told)
+    recorded = RemainingStatistics(files, kind, requirements)
+    assert sorted(recorded) == ["2024-01-01", "2024-01-02"]
+    assert (recorded["2024-01-01"], recorded.get("2024-01-03")) == ((), None)
+    assert recorded["2024-01-02"]
+    statistics = CommitUpdate("1", "INSERT_OVERWRITE", {}, (), metadata.replaced_file_ids or {}, recorded)
     deleted = [
         datum
-        for _, datum in kind.of_commit(facts)
+        for _, datum in kind.of_commit(statistics)
         if datum is not None and plain_datum(datum)["ColumnStatsMetadata"]["isDeleted"]
     ]
     assert len(deleted) == len(kind._columns)
@@ -269,8 +271,8 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
 def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Golden) -> None:
     """Without them files from before would be told as all null under the new name."""
     table = Table(golden("8", "mdt_all_cow").table)
-    kinds = CommitKinds(table.storage, table.config, UTC_ZONE, Operation.COMPACT)
-    assert kinds.wanted().history is None
+    kinds = CommitPartitions(table.storage, table.config, UTC_ZONE, Operation.COMPACT)
+    assert kinds.requirements().history is None
     first = table.data.load().commits().instants[0].requested_time
     fields = [
         {"id": 0, "name": "id", "optional": True, "type": "string"},
@@ -282,7 +284,7 @@ def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Gol
         {"max_column_id": 1, "version_id": version, "type": "record", "fields": held} for version, held in versions
     ]
     table.storage.write(f".hoodie/.schema/{first}.schemacommit", json.dumps({"schemas": schemas}).encode())
-    history = CommitKinds(table.storage, table.config, UTC_ZONE, Operation.COMPACT).wanted().history
+    history = CommitPartitions(table.storage, table.config, UTC_ZONE, Operation.COMPACT).requirements().history
     assert history is not None
     assert [entry[0] for entry in history] == [int(first), int(first) + 1]
     assert renamed_columns(history) == {"title"}

@@ -160,7 +160,7 @@ def test_what_is_compared(golden: Golden) -> None:
     assert len(LAYOUT_2) == 32
     assert {folder for folder, _ in EXECUTED} == set(BLOOM_ENTRIES)
     found = golden("9", "mor_compaction_requested")
-    told = metadata_of(found.after(), planned(found.table))
-    assert told.keys() == {"files", "column_stats", "partition_stats"}
-    assert len([key for key in told["column_stats"] if key.endswith(" of the compaction")]) == 3 * 10
-    assert sum(name.endswith(" of the compaction") for entries in told["files"].values() for name in entries) == 3
+    recorded = metadata_of(found.after(), planned(found.table))
+    assert recorded.keys() == {"files", "column_stats", "partition_stats"}
+    assert len([key for key in recorded["column_stats"] if key.endswith(" of the compaction")]) == 3 * 10
+    assert sum(name.endswith(" of the compaction") for entries in recorded["files"].values() for name in entries) == 3

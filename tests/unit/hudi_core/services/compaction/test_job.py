@@ -436,9 +436,11 @@ def test_another_attempts_metadata_deltacommit_is_not_joined(golden: Golden) -> 
     table = golden("6", "mor_compaction_requested").table
     instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)
     storage = LocalStorage(table)
-    own = ActiveTimeline(storage, TableConfig.load(storage), ROOT)
+    metadata_timeline = ActiveTimeline(storage, TableConfig.load(storage), ROOT)
     with pytest.raises(ConflictError, match="another attempt"):
-        compact(table, HookedEngine(after=lambda: own.create_requested(instant, Action.DELTA_COMMIT) and None))
+        compact(
+            table, HookedEngine(after=lambda: metadata_timeline.create_requested(instant, Action.DELTA_COMMIT) and None)
+        )
     compact(table)
     assert_compacted(table, instant, rows, pending)
 

@@ -25,7 +25,7 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.block_validity import CommittedInstants
-from hudi_core.metadata_table.extract.data_file import Wanted
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 
 MIB = 1 << 20
 BASE_ROWS, LOG_ROWS, LOG_FILES, TEXT = 100_000, 100_000, 10, 1500
@@ -133,7 +133,9 @@ def make_table(folder: Path) -> None:
         ).to_json()
         | {"parquet_codec": "UNCOMPRESSED"},
         "as_hudi_1": False,
-        "wanted": Wanted(add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True).to_json(),
+        "wanted": StatisticsRequirements(
+            add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True
+        ).to_json(),
         "operation": {
             "partition": "p",
             "file_id": FILE_ID,

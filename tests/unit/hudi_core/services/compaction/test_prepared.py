@@ -50,13 +50,13 @@ def test_the_records_are_those_that_the_driver_makes(
     seen: list[Prepared] = []
     published = MetadataPublisher.publish_prepared
 
-    def watched(self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, asked: Any) -> None:
+    def watched(self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, requested: Any) -> None:
         assert staged_instants(context_of(path).storage) == {instant}
-        assert not Table(path).own.load().contains(instant), (
+        assert not Table(path).metadata_timeline.load().contains(instant), (
             "nothing of it stands in the metadata table before the lock is held"
         )
         seen.append(prepared)
-        published(self, at, metadata, prepared, asked)
+        published(self, at, metadata, prepared, requested)
 
     monkeypatch.setattr(MetadataPublisher, "publish_prepared", watched)
     compact(path)
@@ -84,13 +84,13 @@ def test_an_index_that_was_begun_anew_meanwhile_stops_the_publication(golden: Go
 
         def then_begun_anew(self: MetadataPublisher, *args: Any) -> Prepared:
             found = prepared(self, *args)
-            patch.setattr(publish, "latest_slices", lambda *asked, **more: listed(*asked, **more)[1:])
+            patch.setattr(publish, "latest_slices", lambda *requested, **more: listed(*requested, **more)[1:])
             return found
 
         patch.setattr(MetadataPublisher, "prepare_commit", then_begun_anew)
         with pytest.raises(ConflictError, match="was begun anew while this ran"):
             compact(path)
-    assert not Table(path).own.load().contains(instant)
+    assert not Table(path).metadata_timeline.load().contains(instant)
     assert staged_instants(context_of(path).storage) == {instant}
     compact(path, instant=instant)
     assert staged_instants(context_of(path).storage) == frozenset()

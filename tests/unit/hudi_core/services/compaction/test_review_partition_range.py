@@ -13,11 +13,11 @@ import pytest
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.keys import column_id, partition_id
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsKind
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitFacts, DataFileRef, FileFacts
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
 from hudi_core.metadata_table.records.stat_values import Bound
-from hudi_core.metadata_table.records.value_types import kind_and_type
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.records.value_types import logical_and_type
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.instant import Action
@@ -59,21 +59,23 @@ def tell(table: Table, instant: str, greatest: int) -> None:
     active = table.data
     schema = schema_of(active.load(), active.read_details, create_schema=None, path_of=active.path_of)
     indexed = IndexedTable(table.config, schema, load_index_definitions(table.storage, table.config))
-    kind = PartitionStatsKind("partition_stats", indexed)
+    kind = PartitionStatsPartition("partition_stats", indexed)
     ranges = []
     for name, column in indexed.indexed_types().items():
-        label, value_type = kind_and_type(column, indexed.version_of("partition_stats"))
+        label, value_type = logical_and_type(column, indexed.version_of("partition_stats"))
         empty = ColumnRange(name, None, None, 1, 1, 0, 0, value_type)
         ranges.append(
             replace(empty, least=Bound(label, 0), greatest=Bound(label, greatest), null_count=0)
             if name == "qty"
             else empty
         )
-    facts = CommitFacts(
-        instant, "UPSERT", {}, (FileFacts(DataFileRef(PARTITION, "f", 1, is_base=True), tuple(ranges), rows=1),)
+    statistics = CommitUpdate(
+        instant, "UPSERT", {}, (FileStatistics(DataFileRef(PARTITION, "f", 1, is_base=True), tuple(ranges), rows=1),)
     )
-    own = OwnTimeline(table.storage, table.config, InstantClock(table.config.timezone, sleep=lambda seconds: None))
-    DeltaWriter(table.storage, own, TOKEN).write(instant, {"partition_stats": kind.of_commit(facts)})
+    metadata_timeline = MetadataTimeline(
+        table.storage, table.config, InstantClock(table.config.timezone, sleep=lambda seconds: None)
+    )
+    DeltaWriter(table.storage, metadata_timeline, TOKEN).write(instant, {"partition_stats": kind.of_commit(statistics)})
     later = str(max(int(item.completed_at) for item in active.load()) + 1)
     metadata = CommitMetadata({}, False, "UPSERT", {}, extra={"version": None})
     active.complete(instant, Action.DELTA_COMMIT, encode_commit_avro(metadata), later)

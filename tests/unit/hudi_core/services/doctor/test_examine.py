@@ -18,7 +18,7 @@ from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.doctor.listings import compare_listings
-from hudi_core.services.doctor.observations import ListingFacts
+from hudi_core.services.doctor.observations import ListingObservations
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
 from hudi_core.timeline.instant import Action, State
@@ -200,7 +200,7 @@ def test_no_metadata_table_of_real_hudi_is_blamed(golden: Golden, version: str) 
         ):
             continue
         context = context_of(golden(version, name).table)
-        assert compare_listings(context, context.active.load()) == ListingFacts(), name
+        assert compare_listings(context, context.active.load()) == ListingObservations(), name
         compared += context.has_metadata_table
     assert compared >= 5
 

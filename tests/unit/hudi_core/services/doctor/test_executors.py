@@ -13,7 +13,7 @@ from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
 from hudi_core.request.model import RunRequest
 from hudi_core.services.doctor.executors import ask_executors
-from hudi_core.services.doctor.observations import ExecutorFacts
+from hudi_core.services.doctor.observations import ExecutorObservations
 from hudi_core.table import HudiTable
 from tests.golden_data import GoldenCase
 
@@ -46,17 +46,17 @@ class Remote:
         raise AssertionError("the doctor gives executors no units")
 
 
-def examined(table: Path, engine: Any, **asked: Any) -> dict[str, Any]:
-    result = HudiTable.open(str(table)).run(RunRequest(str(table), verb="doctor", **asked), engine)
+def examined(table: Path, engine: Any, **requested: Any) -> dict[str, Any]:
+    result = HudiTable.open(str(table)).run(RunRequest(str(table), verb="doctor", **requested), engine)
     assert result.exit_code == 0
     return result.to_dict()
 
 
 def test_only_executors_are_asked() -> None:
     assert ask_executors(LocalEngine(1)) is None
-    assert ask_executors(Remote(FULL)) == ExecutorFacts((FULL,))
+    assert ask_executors(Remote(FULL)) == ExecutorObservations((FULL,))
     gone = ConfigError("no Python module pyarrow", remedy="ship it")
-    assert ask_executors(Remote(gone)) == ExecutorFacts((), "no Python module pyarrow", "ship it")
+    assert ask_executors(Remote(gone)) == ExecutorObservations((), "no Python module pyarrow", "ship it")
     with pytest.raises(ExecutionError):
         ask_executors(Remote(ExecutionError("no executor came")))
 

@@ -9,14 +9,14 @@ import pytest
 
 from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.observations import (
-    ClockFacts,
-    DoctorFacts,
-    ListingFacts,
-    LockFacts,
-    OrphanFacts,
+    ClockObservations,
+    ListingObservations,
+    LockObservations,
+    Observations,
+    OrphanObservations,
     Overtaken,
-    PendingFacts,
-    StoreFacts,
+    PendingObservations,
+    StoreObservations,
     Wheel,
     WrongSize,
 )
@@ -27,20 +27,22 @@ from hudi_core.timeline.instant import Action, Instant, State
 T = "20261120223342658"
 ZOOKEEPER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
 IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
-CLOCK = ClockFacts("UTC", "UTC", "UTC", 0.2, (-0.1, -0.2, -0.1), -5.0, -5.0, T)
-HEALTHY = DoctorFacts("/data/t", {}, 3600.0, CLOCK, LockFacts(None, ".hoodie/lock"), StoreFacts("file", True, True))
+CLOCK = ClockObservations("UTC", "UTC", "UTC", 0.2, (-0.1, -0.2, -0.1), -5.0, -5.0, T)
+HEALTHY = Observations(
+    "/data/t", {}, 3600.0, CLOCK, LockObservations(None, ".hoodie/lock"), StoreObservations("file", True, True)
+)
 
 
-def pending(action: str = Action.COMMIT, state: State = State.INFLIGHT, **facts: Any) -> PendingFacts:
-    return PendingFacts(Instant(T, action, state, None, action), **{"kind": "write", "age": 7200.0, **facts})
+def pending(action: str = Action.COMMIT, state: State = State.INFLIGHT, **observed: Any) -> PendingObservations:
+    return PendingObservations(Instant(T, action, state, None, action), **{"kind": "write", "age": 7200.0, **observed})
 
 
-def found(**facts: Any) -> list[Finding]:
-    return diagnose(replace(HEALTHY, **facts))
+def found(**observed: Any) -> list[Finding]:
+    return diagnose(replace(HEALTHY, **observed))
 
 
-def rules(**facts: Any) -> list[str]:
-    return [finding.rule for finding in found(**facts)]
+def rules(**observed: Any) -> list[str]:
+    return [finding.rule for finding in found(**observed)]
 
 
 def test_a_healthy_table_has_no_finding() -> None:
@@ -60,7 +62,7 @@ def test_a_healthy_table_has_no_finding() -> None:
         (pending(problem="the plan is not Avro"), ["unreadable_plan"]),
     ],
 )
-def test_stuck_instants(item: PendingFacts, expected: list[str]) -> None:
+def test_stuck_instants(item: PendingObservations, expected: list[str]) -> None:
     assert rules(pending=(item,)) == expected
 
 
@@ -131,19 +133,22 @@ def test_no_command_that_this_release_refuses_is_offered(kind: str) -> None:
 @pytest.mark.parametrize(
     ("lock", "expected"),
     [
-        (LockFacts(None, "l", "process 7 on h", 5.0, left_behind=True, how_to_break="delete l"), "lock_left_behind"),
-        (LockFacts(None, "l", "a Hudi writer", 7200.0, how_to_break="delete l"), "lock_held"),
-        (LockFacts(ZOOKEEPER, "zk", problem="no answer", how_to_break="check the url"), "lock_unreadable"),
+        (
+            LockObservations(None, "l", "process 7 on h", 5.0, left_behind=True, how_to_break="delete l"),
+            "lock_left_behind",
+        ),
+        (LockObservations(None, "l", "a Hudi writer", 7200.0, how_to_break="delete l"), "lock_held"),
+        (LockObservations(ZOOKEEPER, "zk", problem="no answer", how_to_break="check the url"), "lock_unreadable"),
     ],
 )
-def test_a_lock_that_stands_in_the_way(lock: LockFacts, expected: str) -> None:
+def test_a_lock_that_stands_in_the_way(lock: LockObservations, expected: str) -> None:
     (finding,) = found(lock=lock)
     assert (finding.rule, finding.path, finding.owner) == (expected, lock.name, lock.holder)
     assert str(lock.how_to_break) in finding.fix
 
 
 def test_a_lock_in_use_is_no_finding() -> None:
-    assert rules(lock=LockFacts(None, "l", "process 7 on h", 5.0, how_to_break="delete l")) == []
+    assert rules(lock=LockObservations(None, "l", "process 7 on h", 5.0, how_to_break="delete l")) == []
 
 
 @pytest.mark.parametrize(
@@ -178,7 +183,7 @@ def test_the_zone_finding_names_hours_and_the_option() -> None:
         (replace(CLOCK, newest_ahead=None, newest=None, storage_ahead=None, offsets=()), []),
     ],
 )
-def test_clocks(clock: ClockFacts, expected: list[str]) -> None:
+def test_clocks(clock: ClockObservations, expected: list[str]) -> None:
     assert rules(clock=clock) == expected
 
 
@@ -194,23 +199,23 @@ def test_skew_names_the_milliseconds_to_wait_for() -> None:
         ({"options": {"hoodie.clean.failed.writes.policy": "LAZY"}}, []),
         ({"eager": (T,)}, ["failed_writes_policy"]),
         ({"other_writers": ("x has a heartbeat",)}, ["lock_provider"]),
-        ({"other_writers": ("x has a heartbeat",), "lock": LockFacts(IN_PROCESS, "l")}, ["lock_provider"]),
-        ({"other_writers": ("x has a heartbeat",), "lock": LockFacts(ZOOKEEPER, "zk")}, []),
+        ({"other_writers": ("x has a heartbeat",), "lock": LockObservations(IN_PROCESS, "l")}, ["lock_provider"]),
+        ({"other_writers": ("x has a heartbeat",), "lock": LockObservations(ZOOKEEPER, "zk")}, []),
         (
-            {"options": {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}, "lock": LockFacts(ZOOKEEPER, "zk")},
+            {"options": {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}, "lock": LockObservations(ZOOKEEPER, "zk")},
             ["concurrency_mode"],
         ),
         (
             {
                 "options": {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"},
-                "lock": LockFacts(ZOOKEEPER, "zk"),
+                "lock": LockObservations(ZOOKEEPER, "zk"),
             },
             [],
         ),
     ],
 )
-def test_writers(facts: dict[str, Any], expected: list[str]) -> None:
-    assert rules(**facts) == expected
+def test_writers(observed: dict[str, Any], expected: list[str]) -> None:
+    assert rules(**observed) == expected
 
 
 def test_the_options_that_every_writer_needs() -> None:
@@ -231,7 +236,7 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
     }
     options = {
         option.name: option
-        for option in writer_options(replace(HEALTHY, options=given, lock=LockFacts(ZOOKEEPER, "zk")))
+        for option in writer_options(replace(HEALTHY, options=given, lock=LockObservations(ZOOKEEPER, "zk")))
     }
     assert (options["hoodie.write.lock.provider"].value, options["hoodie.write.lock.zookeeper.url"].value) == (
         ZOOKEEPER,
@@ -242,7 +247,8 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
         "SINGLE_WRITER",
     )
     on_s3 = {
-        option.name: option.value for option in writer_options(replace(HEALTHY, store=StoreFacts("s3", True, True)))
+        option.name: option.value
+        for option in writer_options(replace(HEALTHY, store=StoreObservations("s3", True, True)))
     }
     assert on_s3["hoodie.write.lock.provider"] == ZOOKEEPER
 
@@ -250,8 +256,8 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"store": StoreFacts("s3", True, True)}, [("store_unproven", "info")]),
-        ({"store": StoreFacts("gs", False, False)}, [("store_not_atomic", "error")]),
+        ({"store": StoreObservations("s3", True, True)}, [("store_unproven", "info")]),
+        ({"store": StoreObservations("gs", False, False)}, [("store_not_atomic", "error")]),
         ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", None),)}, [("missing_wheel", "error")]),
         ({"wheels": (Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", "2025.7"),)}, []),
         (
@@ -260,26 +266,28 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
         ),
         ({"metadata_drop_unfinished": True}, [("metadata_drop_unfinished", "warning")]),
         ({"strange_names": (".hoodie/T_20xx.deltacommit",)}, [("timeline_name", "error")]),
-        ({"orphans": OrphanFacts(True, visible={T: ("p/a", "p/b")})}, [("orphan_visible", "error")]),
-        ({"orphans": OrphanFacts(True, hidden={T: ("p/a",)})}, [("orphan_hidden", "warning")]),
-        ({"listings": ListingFacts(("p/a",), 1)}, [("metadata_missing_file", "warning")]),
-        ({"listings": ListingFacts(unlisted=("p/a",), unlisted_count=1)}, [("metadata_unlisted", "error")]),
+        ({"orphans": OrphanObservations(True, visible={T: ("p/a", "p/b")})}, [("orphan_visible", "error")]),
+        ({"orphans": OrphanObservations(True, hidden={T: ("p/a",)})}, [("orphan_hidden", "warning")]),
+        ({"listings": ListingObservations(("p/a",), 1)}, [("metadata_missing_file", "warning")]),
+        ({"listings": ListingObservations(unlisted=("p/a",), unlisted_count=1)}, [("metadata_unlisted", "error")]),
         (
-            {"listings": ListingFacts(wrong_size=(WrongSize("p/a", 1, 2),), wrong_size_count=1)},
+            {"listings": ListingObservations(wrong_size=(WrongSize("p/a", 1, 2),), wrong_size_count=1)},
             [("metadata_wrong_size", "error")],
         ),
-        ({"listings": ListingFacts(problem="no HFile")}, [("metadata_unreadable", "error")]),
+        ({"listings": ListingObservations(problem="no HFile")}, [("metadata_unreadable", "error")]),
     ],
 )
-def test_what_else_is_found(facts: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert [(finding.rule, finding.severity) for finding in found(**facts)] == expected
+def test_what_else_is_found(observed: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert [(finding.rule, finding.severity) for finding in found(**observed)] == expected
 
 
 def test_the_worst_comes_first() -> None:
     severities = [
         item.severity
         for item in found(
-            store=StoreFacts("s3", True, True), pending=(pending(),), orphans=OrphanFacts(True, {T: ("p/a",)})
+            store=StoreObservations("s3", True, True),
+            pending=(pending(),),
+            orphans=OrphanObservations(True, {T: ("p/a",)}),
         )
     ]
     assert severities == ["error", "warning", "info"]

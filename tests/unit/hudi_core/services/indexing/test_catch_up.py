@@ -46,17 +46,17 @@ def schedule(table: Path, options: dict[str, str]) -> str:
 
 def during_the_build(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[int]:
     """Does something once, when the base files are written; the builds that were begun, counted."""
-    fill, begun = IndexBuild.fill, [0]
+    fill, initialized = IndexBuild.fill, [0]
 
     def filled(self: IndexBuild, *arguments: object) -> object:
         found = fill(self, *arguments)  # type: ignore[arg-type]
-        begun[0] += 1
-        if begun[0] == 1:
+        initialized[0] += 1
+        if initialized[0] == 1:
             act()
         return found
 
     monkeypatch.setattr(IndexBuild, "fill", filled)
-    return begun
+    return initialized
 
 
 def without_indexes(table: Path) -> None:
@@ -78,9 +78,9 @@ def test_our_own_compaction_tells_an_index_that_is_being_built(
         done = CompactionService().run(context_of(table), compaction.requested_time, LocalEngine(1), OWNER, None)
         assert done.state == "completed"
 
-    begun = during_the_build(monkeypatch, compact)
+    initialized = during_the_build(monkeypatch, compact)
     assert run(table, instant) == "completed"
-    assert begun == [1], "told, so that nothing was built twice"
+    assert initialized == [1], "told, so that nothing was built twice"
     assert "column_stats" in Table(table).config.metadata_partitions
     assert differences(table) == []
 
@@ -105,19 +105,21 @@ def test_a_commit_that_does_not_tell_the_index_is_caught_up(
     assert len(completed) == 1
     for path in completed:
         path.unlink()
-    (own,) = case.table.joinpath(table.own.folder).glob(f"{last.requested_time}*deltacommit")
-    told = own.read_bytes()
-    own.unlink()
+    (metadata_timeline,) = case.table.joinpath(table.metadata_timeline.folder).glob(
+        f"{last.requested_time}*deltacommit"
+    )
+    recorded = metadata_timeline.read_bytes()
+    metadata_timeline.unlink()
 
     def commit() -> None:
-        own.write_bytes(told)
+        metadata_timeline.write_bytes(recorded)
         for path, data in completed.items():
             path.write_bytes(data)
 
     monkeypatch.setattr(running, "wait_for_writers", lambda *arguments: frozenset())
-    begun = during_the_build(monkeypatch, commit)
+    initialized = during_the_build(monkeypatch, commit)
     assert run(case.table, instant) == "completed"
-    assert begun[0] > 1
+    assert initialized[0] > 1
     assert differences(case.table) == []
 
 
@@ -213,10 +215,10 @@ def test_a_clean_tells_an_index_that_is_being_built(golden: Golden, monkeypatch:
     (clean,) = HudiTable.open(str(table)).timeline().pending().of_actions(Action.CLEAN)
     without_indexes(table)
     instant = schedule(table, {"hoodie.metadata.index.column.stats.enable": "true"})
-    begun = during_the_build(
+    initialized = during_the_build(
         monkeypatch,
         lambda: [CleanService().run(context_of(table), clean.requested_time, LocalEngine(1), OWNER, None)].clear(),
     )
     assert run(table, instant) == "completed"
-    assert begun == [1]
+    assert initialized == [1]
     assert differences(table) == []

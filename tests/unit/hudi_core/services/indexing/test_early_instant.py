@@ -11,13 +11,13 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError
-from hudi_core.metadata_table.early_instant import begin_time, begun_at, early_instant, is_early
+from hudi_core.metadata_table.early_instant import early_instant, initialization_time, initialized_at, is_early
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
-from hudi_core.metadata_table.timeline import OwnTimeline
-from hudi_core.metadata_table.validity import is_own
-from hudi_core.metadata_table.write.initialized_since import begun_since
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.validity import is_metadata_suffix
+from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file
@@ -44,9 +44,9 @@ def test_it_is_before_every_instant_of_a_metadata_table() -> None:
             early_instant(epoch) < start for start in ("00000000000000000", "00000000000000010", LAST, f"{LAST}010")
         )
         assert is_early(early_instant(epoch))
-        assert is_own(early_instant(epoch)), "the empty block with which a file group begins"
+        assert is_metadata_suffix(early_instant(epoch)), "the empty block with which a file group begins"
     assert not any(map(is_early, ("00000000000000010", "0" * 14, "0" * 17, LAST)))
-    assert [begin_time(last) for last in (LAST, None)] == [f"{LAST}004", "0" * 14]
+    assert [initialization_time(last) for last in (LAST, None)] == [f"{LAST}004", "0" * 14]
 
 
 def test_an_index_holds_what_had_completed_when_it_began(golden: Golden) -> None:
@@ -60,15 +60,17 @@ def test_an_index_holds_what_had_completed_when_it_began(golden: Golden) -> None
         parse_data_file(info.name) for name in built for info in table.storage.list_files(f".hoodie/metadata/{name}")
     ]
     assert all(is_early(item.instant) for item in files if item is not None)
-    assert {begun_at(table.storage, name) for name in built} == {f"{last.requested_time}004"}
-    own = OwnTimeline(table.storage, table.config)
-    assert all(built <= begun_since(table.storage, table.config, own, commit) for commit in (first, last))
-    assert reach_of(table.storage, table.config, own, last.requested_time).late == built
-    assert reach_of(table.storage, table.config, own, table.new_instant()).late == frozenset()
+    assert {initialized_at(table.storage, name) for name in built} == {f"{last.requested_time}004"}
+    metadata_timeline = MetadataTimeline(table.storage, table.config)
+    assert all(
+        built <= initialized_since(table.storage, table.config, metadata_timeline, commit) for commit in (first, last)
+    )
+    assert reach_of(table.storage, table.config, metadata_timeline, last.requested_time).late == built
+    assert reach_of(table.storage, table.config, metadata_timeline, table.new_instant()).late == frozenset()
     assert differences(table.path) == []
     table.storage.write(f".hoodie/metadata/{min(built)}/.hoodie_partition_metadata", b"commitTime=soon")
     with pytest.raises(CorruptFileError, match="does not say when the index began"):
-        begun_since(table.storage, table.config, own, last)
+        initialized_since(table.storage, table.config, metadata_timeline, last)
 
 
 def while_it_is_built(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], often: int = 1) -> list[object]:
@@ -93,7 +95,7 @@ def test_we_do_not_compact_beneath_a_build(golden: Golden, monkeypatch: pytest.M
     assert run(table.path, planned(table.path)) == "completed"
     assert len(done) == 1
     assert differences(table.path) == []
-    assert not table.own.load().of_actions(Action.COMMIT).instants
+    assert not table.metadata_timeline.load().of_actions(Action.COMMIT).instants
 
 
 def compact(table: Table) -> None:
@@ -101,7 +103,7 @@ def compact(table: Table) -> None:
     with.
     """
     compaction(table).run(trigger=1)
-    done = table.own.load().completed().of_actions(Action.COMMIT).last()
+    done = table.metadata_timeline.load().completed().of_actions(Action.COMMIT).last()
     assert done is not None
     (source,) = (table.path / ROOT / "files").glob(f"*_{done.requested_time}.hfile")
     name = min(table.config.metadata_partitions_inflight)

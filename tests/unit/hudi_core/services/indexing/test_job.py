@@ -52,7 +52,7 @@ def run(
 
 
 def differences(path: Path) -> list[str]:
-    return [f"{item.kind}: {item.what}" for item in HudiTable.open(str(path)).validate_metadata().differences]
+    return [f"{item.partition_type}: {item.what}" for item in HudiTable.open(str(path)).validate_metadata().differences]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

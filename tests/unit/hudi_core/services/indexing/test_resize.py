@@ -23,7 +23,7 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.services.indexing import job as running
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.indexing.resize import group_counts
-from hudi_core.services.metadata.initialization import Beginnings, Snapshot
+from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.maintain import drop_metadata
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
@@ -190,16 +190,16 @@ def test_while_a_writer_is_at_work_for_too_long_the_index_is_delisted_and_can_be
 def test_nothing_is_delisted_while_a_compaction_of_the_metadata_table_is_pending(golden: Golden, version: str) -> None:
     table = golden(version, "mdt_record_index_lookup").table
     options = RECORD_INDEX | groups(3)
-    instant, own = plan(table, options).instant, Table(table).own
-    last = own.load().completed().last()
+    instant, metadata_timeline = plan(table, options).instant, Table(table).metadata_timeline
+    last = metadata_timeline.load().completed().last()
     assert last is not None
     compaction = f"{last.requested_time}001" if version == "6" else str(int(instant) + 1)
-    own.create_requested(compaction, Action.COMPACTION, b"a plan")
+    metadata_timeline.create_requested(compaction, Action.COMPACTION, b"a plan")
     with pytest.raises(ConflictError, match=f"compaction {compaction} of the metadata table is pending"):
         run(table, instant, options)
     assert "record_index" in Table(table).config.metadata_partitions
     assert counts(table) == {"record-index": 10}
-    own.undo(compaction, Action.COMPACTION)
+    metadata_timeline.undo(compaction, Action.COMPACTION)
     assert run(table, instant, options) == "completed"
     assert counts(table) == {"record-index": 3}
 
@@ -220,7 +220,7 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
     before, instant = places(table), plan(table, options).instant
     fill, ours = IndexBuild.fill, list[str]()
     if too_early:
-        monkeypatch.setattr(NewPartition, "check_begun", lambda *_: None)
+        monkeypatch.setattr(NewPartition, "check_initialized", lambda *_: None)
 
     def filled(self: IndexBuild, build: Any, *arguments: Any) -> Any:
         context = context_of(
@@ -231,11 +231,11 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
             },
         )
         if not ours:
-            beginnings, snapshot = Beginnings(context, LocalEngine(1), 0), Snapshot.of(context)
-            begun = beginnings.beginning("record_index", snapshot, {})
+            initializations, snapshot = Initializations(context, LocalEngine(1), 0), Snapshot.of(context)
+            initialized = initializations.initialization("record_index", snapshot, {})
             creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock(), instant)
             creation._begin(
-                *creation._data(), begun
+                *creation._data(), initialized
             )  # which does not look whether somebody builds the index, as Hudi's does not
         ours.append(build.targets["record_index"].instant)
         return fill(self, build, *arguments)

@@ -10,9 +10,9 @@ import pytest
 
 from hudi_core.metadata_table.initialize.indexing import Build
 from hudi_core.metadata_table.initialize.target import NewPartition
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.ids import WriteToken
-from hudi_core.services.indexing.visibility import Witnesses, untold
+from hudi_core.services.indexing.visibility import Visibility, unrecorded
 from tests.golden_data import GoldenCase
 from tests.unit.hudi_core.metadata_table.whole_table import Table, complete_rollback
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
@@ -22,12 +22,12 @@ from tests.unit.hudi_core.services.clean.golden_cleans import context_of
 def test_it_is_behind(golden: Callable[[str, str], GoldenCase], version: str) -> None:
     table = Table(golden(version, "mor_basic").table)
     context = context_of(table.path, {})
-    own = OwnTimeline(context.storage, context.config)
+    metadata_timeline = MetadataTimeline(context.storage, context.config)
     target = NewPartition("record_index", "20260101000000000", ("record-index-0000-0",), WriteToken(0, 1, 0), "", 1)
     build = Build(target.instant, {target.name: target}, "", frozenset())
     before = table.data.load()
     last = before.commits().instants[-1].requested_time
     complete_rollback(table, last, table.new_instant())
     now = table.data.load()
-    assert untold(context, build, before, now, own, Witnesses(())) == [last]
-    assert untold(context, build, now, now, own, Witnesses(())) == []
+    assert unrecorded(context, build, before, now, metadata_timeline, Visibility(())) == [last]
+    assert unrecorded(context, build, now, now, metadata_timeline, Visibility(())) == []

@@ -11,7 +11,7 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA_INFLIGHT
-from hudi_core.errors import TakenBackError
+from hudi_core.errors import BuildRolledBackError
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
 from hudi_core.services.indexing.job import ATTEMPTS
 from hudi_core.storage.base import Storage
@@ -28,7 +28,7 @@ VERSIONS = ("6", "8", "9")
 def is_there(table: Path, build: Build) -> bool:
     if build.deltacommit is None:
         return not Table(table).config.metadata_partitions_inflight.isdisjoint(build.targets)
-    return Table(table).own.load().find(build.deltacommit, Action.DELTA_COMMIT) is not None
+    return Table(table).metadata_timeline.load().find(build.deltacommit, Action.DELTA_COMMIT) is not None
 
 
 def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, before: bool = False) -> list[str | None]:
@@ -49,7 +49,7 @@ def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, befor
             if build.deltacommit is None:
                 update_properties(storage, {METADATA_INFLIGHT.name: ""})
             else:
-                Table(table).own.undo(build.deltacommit, Action.DELTA_COMMIT)
+                Table(table).metadata_timeline.undo(build.deltacommit, Action.DELTA_COMMIT)
 
     def filled(self: IndexBuild, build: Build, *arguments: object) -> object:
         if before:
@@ -74,7 +74,7 @@ def test_a_build_that_is_taken_back_is_made_again(
     assert run(table, planned(table)) == "completed"
     assert len(gone) == often
     assert differences(table) == []
-    assert not Table(table).own.load().pending().instants
+    assert not Table(table).metadata_timeline.load().pending().instants
     assert beating(table) == set()
 
 
@@ -87,7 +87,7 @@ def test_one_that_is_taken_back_under_the_lock_ends_with_a_conflict(
     instant, before = planned(table), Table(table).config.metadata_partitions
     with monkeypatch.context() as patch:
         gone = take_back(patch, table, ATTEMPTS + 1)
-        with pytest.raises(TakenBackError, match="run the indexing again"):
+        with pytest.raises(BuildRolledBackError, match="run the indexing again"):
             run(table, instant)
     assert len(gone) == ATTEMPTS + 1
     assert Table(table).config.metadata_partitions == before

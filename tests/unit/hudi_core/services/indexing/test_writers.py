@@ -15,9 +15,9 @@ import pytest
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordKind, files_datum
+from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.drop import drop_partitions
 from hudi_core.metadata_table.write.rollback_deletion import files_written_by
@@ -91,7 +91,7 @@ class Commit:
     instant: str
     action: str
     content: bytes
-    told: CommitMetadata
+    recorded: CommitMetadata
     logs: tuple[tuple[str, LogFileName, bytes], ...]
 
 
@@ -100,40 +100,40 @@ def take_back(table: Table) -> list[Commit]:
     and what is compacted.
     """
     taken = []
-    compacted = table.own.load().of_actions(Action.COMMIT).last()
+    compacted = table.metadata_timeline.load().of_actions(Action.COMMIT).last()
     first = "" if compacted is None else compacted.requested_time
     for item in reversed([item for item in list(table.data.load().commits())[1:] if item.requested_time > first]):
-        instant, own = item.requested_time, table.own.load()
-        told = table.own.read_commit(own.get(instant, Action.DELTA_COMMIT))
-        if table.config.features.log_name_has_own_instant:
+        instant, metadata_timeline = item.requested_time, table.metadata_timeline.load()
+        recorded = table.metadata_timeline.read_commit(metadata_timeline.get(instant, Action.DELTA_COMMIT))
+        if table.config.features.log_name_has_delta_commit:
             paths = [info.path for info, _ in files_written_by(table.storage, frozenset({instant}))]
         else:
-            paths = [f"{ROOT}/{stat.path}" for stat in told.write_stats()]
+            paths = [f"{ROOT}/{stat.path}" for stat in recorded.write_stats()]
         logs = []
         for path in paths:
             name = parse_data_file(path.rpartition("/")[2])
             assert isinstance(name, LogFileName)
             logs.append((path.split("/")[-2], name, table.storage.read(path)))
             table.storage.delete(path)
-        table.own.undo(instant, Action.DELTA_COMMIT)
+        table.metadata_timeline.undo(instant, Action.DELTA_COMMIT)
         content = table.storage.read(table.data.path_of(item))
         table.data.remove(instant, item.pending_action, State.COMPLETED)
         beat = table.path / ".hoodie" / ".heartbeat" / instant
         beat.parent.mkdir(exist_ok=True)
         beat.touch()
-        taken.append(Commit(instant, item.pending_action, content, told, tuple(logs)))
+        taken.append(Commit(instant, item.pending_action, content, recorded, tuple(logs)))
     return taken[::-1]
 
 
 def commit_again(table: Table, commit: Commit, building: Collection[str], *, silent: Collection[str] = ()) -> None:
     """What the writer does at last, under the lock: it tells the metadata table, but for `silent`, and completes."""
-    context, own = context_of(table.path), table.own
-    own_clock = OwnTimeline(table.storage, table.config, context.clock())
+    context, metadata_timeline = context_of(table.path), table.metadata_timeline
+    own_clock = MetadataTimeline(table.storage, table.config, context.clock())
     with context.lock(Owner.current("the writer")):
         for partition, name, data in commit.logs:
             if partition in silent:
                 continue
-            if partition in building and not table.config.features.log_name_has_own_instant:
+            if partition in building and not table.config.features.log_name_has_delta_commit:
                 there = [parse_data_file(info.name) for info in table.storage.list_files(f"{ROOT}/{partition}")]
                 latest = max(
                     (item for item in there if isinstance(item, LogFileName) and item.file_id == name.file_id),
@@ -141,18 +141,20 @@ def commit_again(table: Table, commit: Commit, building: Collection[str], *, sil
                 )
                 name = LogFileName(name.file_id, latest.instant, latest.version + 1, name.token)
             table.storage.create_exclusive(f"{ROOT}/{partition}/{name}", data)
-        stats = {name: items for name, items in commit.told.partition_to_write_stats.items() if name not in silent}
-        told = replace(commit.told, partition_to_write_stats=stats)
-        own.create_requested(commit.instant, Action.DELTA_COMMIT)
-        own.to_inflight(commit.instant, Action.DELTA_COMMIT)
+        stats = {name: items for name, items in commit.recorded.partition_to_write_stats.items() if name not in silent}
+        recorded = replace(commit.recorded, partition_to_write_stats=stats)
+        metadata_timeline.create_requested(commit.instant, Action.DELTA_COMMIT)
+        metadata_timeline.to_inflight(commit.instant, Action.DELTA_COMMIT)
         encode = encode_commit if table.config.features.json_commits else encode_commit_avro
-        own.complete(commit.instant, Action.DELTA_COMMIT, encode(told), own_clock.completion_time(commit.instant))
+        metadata_timeline.complete(
+            commit.instant, Action.DELTA_COMMIT, encode(recorded), own_clock.completion_time(commit.instant)
+        )
         later = context.clock().next(table.data.load(), minimum=commit.instant) if table.data.layout == 2 else None
         table.data.complete(commit.instant, commit.action, commit.content, later)
     (table.path / ".hoodie" / ".heartbeat" / commit.instant).unlink()
 
 
-def told(records: Records) -> Records:
+def recorded(records: Records) -> Records:
     """Records without the instant that an index which begins later gives a place or a filter."""
     plain = comparable(records)
     for name, items in plain.items():
@@ -185,7 +187,7 @@ def test_commits_that_tell_an_index_while_it_is_built(
 ) -> None:
     names, options = (ROWS_ALONE if case == "mdt_record_index_lookup" else BUILDS[build])[version]
     table = Table(golden(version, case).table)
-    before = told(table.live())
+    before = recorded(table.live())
     commits = take_back(table)
     assert len(commits) >= (
         4 if version == "6" and case != "mdt_record_index_lookup" else 1 if case == "mdt_all_mor" else 2
@@ -193,11 +195,13 @@ def test_commits_that_tell_an_index_while_it_is_built(
     drop(table, names)
     options = {**options, **BEATS}
     instant = schedule(table.path, options)
-    begun = during_the_build(monkeypatch, lambda: [commit_again(table, commit, names) for commit in commits].clear())
+    initialized = during_the_build(
+        monkeypatch, lambda: [commit_again(table, commit, names) for commit in commits].clear()
+    )
     assert run(table.path, instant, options) == "completed"
-    assert begun == [len(names)], "all of them told it, so that nothing was built twice"
+    assert initialized == [len(names)], "all of them told it, so that nothing was built twice"
     assert table.config.metadata_partitions_inflight == frozenset()
-    after = told(table.live())
+    after = recorded(table.live())
     for name in before:
         assert after[name] == before[name], name
     assert differences(table.path) == []
@@ -211,17 +215,17 @@ def test_a_writer_whose_options_do_not_enable_the_index_is_not_believed(
     """Its deltacommit has the instant's name, which is all that real Hudi's indexer looks at."""
     names, options = BUILDS["files and rows"][version]
     table = Table(golden(version, "mdt_all_cow").table)
-    before = told(table.live())
+    before = recorded(table.live())
     commits = take_back(table)
     drop(table, names)
     options = {**options, **BEATS}
     instant = schedule(table.path, options)
-    begun = during_the_build(
+    initialized = during_the_build(
         monkeypatch, lambda: [commit_again(table, commit, names, silent={name}) for commit in commits].clear()
     )
     assert run(table.path, instant, options) == "completed"
-    assert begun == [2 * len(names)]
-    assert told(table.live())[name] == before[name]
+    assert initialized == [2 * len(names)]
+    assert recorded(table.live())[name] == before[name]
     assert differences(table.path) == []
 
 
@@ -253,9 +257,9 @@ def update_in_place(table: Table) -> None:
         )
         table.data.create_requested(instant, Action.DELTA_COMMIT)
         table.data.to_inflight(instant, Action.DELTA_COMMIT)
-        records = [FilesRecord(partition_key(base.partition), RecordKind.FILES, {str(new): FileEntry(base.size)})]
-        own = OwnTimeline(table.storage, table.config, context.clock())
-        DeltaWriter(table.storage, own, WriteToken(0, 0, 0)).write(
+        records = [FilesRecord(partition_key(base.partition), RecordType.FILES, {str(new): FileEntry(base.size)})]
+        metadata_timeline = MetadataTimeline(table.storage, table.config, context.clock())
+        DeltaWriter(table.storage, metadata_timeline, WriteToken(0, 0, 0)).write(
             instant, {"files": [(item.key, files_datum(item)) for item in records]}
         )
         encode = encode_commit if table.config.features.json_commits else encode_commit_avro
@@ -269,14 +273,14 @@ def test_a_commit_of_updates_has_nothing_to_say_to_the_record_index(
 ) -> None:
     """Else a table that is updated all the time would get its record index under the lock at last."""
     table = Table(golden(version, "mdt_record_index_lookup").table)
-    before = told(table.live())["record_index"]
+    before = recorded(table.live())["record_index"]
     without_indexes(table.path)
     options = {"hoodie.metadata.record.index.enable": "true"}
     instant = schedule(table.path, options)
-    begun = during_the_build(monkeypatch, lambda: update_in_place(table))
+    initialized = during_the_build(monkeypatch, lambda: update_in_place(table))
     assert run(table.path, instant, options) == "completed"
-    assert begun == [1]
-    assert told(table.live())["record_index"] == before
+    assert initialized == [1]
+    assert recorded(table.live())["record_index"] == before
     assert differences(table.path) == []
 
 

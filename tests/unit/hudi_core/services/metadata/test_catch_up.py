@@ -14,7 +14,7 @@ import pytest
 from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, TimelineError
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.write.rollback_deletion import files_written_by
 from hudi_core.metadata_table.write.staged_logs import STAGING
@@ -73,22 +73,26 @@ def forget(table: Table, count: int, action: str | None = None) -> list[str]:
     had told it.
     """
     data = [item for item in table.data.load().completed() if action is None or item.action == action]
-    own = table.own.load()
-    told = [item.requested_time for item in data if own.find(item.requested_time, Action.DELTA_COMMIT) is not None]
-    gone = told[-count:]
+    metadata_timeline = table.metadata_timeline.load()
+    recorded = [
+        item.requested_time
+        for item in data
+        if metadata_timeline.find(item.requested_time, Action.DELTA_COMMIT) is not None
+    ]
+    gone = recorded[-count:]
     forget_these(table, gone)
     return gone
 
 
 def forget_these(table: Table, gone: list[str]) -> None:
-    own, features = table.own.load(), table.config.features
+    metadata_timeline, features = table.metadata_timeline.load(), table.config.features
     for time in gone:
-        if features.log_name_has_own_instant:
+        if features.log_name_has_delta_commit:
             written = [info.path for info, _ in files_written_by(table.storage, frozenset({time}))]
         else:
-            stats = table.own.read_commit(own.get(time, Action.DELTA_COMMIT)).write_stats()
+            stats = table.metadata_timeline.read_commit(metadata_timeline.get(time, Action.DELTA_COMMIT)).write_stats()
             written = [f"{ROOT}/{stat.path}" for stat in stats]
-        table.own.undo(time, Action.DELTA_COMMIT)
+        table.metadata_timeline.undo(time, Action.DELTA_COMMIT)
         for path in written:
             table.storage.delete(path)
 
@@ -119,9 +123,9 @@ def test_commits_that_were_left_out_are_applied(golden: Golden, version: str, ca
         assert after[name] == before[name], name
     assert findings(table) == []
     assert not (table.path / STAGING).exists() or not any(path.is_file() for path in (table.path / STAGING).rglob("*"))
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     assert update(table) == ()
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
 
 
 def commits_of(table: Table) -> list[str]:
@@ -144,12 +148,12 @@ def test_whatever_was_left_out_in_the_middle(golden: Golden, version: str, case:
     """An older commit than those that were told."""
     table = Table(golden(version, case).table)
     before, real = plain(table.live()), findings(table)
-    told = [
+    recorded = [
         item.requested_time
         for item in table.data.load().commits()
-        if table.own.load().find(item.requested_time, Action.DELTA_COMMIT)
+        if table.metadata_timeline.load().find(item.requested_time, Action.DELTA_COMMIT)
     ]
-    target = told[len(told) // 2]
+    target = recorded[len(recorded) // 2]
     forget_these(table, [target])
     assert update(table) == (target,)
     after = plain(table.live())
@@ -234,14 +238,14 @@ def test_rows_that_a_commit_moved_which_is_archived_already(
 def test_rows_that_later_commits_moved(golden: Golden, version: str) -> None:
     """The indexes of rows are refused, or built anew; they hold what they held before."""
     table = Table(golden(version, "mdt_all_mor").table)
-    rows = {name for name in table.config.metadata_partitions if is_index_of_rows(name)}
+    rows = {name for name in table.config.metadata_partitions if is_row_level(name)}
     before = timeless(table.live())
     first, second = commits_of(table)[-2:]
     forget_these(table, [first])
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     with pytest.raises(RowsUnknownError, match=f"know deltacommit {second}, but not deltacommit {first}"):
         update(table)
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
     done = updated(table, options=REBUILDS)
     assert (done.applied, set(done.rebuilt)) == ((first,), rows)
     after = timeless(table.live())
@@ -280,7 +284,7 @@ def clean_to_one(table: Table) -> int:
 def test_a_killed_rebuild_leaves_nothing_stale(golden: Golden) -> None:
     """The indexes are not listed any more; the next update builds them, whatever its options."""
     table = Table(golden("9", "mdt_all_mor").table)
-    rows = {name for name in table.config.metadata_partitions if is_index_of_rows(name)}
+    rows = {name for name in table.config.metadata_partitions if is_row_level(name)}
     forget_these(table, commits_of(table)[-2:-1])
     plan = FaultPlan(
         when=lambda operation: (
@@ -313,10 +317,10 @@ def test_what_the_table_has_archived_is_refused(golden: Golden, version: str, mo
     forget_these(table, [archived.requested_time])
     table.data.undo(archived.requested_time, archived.pending_action)
     monkeypatch.setattr(TableContext, "history", lambda self: Archive([archived]))
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     with pytest.raises(TimelineError, match=f"{archived.requested_time}, and the table has archived it"):
         update(table)
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.range_records import partition_record
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.initialized_since import STATISTICS
 from hudi_core.metadata_table.write.restore_reach import reach_of
@@ -107,9 +107,9 @@ def rows(table: Table, where: str | None = None) -> list[dict[str, Any]]:
     )
 
 
-def assert_found(table: Table, wanted: list[dict[str, Any]]) -> None:
+def assert_found(table: Table, requirements: list[dict[str, Any]]) -> None:
     """Some of the rows are found by their `qty`."""
-    some = [row for row in wanted if row["qty"] is not None][::7][:5]
+    some = [row for row in requirements if row["qty"] is not None][::7][:5]
     assert some
     for row in some:
         assert row in rows(table, f"qty = {row['qty']}")
@@ -122,13 +122,13 @@ def test_added_columns_are_as_if_the_index_had_begun_with_them(golden: Golden, v
     index_only(table, "id", *reversed(ADDED))
     whole = statistics(table)
     index_only(table, "id")
-    narrow, names, folder = statistics(table), table.own.names(), table.config.metadata_partitions
+    narrow, names, folder = statistics(table), table.metadata_timeline.names(), table.config.metadata_partitions
     assert len(narrow["column_stats"]) < len(whole["column_stats"])
     engine = CountingEngine()
     done = add(table, *ADDED, engine=engine)
     assert statistics(table) == whole
     assert done.columns == ADDED
-    assert len(set(table.own.names()) - set(names)) == 3, "one deltacommit"
+    assert len(set(table.metadata_timeline.names()) - set(names)) == 3, "one deltacommit"
     assert engine.files == len({key[12:] for key in narrow["column_stats"]}), "each file once"
     assert table.config.metadata_partitions == folder
     if version != "6":
@@ -138,9 +138,9 @@ def test_added_columns_are_as_if_the_index_had_begun_with_them(golden: Golden, v
             == ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id", *ADDED)
         )
     assert findings(table) == []
-    names, again = table.own.names(), CountingEngine()
+    names, again = table.metadata_timeline.names(), CountingEngine()
     assert add(table, *ADDED, engine=again) == ColumnsChanged((), done.indexed)
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
     if version != "6":
         assert again.files == 0, "the index has them all"
 
@@ -148,11 +148,11 @@ def test_added_columns_are_as_if_the_index_had_begun_with_them(golden: Golden, v
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_dropped_column_costs_its_definition_and_comes_back_without_a_read(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
-    before, fields, names = statistics(table), indexed(table), table.own.names()
+    before, fields, names = statistics(table), indexed(table), table.metadata_timeline.names()
     done = drop_columns(context(table), ["qty", "not indexed"], OWNER)
     assert done == ColumnsChanged(("qty",), tuple(name for name in fields if name != "qty"))
     assert indexed(table) == done.indexed
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
     assert findings(table) == []
     assert drop_columns(context(table), ["qty"], OWNER) == ColumnsChanged((), done.indexed)
     engine = CountingEngine()
@@ -187,9 +187,9 @@ def with_wrong_range(table: Table, column: str, but: int) -> None:
         for name in HudiTable.open(str(table.path)).view().partitions()
         if (item := partition_record(name, found)) is not None
     ]
-    own = OwnTimeline(table.storage, table.config, InstantClock(table.config.timezone, 0))
-    DeltaWriter(table.storage, own, WriteToken(0, 9, 0)).write(
-        own.clock.next(own.active.load()), {"partition_stats": records}
+    metadata_timeline = MetadataTimeline(table.storage, table.config, InstantClock(table.config.timezone, 0))
+    DeltaWriter(table.storage, metadata_timeline, WriteToken(0, 9, 0)).write(
+        metadata_timeline.clock.next(metadata_timeline.active.load()), {"partition_stats": records}
     )
 
 
@@ -242,11 +242,11 @@ def test_a_write_that_is_pending_all_the_while_keeps_its_rows(golden: Golden, ve
 def test_a_pending_clean_comes_first(golden: Golden, version: str) -> None:
     table = Table(golden(version, "clean_requested_cow").table)
     create_metadata(context(table, {LIST: "id,name"}), ["column_stats"], LocalEngine(2), OWNER, 2)
-    names, before = table.own.names(), set(statistics(table)["column_stats"])
+    names, before = table.metadata_timeline.names(), set(statistics(table)["column_stats"])
     drop_columns(context(table), ["name"], OWNER)
     with pytest.raises(ConflictError, match=r"clean \d+ is pending"):
         add(table, "name")
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
     HudiTable.open(str(table.path)).run(RunRequest(str(table.path), "clean"), LocalEngine(2))
     cleaned = set(statistics(table)["column_stats"])
     assert cleaned < before
@@ -275,7 +275,7 @@ def test_a_restore_to_before_it_leaves_no_name_without_records(golden: Golden, v
     target = table.data.load().completed().of_actions(Action.COMMIT).instants[-1].requested_time
 
     def late() -> frozenset[str]:
-        found = reach_of(table.storage, table.config, OwnTimeline(table.storage, table.config), target)
+        found = reach_of(table.storage, table.config, MetadataTimeline(table.storage, table.config), target)
         assert found.reason is None
         return found.late
 
@@ -328,11 +328,11 @@ def test_what_cannot_be_added_is_refused_first(
     golden: Golden, version: str, column: str, options: dict[str, str], error: type[HudiError], message: str
 ) -> None:
     table = Table(golden(version, "mdt_all_cow").table)
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     with pytest.raises(error, match=message) as caught:
         add_columns(context(table, options), [column], LocalEngine(1), OWNER)
     assert caught.value.remedy
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
     with pytest.raises(ConfigError, match="no column is named"):
         add_columns(context(table), [], LocalEngine(1), OWNER)
 

@@ -48,11 +48,11 @@ def test_what_later_commits_told_does_not_hide_the_rows(golden: Golden, version:
     assert of_ranges(table), "the ranges are too narrow"
     assert update(table) == (late,)
     assert findings(table) == []
-    told = table.own.load().completed().of_actions(Action.DELTA_COMMIT).instants[-1].requested_time
-    assert not table.data.load().contains(told), "an instant of the metadata table's own"
-    names = table.own.names()
+    recorded = table.metadata_timeline.load().completed().of_actions(Action.DELTA_COMMIT).instants[-1].requested_time
+    assert not table.data.load().contains(recorded), "an instant of the metadata table's own"
+    names = table.metadata_timeline.names()
     assert update(table) == ()
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
 
 
 @pytest.mark.parametrize("version", VERSIONS)

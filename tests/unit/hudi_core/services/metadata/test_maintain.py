@@ -64,9 +64,9 @@ def test_everything_is_created_updated_and_dropped(golden: Golden, version: str)
     assert done.applied == ()
     assert done.upkeep.compacted.files > len(listed)
     assert timeless(table.live()) == ours
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     assert create_metadata(context(table), listed, ENGINE, OWNER, 6).metadata_partitions == listed
-    assert table.own.names() == names, "done already"
+    assert table.metadata_timeline.names() == names, "done already"
     kept = {"files", "column_stats"}
     assert drop_metadata(context(table), listed - kept, OWNER).metadata_partitions == kept
     assert not (table.path / ROOT / "record_index").exists()

@@ -9,8 +9,8 @@ import pytest
 
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA
-from hudi_core.metadata_table.timeline import OwnTimeline
-from hudi_core.services.metadata.missing_actions import left_out
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.services.metadata.missing_actions import missing_actions
 from tests.golden_data import GoldenCase, golden_cases, golden_root
 from tests.unit.hudi_core.metadata_table.whole_table import Table
 from tests.unit.hudi_core.services.clean.golden_cleans import context_of
@@ -22,7 +22,8 @@ FOLDERS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
 def missing(table: Table) -> list[str]:
     context = context_of(table.path)
     return [
-        item.requested_time for item in left_out(context, OwnTimeline(context.storage, context.config, context.clock()))
+        item.requested_time
+        for item in missing_actions(context, MetadataTimeline(context.storage, context.config, context.clock()))
     ]
 
 

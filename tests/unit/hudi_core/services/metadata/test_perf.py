@@ -54,7 +54,7 @@ def ticks() -> Callable[[], float]:
     ],
 )
 def test_every_question_that_the_table_can_be_asked(
-    golden: Golden, version: str, name: str, asked: list[str], keys: int
+    golden: Golden, version: str, name: str, requested: list[str], keys: int
 ) -> None:
     table = golden(version, name).table
     plan = FaultPlan(counts=MUTATIONS)
@@ -62,7 +62,7 @@ def test_every_question_that_the_table_can_be_asked(
         context_of(table, storage=FaultStorage(LocalStorage(table), plan)), open_data_storage(str(table)), clock=ticks()
     )
     assert plan.mutations() == []
-    assert [item.what for item in found.timings] == asked
+    assert [item.what for item in found.timings] == requested
     by_name = {item.what: item for item in found.timings}
     for item in found.timings:
         assert (item.cold_ms, item.open_ms) == (1000, 1000)
@@ -70,7 +70,7 @@ def test_every_question_that_the_table_can_be_asked(
     assert by_name["all partitions"].items == found.partitions
     assert by_name["all files"].items == found.files
     if keys:
-        assert (by_name["record keys, at once"].items, by_name["record keys, one by one"].asked) == (keys, 20)
+        assert (by_name["record keys, at once"].items, by_name["record keys, one by one"].requested) == (keys, 20)
     document = json.loads(json.dumps(found.to_dict()))
     assert sorted(document["timings"][0]) == ["asked", "cold_ms", "items", "open_ms", "what", "without_ms"]
     assert (document["partitions"], document["files"]) == (found.partitions, found.files)
@@ -85,11 +85,11 @@ def test_every_question_that_the_table_can_be_asked(
         (["partition_stats", "expr_index_idx_day"], ["statistics of partitions", DAY]),
     ],
 )
-def test_some_kinds_alone(golden: Golden, kinds: list[str], asked: list[str]) -> None:
+def test_some_kinds_alone(golden: Golden, partition_types: list[str], requested: list[str]) -> None:
     table = golden("8", "mdt_all_mor").table
-    found = measure(context_of(table), open_data_storage(str(table)), kinds, ticks())
-    assert [item.what for item in found.timings] == asked
-    assert found.kinds == tuple(sorted(kinds))
+    found = measure(context_of(table), open_data_storage(str(table)), partition_types, ticks())
+    assert [item.what for item in found.timings] == requested
+    assert found.partition_types == tuple(sorted(partition_types))
     assert found.files > 0
 
 

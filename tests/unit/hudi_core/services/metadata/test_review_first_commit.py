@@ -11,7 +11,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.row_changes import RowChanges, RowsUnknownError
 from hudi_core.timeline.instant import Instant
@@ -26,9 +26,14 @@ Golden = Callable[[str, str], GoldenCase]
 
 
 def changes_of(context: TableContext) -> RowChanges:
-    own = OwnTimeline(context.storage, context.config)
+    metadata_timeline = MetadataTimeline(context.storage, context.config)
     return RowChanges(
-        context, IndexedTable(context.config, {}, {}, {}, None), own, StorageListing(context.storage), LocalEngine(1), 1
+        context,
+        IndexedTable(context.config, {}, {}, {}, None),
+        metadata_timeline,
+        StorageListing(context.storage),
+        LocalEngine(1),
+        1,
     )
 
 

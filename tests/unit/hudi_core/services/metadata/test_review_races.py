@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.column_statistics import ColumnFacts
+from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader
 from hudi_core.services.metadata.columns import drop_columns
 from hudi_core.services.metadata.initialization import Snapshot
 from hudi_core.timeline.instant import Action
@@ -28,10 +28,10 @@ def test_nothing_is_told_beside_an_indexer(golden: Golden) -> None:
     indexing = table.new_instant()
     table.data.create_requested(indexing, Action.INDEXING, b"")
     table.data.to_inflight(indexing, Action.INDEXING)
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     with pytest.raises(ConflictError, match=f"indexing {indexing} is building"):
         update(table)
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names
 
 
 def test_a_write_that_begins_while_the_last_files_are_read_is_newer(
@@ -40,16 +40,16 @@ def test_a_write_that_begins_while_the_last_files_are_read_is_newer(
     """Its tight ranges of whole partitions come on top of those that are told of the column."""
     table = Table(golden("8", "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)
-    before = table.own.load().requested_times
-    begun: list[str] = []
-    learn = ColumnFacts.learn
+    before = table.metadata_timeline.load().requested_times
+    initialized: list[str] = []
+    learn = ColumnStatisticsReader.learn
 
-    def beside(self: ColumnFacts, of: TableContext, snapshot: Snapshot) -> int:
+    def beside(self: ColumnStatisticsReader, of: TableContext, snapshot: Snapshot) -> int:
         found = learn(self, of, snapshot)
-        begun.append(InstantClock(table.config.timezone, sleep=lambda seconds: None).next(table.data.load()))
+        initialized.append(InstantClock(table.config.timezone, sleep=lambda seconds: None).next(table.data.load()))
         return found
 
-    monkeypatch.setattr(ColumnFacts, "learn", beside)
+    monkeypatch.setattr(ColumnStatisticsReader, "learn", beside)
     add(table, "qty")
-    (told,) = table.own.load().requested_times - before
-    assert told < begun[-1]
+    (recorded,) = table.metadata_timeline.load().requested_times - before
+    assert recorded < initialized[-1]

@@ -15,14 +15,14 @@ from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
-from hudi_core.metadata_table.partitions.row_level import is_index_of_rows
+from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import RunRequest
 from hudi_core.services.indexing.job import IndexingRun
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata import maintain
-from hudi_core.services.metadata.initialization import Beginnings, Snapshot
+from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.maintain import Updated, create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.rebuild import PLAN
 from hudi_core.services.metadata.verbs import perform_metadata
@@ -136,10 +136,10 @@ def test_a_resize_does_not_complete_with_somebody_elses_number(
     """A writer that enables the index builds and lists it before the run's build begins."""
     table = Table(golden(version, "mdt_record_index_lookup").table)
     options = RECORD_INDEX | groups(3)
-    instant, runs, own = plan(table.path, options).instant, list[int](), IndexingRun._delist_misfits
+    instant, runs, metadata_timeline = plan(table.path, options).instant, list[int](), IndexingRun._delist_misfits
 
     def delist(self: IndexingRun, *arguments: Any) -> None:
-        own(self, *arguments)
+        metadata_timeline(self, *arguments)
         if not runs:
             runs.append(1)
             build_beside(table, instant, 7)
@@ -157,9 +157,9 @@ def build_beside(table: Table, indexing: str, count: int) -> None:
     """As a writer of Hudi builds an index, which does not look whether somebody builds it."""
     least, most = (f"hoodie.metadata.record.index.{end}.filegroup.count" for end in ("min", "max"))
     context = context_of(table.path, {least: str(count), most: str(count)})
-    begun = Beginnings(context, ENGINE, 0).beginning("record_index", Snapshot.of(context), {})
+    initialized = Initializations(context, ENGINE, 0).initialization("record_index", Snapshot.of(context), {})
     creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock(), indexing)
-    creation._begin(*creation._data(), begun)
+    creation._begin(*creation._data(), initialized)
 
 
 # Indexes that are built anew, as they cannot be told what was left out
@@ -174,7 +174,7 @@ def rebuilt(
 
 
 def row_indexes(table: Table) -> set[str]:
-    return {name for name in table.config.metadata_partitions if is_index_of_rows(name)}
+    return {name for name in table.config.metadata_partitions if is_row_level(name)}
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -298,8 +298,8 @@ def test_what_is_dropped_is_not_built_anew(golden: Golden) -> None:
 def test_a_damaged_plan_is_refused(golden: Golden, content: bytes) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
     table.storage.write(PLAN, content)
-    names = table.own.names()
+    names = table.metadata_timeline.names()
     with pytest.raises((CorruptFileError, FormatError)) as caught:
         rebuilt(table)
     assert PLAN in str(caught.value)
-    assert table.own.names() == names
+    assert table.metadata_timeline.names() == names

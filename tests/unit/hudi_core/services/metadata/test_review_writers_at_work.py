@@ -137,32 +137,32 @@ def test_a_write_that_begins_in_that_moment_is_waited_for(
 ) -> None:
     table = Table(golden("8", "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)
-    before, began, put = indexed(table), list[str](), put_index_definitions
+    before, started_at, put = indexed(table), list[str](), put_index_definitions
     named: list[bool] = []
 
     def begin(*arguments: Any) -> Any:
-        if when == "as it is named" and not began:
+        if when == "as it is named" and not started_at:
             put(*arguments)
-            began.append(at_work(table))
+            started_at.append(at_work(table))
             return None
         named.append("qty" in indexed(table))
         return put(*arguments)
 
     if when == "before it is named":
-        told = columns_module._refuse_begun
+        recorded = columns_module._refuse_initialized
 
         def refuse(*arguments: Any) -> None:
-            if not began:
-                began.append(at_work(table))
-            told(*arguments)
+            if not started_at:
+                started_at.append(at_work(table))
+            recorded(*arguments)
 
-        monkeypatch.setattr(columns_module, "_refuse_begun", refuse)
+        monkeypatch.setattr(columns_module, "_refuse_initialized", refuse)
     monkeypatch.setattr(columns_module, "put_index_definitions", begin)
     with pytest.raises(ConflictError, match="at work"):
         add_columns(context(table, AT_ONCE), ["qty"], LocalEngine(1), OWNER, 5)
     assert indexed(table) == before, "taken back"
     assert named == ([True] if when == "as it is named" else [])
-    table.data.undo(began[0], Action.COMMIT)
+    table.data.undo(started_at[0], Action.COMMIT)
     assert "qty" in add(table, "qty").indexed
     assert findings(table) == []
 

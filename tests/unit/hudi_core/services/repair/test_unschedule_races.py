@@ -55,9 +55,9 @@ class Behind:
         for name in self.files:
             (self.table / name).unlink(missing_ok=True)
 
-    def _put(self, wanted: Callable[[str], bool]) -> None:
+    def _put(self, requested: Callable[[str], bool]) -> None:
         for name, data in self.files.items():
-            if wanted(name):
+            if requested(name):
                 (self.table / name).write_bytes(data)
 
     @property

@@ -88,10 +88,10 @@ def test_a_commit_that_stays_and_was_told_late(golden: Golden, version: str) -> 
     table = golden(version, "mdt_all_cow").table
     *_, early, target, _ = (item.instant for item in restorable_instants(open_context(table)))
     folder = table / ".hoodie/metadata/.hoodie/timeline"
-    (told,) = folder.glob(f"{early}_*.deltacommit")
+    (recorded,) = folder.glob(f"{early}_*.deltacommit")
     (last,) = sorted(folder.glob("*.deltacommit"), key=lambda path: path.name.rpartition("_")[2])[-1:]
     late = int(last.name.rpartition("_")[2].removesuffix(".deltacommit")) + 1
-    told.rename(told.with_name(f"{early}_{late}.deltacommit"))
+    recorded.rename(recorded.with_name(f"{early}_{late}.deltacommit"))
     restore(open_context(table), target, an_owner())
     assert not has_metadata_table(table)
     assert not table.joinpath(".hoodie/metadata").exists()
@@ -134,9 +134,9 @@ def test_a_restore_that_died_blocks_everything_but_itself(golden: Golden, versio
     assert pending_rollbacks(context.active, timeline) == []
     with pytest.raises(TimelineError, match="is not finished"):
         restore(context, second, an_owner())
-    (own,) = timeline.pending().of_actions(Action.ROLLBACK)
+    (metadata_timeline,) = timeline.pending().of_actions(Action.ROLLBACK)
     with pytest.raises(TimelineError, match="is not finished"):
-        rollback(context, own.requested_time, an_owner())
+        rollback(context, metadata_timeline.requested_time, an_owner())
     assert restore(context, first, an_owner()).instant == pending.requested_time
     assert context.active.load().of_actions(Action.ROLLBACK).instants == ()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import TimelineError, UnsupportedError
-from hudi_core.services.rollback.guards import RollbackFacts, check_may_roll_back
+from hudi_core.services.rollback.guards import RollbackInputs, check_may_roll_back
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
-LAZY = RollbackFacts(eager=False)
-EAGER = RollbackFacts(eager=True)
+LAZY = RollbackInputs(eager=False)
+EAGER = RollbackInputs(eager=True)
 
 
 def completed(
@@ -23,22 +23,22 @@ def pending(time: str, action: str = Action.DELTA_COMMIT, state: State = State.I
     return Instant(time, action, state, None, action)
 
 
-def check(target: Instant, *others: Instant, facts: RollbackFacts = LAZY) -> None:
-    check_may_roll_back(Timeline([target, *others]), target, facts)
+def check(target: Instant, *others: Instant, inputs: RollbackInputs = LAZY) -> None:
+    check_may_roll_back(Timeline([target, *others]), target, inputs)
 
 
 def test_a_savepointed_commit_never_goes() -> None:
-    for facts in (LAZY, EAGER):
+    for inputs in (LAZY, EAGER):
         with pytest.raises(TimelineError, match="savepointed"):
-            check(completed("2"), completed("2", Action.SAVEPOINT), facts=facts)
+            check(completed("2"), completed("2", Action.SAVEPOINT), inputs=inputs)
     check(completed("2"), completed("1", Action.SAVEPOINT))
     check(completed("2"), pending("2", Action.SAVEPOINT))
 
 
 def test_a_completed_commit_goes_only_as_the_newest() -> None:
-    for facts in (LAZY, EAGER):
+    for inputs in (LAZY, EAGER):
         with pytest.raises(TimelineError, match="followed by deltacommit 3"):
-            check(completed("2"), completed("1"), completed("3"), facts=facts)
+            check(completed("2"), completed("1"), completed("3"), inputs=inputs)
     check(completed("2"), completed("1"))
     check(completed("2"), completed("3", Action.CLEAN))
 
@@ -64,13 +64,13 @@ def test_nothing_pending_may_be_built_on_it() -> None:
         check(
             completed("2"),
             pending("3", Action.REPLACE_COMMIT),
-            facts=RollbackFacts(eager=False, clusterings=frozenset({"3"})),
+            inputs=RollbackInputs(eager=False, clusterings=frozenset({"3"})),
         )
 
 
 def test_a_clean_since_then_took_what_it_would_go_back_to() -> None:
     with pytest.raises(TimelineError, match="clean 3 removes"):
-        check(completed("2"), completed("3", Action.CLEAN), facts=RollbackFacts(eager=False, cleaned=("3",)))
+        check(completed("2"), completed("3", Action.CLEAN), inputs=RollbackInputs(eager=False, cleaned=("3",)))
 
 
 def test_an_upgrade_lies_between() -> None:
@@ -81,17 +81,17 @@ def test_an_upgrade_lies_between() -> None:
 def test_failed_writes_go_in_any_order_unless_the_policy_is_eager() -> None:
     check(pending("2"), completed("3"), pending("4"))
     with pytest.raises(TimelineError, match="older than the completed deltacommit 3"):
-        check(pending("2"), completed("3"), facts=EAGER)
+        check(pending("2"), completed("3"), inputs=EAGER)
     with pytest.raises(TimelineError, match="has deltacommit 4 pending"):
-        check(pending("2"), pending("4"), facts=EAGER)
-    check(pending("2"), pending("1"), completed("1"), facts=EAGER)
+        check(pending("2"), pending("4"), inputs=EAGER)
+    check(pending("2"), pending("1"), completed("1"), inputs=EAGER)
     # The remains of a LAZY writer.
-    check(pending("2"), completed("3"), facts=RollbackFacts(eager=True, heartbeat=True))
+    check(pending("2"), completed("3"), inputs=RollbackInputs(eager=True, heartbeat=True))
 
 
 def test_an_attempt_at_a_plan_always_goes() -> None:
     for action in (Action.COMPACTION, Action.CLUSTERING):
-        check(pending("2", action), completed("3"), pending("4"), facts=EAGER)
-    check(pending("2"), pending("3", Action.COMPACTION), facts=EAGER)
-    clustering = RollbackFacts(eager=True, clusterings=frozenset({"2"}))
-    check(pending("2", Action.REPLACE_COMMIT), completed("3"), facts=clustering)
+        check(pending("2", action), completed("3"), pending("4"), inputs=EAGER)
+    check(pending("2"), pending("3", Action.COMPACTION), inputs=EAGER)
+    clustering = RollbackInputs(eager=True, clusterings=frozenset({"2"}))
+    check(pending("2", Action.REPLACE_COMMIT), completed("3"), inputs=clustering)

@@ -16,7 +16,7 @@ from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import FaultPlan, FaultStorage, Operation
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
-from hudi_core.timeline.actions.rollback import is_own_plan
+from hudi_core.timeline.actions.rollback import is_engine_plan
 from hudi_core.timeline.instant import Action, State
 from tests.consistency import read_rows
 from tests.golden_data import GoldenCase
@@ -126,10 +126,10 @@ def test_a_heartbeat_says_more_than_an_age(golden: Golden) -> None:
 def test_one_that_we_planned_is_finished_at_once(golden: Golden, version: str) -> None:
     context = open_context(golden(version, "failed_inflight_mor").table)
     (failed,) = context.active.load().pending()
-    own = request_rollback(context, failed, an_owner())
-    path = context.active.path(own, Action.ROLLBACK, State.REQUESTED)
-    assert is_own_plan(context.storage.read(path), path=path)
-    assert [result.instant for result in clean_failed_writes(context, an_owner())] == [own]
+    metadata_timeline = request_rollback(context, failed, an_owner())
+    path = context.active.path(metadata_timeline, Action.ROLLBACK, State.REQUESTED)
+    assert is_engine_plan(context.storage.read(path), path=path)
+    assert [result.instant for result in clean_failed_writes(context, an_owner())] == [metadata_timeline]
 
 
 @pytest.mark.parametrize("version", ["6", "8"])

@@ -125,10 +125,10 @@ def test_killed_while_a_completed_service_goes(golden: Golden, tmp_path: Path, v
     rows, end = read_rows(undisturbed), (data_files(undisturbed), shown(undisturbed, known))
     paths = [item.path for item in faults.mutations() if not item.path.startswith(".hoodie/metadata")]
     numbers = {path: number for number, path in enumerate(item.path for item in faults.mutations())}
-    began, done = (
+    started_at, done = (
         numbers[next(path for path in paths if path.endswith(ending))] for ending in (".rollback.inflight", ".rollback")
     )
-    for number in range(began + 1 + KILLED.index((version, name)), min(done, began + 14), len(KILLED)):
+    for number in range(started_at + 1 + KILLED.index((version, name)), min(done, started_at + 14), len(KILLED)):
         path = Path(shutil.copytree(source, tmp_path / f"killed-{number}"))
         plan = FaultPlan(kill_at=number, counts=MUTATIONS)
         with pytest.raises(InjectedCrash):

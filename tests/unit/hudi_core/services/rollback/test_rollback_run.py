@@ -151,7 +151,7 @@ def test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(
     dying = open_context(case.table, storage=FaultStorage(LocalStorage(case.table), plan))
     with pytest.raises(InjectedCrash):
         rollback(dying, failed, dead_process())
-    (own,) = new_instants(case.table, known)
+    (metadata_timeline,) = new_instants(case.table, known)
     with monkeypatch.context() as without_guard:
         copy = Path(shutil.copytree(case.table, tmp_path / "without guard"))
         for module in (run, request):
@@ -162,11 +162,11 @@ def test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(
             rollback(open_context(copy), failed, an_owner())
     context = open_context(case.table)
     service = RollbackService()
-    assert service.pending(context, context.active.load()) == [own]
+    assert service.pending(context, context.active.load()) == [metadata_timeline]
     assert "is pending" in (service.schedule(context, an_owner(), dry_run=False).reason or "")
     (result,) = clean_failed_writes(context, an_owner())
-    assert (result.instant, result.target) == (own, failed)
-    assert new_instants(case.table, known) == [own]
+    assert (result.instant, result.target) == (metadata_timeline, failed)
+    assert new_instants(case.table, known) == [metadata_timeline]
     assert data_files(case.table) == data_files(after)
     assert leftovers(case.table, failed) == []
 
@@ -443,11 +443,11 @@ def test_a_write_that_completes_after_its_rollback_was_planned_stays(golden: Gol
     content = completed.read_bytes()
     completed.unlink()
     (pending,) = context.active.load().pending()
-    own = request_rollback(context, pending, an_owner())
+    metadata_timeline = request_rollback(context, pending, an_owner())
     completed.write_bytes(content)
     with pytest.raises(ConflictError, match="completed after its rollback"):
         rollback(context, None, an_owner())
-    assert context.active.load().find(own, Action.ROLLBACK) is None
+    assert context.active.load().find(metadata_timeline, Action.ROLLBACK) is None
     assert read_rows(table).equals(rows)
     assert rollback(context, None, an_owner()).target is None
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.read.snapshot import OpenedMetadataTable
-from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordKind, files_datum
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
-from hudi_core.metadata_table.timeline import OwnTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.context import TableContext
@@ -59,11 +59,13 @@ class DamagedTable:
         context = self.context
         return MetadataTable(context.storage, context.config, context.active.load())
 
-    def raw(self, kind: str) -> dict[str, Datum]:
+    def raw(self, partition_type: str) -> dict[str, Datum]:
         """The newest datum of every key of a kind."""
         context = self.context
         return dict(
-            OpenedMetadataTable(context.storage, context.config, context.active.load()).partition(kind, _Raw()).all()
+            MetadataTableSnapshot(context.storage, context.config, context.active.load())
+            .partition(partition_type, _Raw())
+            .all()
         )
 
     def write(self, records: Records) -> None:
@@ -71,12 +73,16 @@ class DamagedTable:
         clean of no files.
         """
         context = self.context
-        own = OwnTimeline(context.storage, context.config, InstantClock("UTC", sleep=lambda seconds: None))
+        metadata_timeline = MetadataTimeline(
+            context.storage, context.config, InstantClock("UTC", sleep=lambda seconds: None)
+        )
         latest = max(
-            item.completed_at[:14] for timeline in (context.active.load(), own.active.load()) for item in timeline
+            item.completed_at[:14]
+            for timeline in (context.active.load(), metadata_timeline.active.load())
+            for item in timeline
         )
         instant = (datetime.strptime(latest, "%Y%m%d%H%M%S") + timedelta(seconds=1)).strftime("%Y%m%d%H%M%S000")
-        DeltaWriter(context.storage, own, WriteToken(0, 9, 9)).write(instant, records)
+        DeltaWriter(context.storage, metadata_timeline, WriteToken(0, 9, 9)).write(instant, records)
         policy = "KEEP_LATEST_COMMITS"
         context.active.create_requested(instant, Action.CLEAN, encode_clean_plan(CleanPlan(policy, {}), str))
         context.active.to_inflight(instant, Action.CLEAN)
@@ -88,17 +94,21 @@ class DamagedTable:
             str(int(instant) + 1) if named else None,
         )
 
-    def rewrite(self, kind: str, records: Mapping[str, Datum]) -> None:
+    def rewrite(self, partition_type: str, records: Mapping[str, Datum]) -> None:
         """Puts statistics in the place of others, with which they would merge: a deletion first, then the data."""
         self.write(
-            {kind: [(key, changed(datum, "ColumnStatsMetadata", isDeleted=True)) for key, datum in records.items()]}
+            {
+                partition_type: [
+                    (key, changed(datum, "ColumnStatsMetadata", isDeleted=True)) for key, datum in records.items()
+                ]
+            }
         )
-        self.write({kind: records.items()})
+        self.write({partition_type: records.items()})
 
     def list_files(self, partition: str, entries: Mapping[str, FileEntry]) -> None:
         """Brings entries of a partition's list of files."""
         key = partition_key(partition)
-        self.write({"files": [(key, files_datum(FilesRecord(key, RecordKind.FILES, entries)))]})
+        self.write({"files": [(key, files_datum(FilesRecord(key, RecordType.FILES, entries)))]})
 
     def base_files(self) -> Iterator[tuple[str, str]]:
         """Partition and name of the Parquet files that are listed, and there, sorted."""

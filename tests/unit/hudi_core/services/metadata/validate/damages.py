@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.codec.bloom import build
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordKind, files_datum
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.difference import Difference
@@ -30,13 +30,14 @@ GHOST = "no row has this key"
 class Expected:
     """A difference that must be found; None of `file` stands for any."""
 
-    kind: str
+    partition_type: str
     file: str | None
     what: str
 
     def is_among(self, found: list[Difference]) -> bool:
         return any(
-            item.kind == self.kind and self.file in (None, item.file) and self.what in item.what for item in found
+            item.partition_type == self.partition_type and self.file in (None, item.file) and self.what in item.what
+            for item in found
         )
 
 
@@ -86,7 +87,7 @@ def missing_partition(table: DamagedTable) -> Expected | None:
     if not files:
         return None
     entries = {partition_key(files[0][0]): FileEntry(0, is_deleted=True)}
-    table.write({"files": [(ALL_PARTITIONS, files_datum(FilesRecord(ALL_PARTITIONS, RecordKind.PARTITIONS, entries)))]})
+    table.write({"files": [(ALL_PARTITIONS, files_datum(FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, entries)))]})
     return Expected("files", None, "the partition is not in the list of partitions")
 
 
@@ -100,7 +101,7 @@ def stale_minimum(table: DamagedTable) -> Expected | None:
 
 def _stale_bound(table: DamagedTable, stale: str, by: str, called: str) -> Expected | None:
     """Of whole numbers, else of text: other types may have no order that both sides know."""
-    data = table.raw("column_stats") if "column_stats" in table.metadata.kinds else {}
+    data = table.raw("column_stats") if "column_stats" in table.metadata.partition_types else {}
     for wrapper in ("IntWrapper", "LongWrapper", "StringWrapper"):
         for key, datum in sorted(data.items()):
             body = datum[STATS]
@@ -122,7 +123,7 @@ def _stale_bound(table: DamagedTable, stale: str, by: str, called: str) -> Expec
 
 
 def statistics_of_a_deleted_file(table: DamagedTable) -> Expected | None:
-    data = table.raw("column_stats") if "column_stats" in table.metadata.kinds else {}
+    data = table.raw("column_stats") if "column_stats" in table.metadata.partition_types else {}
     if not data:
         return None
     partition, datum = table.metadata.list_partitions()[0], next(iter(data.values()))
@@ -135,7 +136,7 @@ def statistics_of_a_deleted_file(table: DamagedTable) -> Expected | None:
 
 def filter_of_another_file(table: DamagedTable) -> Expected | None:
     """Of files that have no key in common; the one that comes last is damaged."""
-    if "bloom_filters" not in table.metadata.kinds:
+    if "bloom_filters" not in table.metadata.partition_types:
         return None
     stored = table.raw("bloom_filters")
     held = [
@@ -152,7 +153,7 @@ def filter_of_another_file(table: DamagedTable) -> Expected | None:
 
 
 def filter_that_lacks_a_key(table: DamagedTable) -> Expected | None:
-    if "bloom_filters" not in table.metadata.kinds:
+    if "bloom_filters" not in table.metadata.partition_types:
         return None
     stored, rule = table.raw("bloom_filters"), KeysOfRows.of(table.context.config)
     for partition, name in table.base_files():
@@ -236,6 +237,6 @@ def _places(table: DamagedTable) -> dict[str, Any]:
     damages does not choose.
     """
     metadata = table.metadata
-    if "record_index" not in metadata.kinds or metadata.record_index.is_partitioned:
+    if "record_index" not in metadata.partition_types or metadata.record_index.is_partitioned:
         return {}
     return dict(metadata.record_index.all())

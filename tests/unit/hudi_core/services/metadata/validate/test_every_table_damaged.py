@@ -66,8 +66,8 @@ def test_on_every_golden_table(folder: str, tmp_path: Path) -> None:
     missed: dict[str, list[str]] = {}
     for name in golden_cases(folder):
         table = open_case(folder, name, tmp_path).table
-        for kind in KINDS:
-            add_kind(table, kind)
+        for partition_type in KINDS:
+            add_kind(table, partition_type)
         if not DamagedTable(table).context.has_metadata_table:
             counts["no metadata table"] += 1
             continue
@@ -81,15 +81,15 @@ def test_on_every_golden_table(folder: str, tmp_path: Path) -> None:
     assert [damage for damage in EVERY if not counts[damage]] == [], counts
 
 
-def add_kind(table: Path, kind: str) -> None:
+def add_kind(table: Path, partition_type: str) -> None:
     context = DamagedTable(table).context
-    if kind in context.config.metadata_partitions:
+    if partition_type in context.config.metadata_partitions:
         return
     if context.config.features.metadata_needs_rest and any(
         item.action != Action.INDEXING for item in context.active.load().pending()
     ):
         with pytest.raises(ConflictError, match="cannot begin while actions of the table are pending"):
-            create_metadata(context, [kind], LocalEngine(1), Owner.current("test"), 1)
+            create_metadata(context, [partition_type], LocalEngine(1), Owner.current("test"), 1)
         return
     with suppress(UnsupportedError):
-        create_metadata(context, [kind], LocalEngine(1), Owner.current("test"), 1)
+        create_metadata(context, [partition_type], LocalEngine(1), Owner.current("test"), 1)

@@ -61,7 +61,7 @@ def test_nothing_is_found_on_an_original(golden: Golden, folder: str, name: str)
     report = table.report()
     assert report.differences == ()
     assert report.counts == {}
-    assert set(report.kinds) == table.context.config.metadata_partitions
+    assert set(report.partition_types) == table.context.config.metadata_partitions
     assert report.partitions == len(table.metadata.list_partitions())
 
 
@@ -70,7 +70,7 @@ def test_nothing_is_found_on_an_original(golden: Golden, folder: str, name: str)
 def test_what_is_looked_at(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     report = DamagedTable(case.table).report()
-    assert set(report.kinds) >= EVERY_KIND["6" if version == "6" else "8"]
+    assert set(report.partition_types) >= EVERY_KIND["6" if version == "6" else "8"]
     assert (
         report.files
         == sum(1 for path in case.table.glob("*/*") if path.suffix == ".parquet" or ".log." in path.name)
