@@ -87,7 +87,7 @@ def read(base: Path, arguments: dict[str, Any]) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     reads(),
     ids=lambda requested: f"{requested.version}-{requested.case}-{requested.file}-{requested.metadata}",
 )

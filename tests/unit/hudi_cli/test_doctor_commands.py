@@ -130,6 +130,6 @@ def test_a_store_that_cannot_be_reached(tmp_path: Path) -> None:
     assert (done.code, done.error["type"]) == (2, "StorageNotFoundError")
 
 
-@pytest.mark.parametrize("asked", [("--writers", "1"), ("--rounds", "0")])
+@pytest.mark.parametrize("requested", [("--writers", "1"), ("--rounds", "0")])
 def test_numbers_out_of_bounds(requested: tuple[str, str], tmp_path: Path) -> None:
     assert hudictl("probe-store", tmp_path, *requested, "--json").code == 2

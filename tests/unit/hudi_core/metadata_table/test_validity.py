@@ -63,7 +63,7 @@ def test_without_suffixes_every_deltacommit_counts_that_is_not_pending_on_the_da
 
 
 @pytest.mark.parametrize(
-    ("time", "own"),
+    ("time", "metadata_timeline"),
     [
         (T1, False),
         (T1 + "007", False),

@@ -35,7 +35,7 @@ def rows(plan: ReadPlan) -> pa.Table:
     return pa.Table.from_batches(plan.batches(), plan.schema)
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda requested: requested.get("query", "snapshot"))
+@pytest.mark.parametrize("requested", ASKED, ids=lambda requested: requested.get("query", "snapshot"))
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_splits_are_read_by_whoever_gets_their_json(golden: Golden, version: str, requested: dict[str, Any]) -> None:
     """As an executor does: nothing but JSON, and a storage opened anew."""
@@ -51,7 +51,7 @@ def test_splits_are_read_by_whoever_gets_their_json(golden: Golden, version: str
         assert plan.schema.names == requested["columns"]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda requested: requested.get("query", "snapshot"))
+@pytest.mark.parametrize("requested", ASKED, ids=lambda requested: requested.get("query", "snapshot"))
 def test_what_all_splits_share_is_worked_out_once(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, requested: dict[str, Any]
 ) -> None:

@@ -11,7 +11,7 @@ from hudi_core.query.request import ReadRequest
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         {},
         {"query": "read_optimized", "as_of": "20240101000000000"},
@@ -31,7 +31,7 @@ def test_what_makes_a_query(requested: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "word"),
+    ("requested", "word"),
     [
         ({"query": "everything"}, "unknown query"),
         ({"metadata": "maybe"}, "metadata mode"),

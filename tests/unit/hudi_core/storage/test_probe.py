@@ -129,7 +129,7 @@ def test_another_probe_that_is_at_work_is_left_alone() -> None:
     assert storage.list_folders(FOLDER) == [f"{FOLDER}/another"]
 
 
-@pytest.mark.parametrize(("ahead", "told"), [(0.0, 0.0), (-0.9, 0.0), (120.0, 120.0), (-120.0, -120.0)])
+@pytest.mark.parametrize(("ahead", "reported"), [(0.0, 0.0), (-0.9, 0.0), (120.0, 120.0), (-120.0, -120.0)])
 def test_the_storages_clock_is_compared(ahead: float, reported: float) -> None:
     """Whole seconds, as object stores tell them, are no difference."""
     report = probe(MemoryStorage(clock=lambda: time.time() + ahead), writers=2, rounds=1)

@@ -178,7 +178,7 @@ LOGS_ONLY = slice_at("5", [".g_5.log.1_0-0-0"], base=False)
 
 
 @pytest.mark.parametrize(
-    ("facts", "expected"),
+    ("inputs", "expected"),
     [
         (PartitionState("p", (FIVE,)), {"g_0-0-0_5.parquet"}),
         (PartitionState("p", (FIVE,), replaced={GROUP: replaced_at("5")}), set()),

@@ -153,7 +153,7 @@ THIRD = "g_0-0-0_3.parquet"
 
 
 @pytest.mark.parametrize(
-    ("facts", "drop"),
+    ("inputs", "drop"),
     [
         (PartitionState("p", (FIVE,), replaced={GROUP: replaced_at("1")}, stored=lambda: ["g_0-0-0_9.parquet"]), False),
         (

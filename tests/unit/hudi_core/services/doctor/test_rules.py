@@ -193,7 +193,7 @@ def test_skew_names_the_milliseconds_to_wait_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "expected"),
+    ("observed", "expected"),
     [
         ({"options": {"hoodie.cleaner.policy.failed.writes": "EAGER"}}, ["failed_writes_policy"]),
         ({"options": {"hoodie.clean.failed.writes.policy": "LAZY"}}, []),
@@ -254,7 +254,7 @@ def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "expected"),
+    ("observed", "expected"),
     [
         ({"store": StoreObservations("s3", True, True)}, [("store_unproven", "info")]),
         ({"store": StoreObservations("gs", False, False)}, [("store_not_atomic", "error")]),

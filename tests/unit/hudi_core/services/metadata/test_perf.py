@@ -35,7 +35,7 @@ def ticks() -> Callable[[], float]:
 
 
 @pytest.mark.parametrize(
-    ("version", "name", "asked", "keys"),
+    ("version", "name", "requested", "keys"),
     [
         ("6", "mdt_all_cow", EVERY, 112),
         ("6", "mdt_all_mor", EVERY, 112),
@@ -77,7 +77,7 @@ def test_every_question_that_the_table_can_be_asked(
 
 
 @pytest.mark.parametrize(
-    ("kinds", "asked"),
+    ("partition_types", "requested"),
     [
         (["files"], LISTING),
         (["record_index", "column_stats"], [OF_FILES[0], *OF_KEYS]),

@@ -281,7 +281,7 @@ def test_pairs_of_a_secondary_index(golden: Golden, version: str, name: str) -> 
 
 @pytest.mark.parametrize("version", LATER)
 @pytest.mark.parametrize(
-    ("kind", "what"), [(NAMES, "is in the index, but"), ("record_index", "is mapped to the file group, but")]
+    ("partition_type", "what"), [(NAMES, "is in the index, but"), ("record_index", "is mapped to the file group, but")]
 )
 def test_what_lies_where_nobody_looks_for_it(golden: Golden, version: str, partition_type: str, what: str) -> None:
     """A log file of one file group of the index, under the name of another."""
