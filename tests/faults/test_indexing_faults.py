@@ -103,7 +103,7 @@ class End:
 
 
 def differences(path: Path) -> list[str]:
-    return [f"{item.kind}: {item.what}" for item in HudiTable.open(str(path)).validate_metadata().differences]
+    return [f"{item.partition_type}: {item.what}" for item in HudiTable.open(str(path)).validate_metadata().differences]
 
 
 def schedule(path: Path, options: Mapping[str, str]) -> str:

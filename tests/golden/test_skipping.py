@@ -151,7 +151,7 @@ class OnlyKinds:
 
     def __init__(self, metadata: MetadataTable, *kinds: str) -> None:
         self._metadata = metadata
-        self.kinds = frozenset(kinds)
+        self.partition_types = frozenset(kinds)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._metadata, name)

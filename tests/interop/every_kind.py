@@ -278,7 +278,9 @@ class EveryKind(Judged):
             for item in report.not_checked
             if item.why != "columns whose values queries take from the partition's path"
         ]
-        return [f"{item.kind} {item.partition} {item.file}: {item.what}" for item in report.differences] + left_out
+        return [
+            f"{item.partition_type} {item.partition} {item.file}: {item.what}" for item in report.differences
+        ] + left_out
 
     def assert_true(self) -> None:
         """Our validation finds nothing, and no partition was given up."""

@@ -44,15 +44,15 @@ def read_split(common: Json, split: Json, storage: Storage | None = None) -> Ite
         changes = common.get("changes")
     except (KeyError, TypeError) as error:
         raise ConfigError(f"a read's splits are not what this version writes: {error!r}") from error
-    metadata_snapshot = open_data_storage(uri, options) if storage is None else storage
+    data = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
-        yield from _changes(ChangeReader(metadata_snapshot, prepared.spec), changes, split)
+        yield from _changes(ChangeReader(data, prepared.spec), changes, split)
     elif REPLACED_BY in common:
-        schema = SliceReader(metadata_snapshot, prepared.spec).output_schema()
+        schema = SliceReader(data, prepared.spec).output_schema()
         kept = prepared if split.get(REPLACED_BY) is None else prepared.of_any_commit
-        yield from flagged(kept.rows(metadata_snapshot, split), split, schema)
+        yield from flagged(kept.rows(data, split), split, schema)
     else:
-        yield from prepared.rows(metadata_snapshot, split)
+        yield from prepared.rows(data, split)
 
 
 @dataclass(frozen=True)

@@ -44,5 +44,5 @@ def test_exit_codes() -> None:
     assert {kind.__name__ for kind in KINDS if kind.exit_code == errors.EXIT_RETRY} == {
         "ConflictError",
         "LockError",
-        "TakenBackError",
+        "BuildRolledBackError",
     }

@@ -51,15 +51,14 @@ _SINGLES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One question. `items` is how many things were asked for or answered, `asked` how many questions one time is the
-    sum of.
+    """The times of a question, in milliseconds. `items` is how many things it is about; a time is the sum of `lookups`.
 
-    `without_ms` is None where nothing but the rows could answer.
+    `without_ms` is the time without the metadata table, None where nothing but the rows could answer.
     """
 
     what: str
     items: int
-    requested: int
+    lookups: int
     cold_ms: float
     open_ms: float
     without_ms: float | None
@@ -76,7 +75,9 @@ class Timings:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl metadata perf --json`."""
-        timings = [asdict(item) for item in self.timings]
+        timings = [{**asdict(item), "asked": item.lookups} for item in self.timings]
+        for timing in timings:
+            del timing["lookups"]
         return {
             "kinds": list(self.partition_types),
             "partitions": self.partitions,
@@ -174,7 +175,7 @@ class _Measure:
                 lambda: [storage.list_files(name) for name in some],
             )
             yield self._time(
-                "files of a partition", sum(len(self._files[name]) for name in some), *ask, requested=len(some)
+                "files of a partition", sum(len(self._files[name]) for name in some), *ask, lookups=len(some)
             )
 
     def _of_files(self, partition: str, bases: list[str]) -> Iterator[Timing]:
@@ -232,7 +233,7 @@ class _Measure:
                 "record keys, one by one",
                 len(singles),
                 lambda table: [table.record_locations([key]) for key in singles],
-                requested=len(singles),
+                lookups=len(singles),
             )
             yield self._time("record keys, at once", len(keys), lambda table: table.record_locations(keys))
 
@@ -243,13 +244,13 @@ class _Measure:
         ask: Callable[[MetadataTable], object],
         without: Callable[[], object] | None = None,
         *,
-        requested: int = 1,
+        lookups: int = 1,
     ) -> Timing:
         table = self._new()
         cold = self._milliseconds(lambda: ask(table))
-        metadata_snapshot = median(self._milliseconds(lambda: ask(table)) for _ in range(REPEATS))
+        warm = median(self._milliseconds(lambda: ask(table)) for _ in range(REPEATS))
         spared = None if without is None else median(self._milliseconds(without) for _ in range(REPEATS))
-        return Timing(what, items, requested, cold, metadata_snapshot, spared)
+        return Timing(what, items, lookups, cold, warm, spared)
 
     def _milliseconds(self, act: Callable[[], object]) -> float:
         begin = self._clock()

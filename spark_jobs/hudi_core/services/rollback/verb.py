@@ -107,8 +107,8 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
 def _roll_back(
     context: TableContext, timeline: Timeline, instant: str, owner: Owner, dry_run: bool, unless_completed: bool
 ) -> RollbackResult:
-    metadata_timeline = timeline.find(instant, Action.ROLLBACK)
-    if metadata_timeline is not None and metadata_timeline.pending_action == Action.ROLLBACK:
+    rollback_instant = timeline.find(instant, Action.ROLLBACK)
+    if rollback_instant is not None and rollback_instant.pending_action == Action.ROLLBACK:
         return _finish(context, instant, owner, dry_run)
     pending = pending_rollback_of(context.active, timeline, instant)
     if pending is not None:

@@ -214,13 +214,13 @@ def test_expression_filters_hold_the_expressions_values(golden: Golden, version:
 def test_a_planned_index_is_not_there_until_it_is_built(golden: Golden, version: str) -> None:
     case = golden(version, "indexing_requested")
     before = open_table(case).metadata
-    assert "column_stats" not in before.kinds
+    assert "column_stats" not in before.partition_types
     with pytest.raises(MetadataUnavailableError, match="does not name `column_stats`"):
         before.column_stats(["id"])
     metadata_snapshot = open_table(
         GoldenCase(case.version, case.name, case.after(), case.expected, case.info, case.scratch)
     )
-    assert "column_stats" in metadata_snapshot.metadata.kinds
+    assert "column_stats" in metadata_snapshot.metadata.partition_types
     (table,) = metadata_snapshot.metadata.column_stats(["id"]).values()
     rows = {(row["partition"], row["file"]): (row["min"], row["max"]) for row in table.to_pylist()}
     if version == "6":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 KEPT: Final = 1000
@@ -24,6 +24,10 @@ class Difference:
     partition: str | None
     file: str | None
     what: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its entry in the document of `hudictl metadata validate --json`."""
+        return {"kind": self.partition_type, "partition": self.partition, "file": self.file, "what": self.what}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +105,9 @@ class ValidationReport:
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl metadata validate --json`."""
         return {
-            "differences": [asdict(item) for item in self.differences],
+            "differences": [item.to_dict() for item in self.differences],
             "counts": dict(self.counts),
-            "not_checked": [asdict(item) for item in self.not_checked],
+            "not_checked": [{"kind": item.partition_type, "why": item.why} for item in self.not_checked],
             "kinds": list(self.partition_types),
             "partitions": self.partitions,
             "files": self.files,

@@ -65,11 +65,11 @@ class FileReader:
     def _read_base(self, file: DataFile, is_latest: bool) -> None:
         storage = self._subject.reader.storage
         if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
-            with self._open(FileHead(file, True, None, is_latest=is_latest)) as metadata_snapshot:
-                if metadata_snapshot:
+            with self._open(FileHead(file, True, None, is_latest=is_latest)) as file_checks:
+                if file_checks:
                     _give(
                         read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history),
-                        metadata_snapshot,
+                        file_checks,
                         None,
                     )
             return
@@ -77,11 +77,9 @@ class FileReader:
             with _naming_damage():
                 parquet = stack.enter_context(open_base_file(storage, file.path))
                 footer = parquet.footer
-            with self._open(
-                FileHead(file, True, frozenset(parquet.schema.names), footer, is_latest)
-            ) as metadata_snapshot:
-                if metadata_snapshot:
-                    _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), metadata_snapshot, None)
+            with self._open(FileHead(file, True, frozenset(parquet.schema.names), footer, is_latest)) as file_checks:
+                if file_checks:
+                    _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), file_checks, None)
 
     def _read_logs(self, item: FileSlice, logs: Sequence[DataFile]) -> None:
         with _naming_damage():
@@ -98,10 +96,10 @@ class FileReader:
         known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
         if has_operations(blocks) and OPERATION not in schema.names:
             schema = schema.append(pa.field(OPERATION, pa.string()))
-        with self._open(FileHead(file, False, known)) as metadata_snapshot:
+        with self._open(FileHead(file, False, known)) as file_checks:
             for block, names in zip(blocks, carried, strict=True):
                 sources = () if self._history is None else sources_at(self._history, block.instant_time or "")
-                _give(block_batches(storage, block, schema, sources=sources), metadata_snapshot, names)
+                _give(block_batches(storage, block, schema, sources=sources), file_checks, names)
 
     def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
         """The columns of a data block's records; None where they may have other names now."""
@@ -113,9 +111,9 @@ class FileReader:
 
     @contextmanager
     def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:
-        metadata_snapshot = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
-        yield metadata_snapshot
-        for of_file in metadata_snapshot:
+        file_checks = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
+        yield file_checks
+        for of_file in file_checks:
             of_file.close()
 
 
@@ -133,13 +131,11 @@ def _naming_damage() -> Iterator[None]:
         raise _DamagedError(error.message, path=error.path) from error
 
 
-def _give(
-    batches: Iterator[pa.RecordBatch], metadata_snapshot: Sequence[FileCheck], columns: frozenset[str] | None
-) -> None:
+def _give(batches: Iterator[pa.RecordBatch], file_checks: Sequence[FileCheck], columns: frozenset[str] | None) -> None:
     while True:
         with _naming_damage():
             batch = next(batches, None)
         if batch is None:
             return
-        for of_file in metadata_snapshot:
+        for of_file in file_checks:
             of_file.add(batch, columns)

@@ -37,7 +37,7 @@ def narrow(table: Table, kind: str) -> None:
 
 
 def of_ranges(table: Table) -> list[Any]:
-    return [item for item in findings(table) if item.kind.startswith(("partition_stats", "expr_index"))]
+    return [item for item in findings(table) if item.partition_type.startswith(("partition_stats", "expr_index"))]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

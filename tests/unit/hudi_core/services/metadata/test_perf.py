@@ -70,7 +70,7 @@ def test_every_question_that_the_table_can_be_asked(
     assert by_name["all partitions"].items == found.partitions
     assert by_name["all files"].items == found.files
     if keys:
-        assert (by_name["record keys, at once"].items, by_name["record keys, one by one"].requested) == (keys, 20)
+        assert (by_name["record keys, at once"].items, by_name["record keys, one by one"].lookups) == (keys, 20)
     document = json.loads(json.dumps(found.to_dict()))
     assert sorted(document["timings"][0]) == ["asked", "cold_ms", "items", "open_ms", "what", "without_ms"]
     assert (document["partitions"], document["files"]) == (found.partitions, found.files)

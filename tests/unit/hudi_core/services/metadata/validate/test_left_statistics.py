@@ -61,6 +61,6 @@ def test_archived_cleans_of_version_6_count_too(golden: Golden) -> None:
 def test_later_cleans_do_not(golden: Golden) -> None:
     table, gone = with_what_a_clean_leaves(golden("8", CASE).table)
     assert {item.file for item in table.found()} == gone
-    assert {(item.kind, item.what) for item in table.found()} == {
+    assert {(item.partition_type, item.what) for item in table.found()} == {
         ("column_stats", "has statistics, but `files` does not list it")
     }

@@ -77,7 +77,7 @@ def test_what_is_looked_at(golden: Golden, version: str, name: str) -> None:
         == 15
     )
     assert report.rows == case.info["snapshot"]["rows"] if "snapshot" in case.info else report.rows == 112
-    whys = {(item.kind, item.why) for item in report.not_checked}
+    whys = {(item.partition_type, item.why) for item in report.not_checked}
     assert whys == (
         set()
         if version == "6"
@@ -93,7 +93,7 @@ def test_nor_after_real_hudi_executed_a_plan(golden: Golden, folder: str, name: 
 def test_a_rollback_of_hudi_0_15_lists_files_that_are_none(golden: Golden) -> None:
     """It rolled back by listing, and took the table's name for a log file in each partition."""
     found = DamagedTable(golden("6", "failed_after_metadata_mor").after()).found()
-    assert {(item.kind, item.file, item.what) for item in found} == {
+    assert {(item.partition_type, item.file, item.what) for item in found} == {
         ("files", "failed_after_metadata_mor", "listed, but it is not there")
     }
     assert len(found) == 3
@@ -103,12 +103,14 @@ def test_an_indexer_of_hudi_0_15_leaves_the_index_empty(golden: Golden) -> None:
     table = DamagedTable(golden("6", "indexing_requested").after())
     found = table.found()
     assert sorted((item.partition, item.file) for item in found) == list(table.base_files())
-    assert all(item.kind == "column_stats" and item.what.startswith("has no statistics of ") for item in found)
+    assert all(
+        item.partition_type == "column_stats" and item.what.startswith("has no statistics of ") for item in found
+    )
 
 
 def test_an_indexer_of_hudi_1_2_lists_filters_that_it_did_not_build(golden: Golden) -> None:
     table = DamagedTable(golden("9", "indexing_requested").after())
-    assert {(item.kind, item.what) for item in table.found()} == {
+    assert {(item.partition_type, item.what) for item in table.found()} == {
         ("bloom_filters", "has a filter in its footer, and none here")
     }
     assert sorted((item.partition, item.file) for item in table.found()) == list(table.base_files())
@@ -120,7 +122,7 @@ def test_an_indexer_of_hudi_1_2_lists_filters_that_it_did_not_build(golden: Gold
 def test_every_type_odd_keys_and_the_partitioned_record_index(written: Path, name: str) -> None:
     report = DamagedTable(written / name).report()
     assert report.differences == ()
-    lacking = [item for item in report.not_checked if item.kind == "secondary_index_word"]
+    lacking = [item for item in report.not_checked if item.partition_type == "secondary_index_word"]
     assert bool(lacking) is name.startswith(("keys", "incomplete"))
 
 
