@@ -20,7 +20,7 @@ from benchmarks.compaction import SIZES, table_of
 from benchmarks.measure import Cost, machine, run_whole_process
 from benchmarks.read_parts import log_decode, lookups, openings, pruned
 from benchmarks.table_copies import cache
-from tests.golden_data import open_case
+from tests.support.golden_data import open_case
 
 RESULTS = Path(__file__).parent / "results" / "read.json"
 WHEEL = "hudi==0.5.0"

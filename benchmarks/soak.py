@@ -24,13 +24,13 @@ from benchmarks.measure import machine
 from benchmarks.soak_services import SECONDS
 from benchmarks.soak_services import run as run_services_beside_a_writer
 from hudi_core.timeline.instant import State
-from tests.golden_data import open_case
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows, read_parquet
-from tests.unit.hudi_core.filegroup.big_group import make_group
-from tests.unit.hudi_core.filegroup.test_read_memory import BUDGET, FIXED, MIB, PER_LOG_RECORD
-from tests.unit.hudi_core.filegroup.test_read_memory import run as read_in_process
+from tests.memory.test_read import BUDGET, FIXED, MIB, PER_LOG_RECORD
+from tests.memory.test_read import run as read_in_process
+from tests.support.golden_data import open_case
+from tests.support.large_file_group import make_group
+from tests.support.rows import assert_same_rows, read_parquet
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "soak.json"

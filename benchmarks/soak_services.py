@@ -36,12 +36,12 @@ from hudi_core.errors import ConflictError, LockError
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
-from tests.consistency import pending_instants, read_rows
 from tests.contract.zookeeper_server import zookeeper_server
 from tests.interop.changes import user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi, RealHudiError
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.after import data_files, listed
+from tests.support.changed_tables import data_files, listed
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import pending_instants, read_rows
 
 SECONDS = 600
 PROVIDERS = "org.apache.hudi.client.transaction.lock."

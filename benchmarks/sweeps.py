@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import machine
-from tests.report import counts
+from tests.support.junit_report import counts
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "sweeps.json"
@@ -41,7 +41,7 @@ CORE = "tests/unit/hudi_core"
 SOAKED = {
     "faults with every kind": (
         3,
-        ("tests/faults/test_every_kind_faults.py", "tests/faults/test_compaction_every_kind.py"),
+        ("tests/faults/test_services_fully_indexed.py", "tests/faults/test_compaction_fully_indexed.py"),
     ),
     "faults": (3, ("tests/faults",)),
     "golden tables by a metadata table of ours": (4, (f"{INTEROP}_golden.py",)),
@@ -50,7 +50,7 @@ SOAKED = {
     "indexing beside a writer": (1, (f"{INTEROP}_indexing.py",)),
     "metadata tables without a JVM": (
         1,
-        (f"{CORE}/metadata_table", f"{CORE}/services/metadata", f"{CORE}/services/test_every_kind_services.py"),
+        (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden"),
     ),
     "memory and the rest": (2, ("tests",)),
 }

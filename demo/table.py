@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hudi_core.table import HudiTable, Query
 from hudi_core.timeline.instant import Action, Instant, State
-from tests.golden_data import ARCHIVE, unpack
+from tests.support.golden_data import ARCHIVE, unpack
 
 CASE = "cases/6/mor_compaction_requested.zip"
 

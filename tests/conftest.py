@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.golden_data import WRITTEN, GoldenCase, open_case
-from tests.parts import part_of
+from tests.support.golden_data import WRITTEN, GoldenCase, open_case
+from tests.support.suite_parts import part_of
 
 # A busy machine takes longer than Hypothesis expects of one example.
 settings.register_profile("tests", deadline=None)
@@ -21,7 +21,7 @@ settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """See tests/parts.py."""
+    """See tests/support/suite_parts.py."""
     parser.addoption("--part", help="the part of the chosen tests to run, as in 2/4")
 
 

@@ -45,6 +45,6 @@ cat "$scratch/outside.log"
 export COVERAGE_FILE="$scratch/coverage"
 coverage combine --quiet "$scratch"/coverage.* && coverage report | tail -n 12
 covered=$?
-python -m tests.report "$scratch"/{inside,golden,faults,outside}.xml
+python -m tests.support.junit_report "$scratch"/{inside,golden,faults,outside}.xml
 counted=$?
 exit $((inside || faults || outside || covered || counted))

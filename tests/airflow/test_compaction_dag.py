@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.table import HudiTable
 from tests.airflow.dag_runs import TIMEOUT_SECONDS, run_dag
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 

@@ -14,10 +14,10 @@ import pytest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.timeline import Timeline
 from tests.airflow.dag_runs import run_dag, run_dags
-from tests.consistency import read_rows
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]

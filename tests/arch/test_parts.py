@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts import part_of
+from tests.support.suite_parts import part_of
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 20])

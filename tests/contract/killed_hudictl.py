@@ -18,7 +18,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.data_registry import open_data_storage, open_deleting_storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
-from tests.unit.hudi_cli.runner import hudictl
+from tests.support.hudictl_runner import hudictl
 
 _SECONDS = 120
 

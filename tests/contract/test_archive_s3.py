@@ -9,12 +9,12 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
-from tests.consistency import assert_metadata_true
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.archive.golden_archives import TIGHT, archive, history_of
-from tests.unit.hudi_core.services.clean.golden_cleans import SKEW
+from tests.support.golden_archives import TIGHT, archive, history_of
+from tests.support.golden_cleans import SKEW
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_metadata_true
 
 Golden = Callable[[str, str], GoldenCase]
 

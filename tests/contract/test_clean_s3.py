@@ -9,11 +9,11 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
-from tests.consistency import has_metadata_table
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows, read_parquet
-from tests.unit.hudi_core.services.clean.golden_cleans import SKEW, before_clean, data_files
+from tests.support.golden_cleans import SKEW, before_clean, data_files
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.table_invariants import has_metadata_table
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 
 Golden = Callable[[str, str], GoldenCase]

@@ -10,8 +10,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows, read_parquet
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -27,7 +27,7 @@ from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
 from tests.contract.racing import CheckThenPut, race
 from tests.contract.racing_servers import CHOICE, RacingServer
-from tests.unit.hudi_core.transaction.layouts import Layout, OpenLock, quiet_clock
+from tests.support.inflight_compactions import Layout, OpenLock, quiet_clock
 
 pytestmark = pytest.mark.slow
 ROUNDS = 60

@@ -29,10 +29,10 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.transaction.owner import Owner
 from hudi_spark.engine import SparkEngine
-from tests.consistency import assert_compacted, pending_instants, read_rows
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.after import open_context
-from tests.unit.hudi_core.services.compaction.test_every_kind import plan_all
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
+from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

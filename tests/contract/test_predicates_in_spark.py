@@ -14,7 +14,7 @@ from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import Expr, In, Literal, operands, walk
-from tests.unit.hudi_core.expr.random_predicates import SCHEMA, predicates, rows
+from tests.support.random_predicates import SCHEMA, predicates, rows
 
 TYPES = (
     "i INT, l BIGINT, d DOUBLE, f FLOAT, n DECIMAL(7,2), s STRING, y BINARY, b BOOLEAN, day DATE, at TIMESTAMP, u "

@@ -14,8 +14,8 @@ from hudi_core.storage.probe import probe
 from hudi_core.storage.registry import open_storage
 from tests.contract.racing import CheckThenPut
 from tests.contract.racing_servers import RacingServer, racing_server
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 
 
 @pytest.fixture(scope="module")

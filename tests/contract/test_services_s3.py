@@ -24,14 +24,20 @@ from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.transaction.locks.storage_lease import StorageLease
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_compacted, assert_metadata_true, has_metadata_table, pending_instants, read_rows
 from tests.contract.killed_hudictl import changes_of, run_killed
 from tests.contract.racing_servers import CHOICE, RacingServer, racing_server
 from tests.contract.s3_server import Server, download, keys, s3_server, upload
-from tests.golden_data import open_case
-from tests.rows import assert_same_rows, read_parquet, rows_of
-from tests.unit.hudi_cli.runner import Done, hudictl
-from tests.unit.hudi_core.services.after import METADATA, data_files, decoded, known_times, listed, open_context, shown
+from tests.support.changed_tables import METADATA, data_files, decoded, known_times, listed, open_context, shown
+from tests.support.golden_data import open_case
+from tests.support.hudictl_runner import Done, hudictl
+from tests.support.rows import assert_same_rows, read_parquet, rows_of
+from tests.support.table_invariants import (
+    assert_compacted,
+    assert_metadata_true,
+    has_metadata_table,
+    pending_instants,
+    read_rows,
+)
 
 SOAK = CHOICE in os.environ
 EAGER = "hoodie.cleaner.policy.failed.writes=EAGER"

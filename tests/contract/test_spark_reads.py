@@ -24,9 +24,9 @@ from hudi_core.request.java import find_java
 from hudi_core.table import HudiTable
 from hudi_spark.transport import error_from_json
 from tests.contract.spark_reader import SETTINGS, read
-from tests.golden_data import GoldenCase
 from tests.interop.bundle import CONNECT, fetched
-from tests.rows import assert_same_rows
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Golden = Callable[[str, str], GoldenCase]

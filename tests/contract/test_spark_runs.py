@@ -22,9 +22,9 @@ from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.request.java import spark_environment
 from hudi_core.request.model import RESULTS, RunRequest
 from hudi_core.table import HudiTable
-from tests.consistency import assert_metadata_true
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows, read_parquet
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.table_invariants import assert_metadata_true
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Golden = Callable[[str, str], GoldenCase]

@@ -30,13 +30,13 @@ from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_metadata_true, pending_instants, read_rows
-from tests.golden_data import open_case
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.history.test_golden_writers import records
-from tests.unit.hudi_core.services.archive.golden_archives import Key, active_of, archive, history_of
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
-from tests.validator import assert_valid
+from tests.golden.test_archive_writers import records
+from tests.support.golden_archives import Key, active_of, archive, history_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import open_case
+from tests.support.independent_reader import assert_valid
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_metadata_true, pending_instants, read_rows
 
 Timing = Literal["before", "after"]
 ROUND = 3

@@ -24,12 +24,12 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_metadata_true, has_metadata_table, pending_instants, read_rows
-from tests.golden_data import open_case
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.clean.golden_cleans import before_clean, cleans, context_of, data_files, run_clean
+from tests.support.golden_cleans import before_clean, cleans, context_of, data_files, run_clean
+from tests.support.golden_data import open_case
+from tests.support.independent_reader import assert_valid
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_metadata_true, has_metadata_table, pending_instants, read_rows
 from tests.unit.hudi_core.services.clean.test_job import clean_of, listed, metadata_of, timeline_names
-from tests.validator import assert_valid
 
 Timing = Literal["before", "after"]
 VERSIONS = ("6", "8", "9")

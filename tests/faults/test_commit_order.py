@@ -27,8 +27,17 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_metadata_true
-from tests.faults.service_acts import (
+from tests.support.changed_tables import data_files, known_times, open_context
+from tests.support.golden_archives import TIGHT
+from tests.support.golden_data import open_case
+from tests.support.independent_reader import (
+    assert_nothing_forgotten,
+    assert_settled,
+    assert_valid,
+    completed_files,
+    rows_by_another_reader,
+)
+from tests.support.service_calls import (
     Act,
     archive_act,
     clean_act,
@@ -43,16 +52,7 @@ from tests.faults.service_acts import (
     takeover_act,
     unschedule_act,
 )
-from tests.golden_data import open_case
-from tests.unit.hudi_core.services.after import data_files, known_times, open_context
-from tests.unit.hudi_core.services.archive.golden_archives import TIGHT
-from tests.validator import (
-    assert_nothing_forgotten,
-    assert_settled,
-    assert_valid,
-    completed_files,
-    rows_by_another_reader,
-)
+from tests.support.table_invariants import assert_metadata_true
 
 VERSIONS = ["6", "8", "9"]
 Pick = Callable[[TableContext], str]

@@ -32,7 +32,9 @@ from hudi_core.timeline.instant import Instant
 from hudi_core.transaction import commit
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
-from tests.consistency import (
+from tests.support.golden_data import open_case
+from tests.support.independent_reader import assert_settled
+from tests.support.table_invariants import (
     Pending,
     assert_compacted,
     assert_readable,
@@ -40,8 +42,6 @@ from tests.consistency import (
     pending_instants,
     read_rows,
 )
-from tests.golden_data import open_case
-from tests.validator import assert_settled
 
 OPTIONS = {
     "hoodie.index.bloom.num_entries": "100",

@@ -31,13 +31,13 @@ from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import current_claim
 from hudi_core.transaction.owner import Owner
-from tests.consistency import pending_instants, read_rows
-from tests.faults.service_acts import dead_process, one_of_each_class
 from tests.faults.test_clean_faults import leftovers
-from tests.golden_data import open_case
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.metadata_table.whole_table import Records, Table, comparable
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import open_case
+from tests.support.metadata_records import Records, Table, comparable
+from tests.support.rows import assert_same_rows
+from tests.support.service_calls import dead_process, one_of_each_class
+from tests.support.table_invariants import pending_instants, read_rows
 
 Timing = Literal["before", "after"]
 SOME = 8

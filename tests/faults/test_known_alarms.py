@@ -13,10 +13,10 @@ from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.timeline.instant import Action
 from hudi_core.view.slicing import Visibility
-from tests.consistency import assert_compacted, assert_readable, pending_instants, read_rows
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_compacted, assert_readable, pending_instants, read_rows
 from tests.unit.hudi_core.services.compaction.test_job import compact, pending_instant
 
 Golden = Callable[[str, str], GoldenCase]

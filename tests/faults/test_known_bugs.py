@@ -41,19 +41,19 @@ from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import list_partitions
 from hudi_core.view.file_group import FileGroup, FileSlice
 from hudi_core.view.slicing import Visibility
-from tests.consistency import assert_compacted, pending_instants, read_rows
 from tests.faults import test_archive_faults, test_clean_faults
-from tests.golden_data import GoldenCase, open_case
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.archive import test_orphans
-from tests.unit.hudi_core.services.archive.golden_archives import active_of, history_of
+from tests.support.golden_archives import active_of, history_of
+from tests.support.golden_cleans import context_of, run_clean
+from tests.support.golden_data import GoldenCase, open_case
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
+from tests.unit.hudi_core.services.archive import test_listing as test_orphans
 from tests.unit.hudi_core.services.clean import test_checks as test_guard
 from tests.unit.hudi_core.services.clean import test_policies
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of, run_clean
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 from tests.unit.hudi_core.services.compaction import test_job as test_run
 from tests.unit.hudi_core.services.compaction.test_job import HookedEngine, compact, pending_instant
-from tests.unit.hudi_core.services.rollback import test_rollback_run
+from tests.unit.hudi_core.services.rollback import test_job as test_rollback_run
 from tests.unit.hudi_core.transaction import test_conflict_candidates as test_conflict_facts
 
 Golden = Callable[[str, str], GoldenCase]

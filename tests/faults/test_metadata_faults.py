@@ -32,11 +32,11 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import open_case
-from tests.unit.hudi_core.metadata_table.whole_table import Table
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import open_case
+from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.metadata.test_catch_up import OF_9, forget
-from tests.unit.hudi_core.services.metadata.test_late_ranges import narrow
+from tests.unit.hudi_core.services.metadata.test_whole_ranges import narrow
 
 Timing = Literal["before", "after"]
 Act = Callable[[TableContext, Owner, int], object]

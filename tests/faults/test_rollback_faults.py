@@ -29,10 +29,7 @@ from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
-from tests.golden_data import open_case
-from tests.rows import assert_same_rows, rows_of
-from tests.unit.hudi_core.services.after import (
+from tests.support.changed_tables import (
     METADATA,
     data_files,
     decoded,
@@ -42,7 +39,10 @@ from tests.unit.hudi_core.services.after import (
     open_context,
     shown,
 )
-from tests.validator import assert_nothing_forgotten, assert_settled, assert_valid
+from tests.support.golden_data import open_case
+from tests.support.independent_reader import assert_nothing_forgotten, assert_settled, assert_valid
+from tests.support.rows import assert_same_rows, rows_of
+from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
 
 Timing = Literal["before", "after"]
 Act = Callable[[TableContext, Owner], object]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.consistency import assert_compacted, pending_instants, read_rows
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
 
 INSTANT = "20261120214905004"
 PATIENCE_SECONDS = 120

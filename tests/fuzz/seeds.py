@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from hudi_core.codec.hfile.writer import write_hfile
-from tests.golden_data import golden_root
-from tests.hudi_rs_data import hudi_rs_root
+from tests.support.golden_data import golden_root
+from tests.support.hudi_rs_data import hudi_rs_root
 
 LARGEST = 192 << 10
 """Larger files are left out: an input would take too long."""

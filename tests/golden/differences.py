@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import HudiError
-from tests.rows import assert_same_rows, rows_of
+from tests.support.rows import assert_same_rows, rows_of
 
 
 @dataclass(frozen=True)

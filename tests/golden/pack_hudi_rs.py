@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.hudi_rs_data import ARCHIVE
+from tests.support.hudi_rs_data import ARCHIVE
 
 JUNK = ("__MACOSX", ".DS_Store")
 

@@ -13,8 +13,8 @@ import pytest
 
 from hudi_core.codec.avro.container import read_container, write_container
 from tests.golden.damages import PROPERTIES, Damage, content_of
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import Done, hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import Done, hudictl
 
 CASE = "mor_compaction_requested"
 INSTANT = "20261120214905004"

@@ -39,8 +39,8 @@ from tests.golden.damages import (
     TIMELINE as TIMELINE_FOLDER,
 )
 from tests.golden.test_bad_input import refused
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import Done, hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import Done, hudictl
 
 Golden = Callable[[str, str], GoldenCase]
 CASE = "mor_compaction_requested"

@@ -28,7 +28,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
 from hudi_core.view.file_group import DataFile
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 State = dict[str, dict[str, Any]]

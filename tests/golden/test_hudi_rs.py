@@ -21,8 +21,8 @@ from hudi import HudiTable as Wheel
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.table import HudiTable
 from tests.golden.sql_script import Script
-from tests.hudi_rs_data import HudiRsTable, hudi_rs_tables
-from tests.rows import assert_same_rows, rows_of
+from tests.support.hudi_rs_data import HudiRsTable, hudi_rs_tables
+from tests.support.rows import assert_same_rows, rows_of
 
 READABLE = [table for table in hudi_rs_tables() if not table.is_lance]
 LANCE = [table for table in hudi_rs_tables() if table.is_lance]

@@ -23,7 +23,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import decode_commit
-from tests.hudi_rs_data import hudi_rs_root
+from tests.support.hudi_rs_data import hudi_rs_root
 
 CORE = hudi_rs_root() / "core"
 HFILES = sorted((CORE / "hfile").glob("*.hfile"))

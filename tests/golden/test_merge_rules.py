@@ -16,8 +16,8 @@ import pytest
 
 from hudi_core.filegroup.merge.user_mergers import register_merger
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
 
 Golden = Callable[[str, str], GoldenCase]
 

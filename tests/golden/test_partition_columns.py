@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -21,8 +21,8 @@ import pytest
 
 from hudi_core.table import HudiTable
 from tests.golden.differences import DIFFERENCES, UNANSWERED
-from tests.golden_data import GoldenCase, golden_cases, golden_root
-from tests.rows import assert_same_rows
+from tests.support.golden_data import GoldenCase, golden_cases, golden_root
+from tests.support.rows import assert_same_rows
 
 VERSIONS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
 

@@ -19,7 +19,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable, ReadResult
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schema_history import internal_schema_history
-from tests.golden_data import unpacked_once
+from tests.support.golden_data import unpacked_once
 
 ARCHIVE = Path(__file__).parent / "data" / "schema_on_read.tar.xz"
 TABLES = ("0.15.0-mor", "1.2.0-cow", "1.2.0-mor")

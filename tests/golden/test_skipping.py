@@ -22,8 +22,8 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import load_view
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.expr.random_predicates import holds
+from tests.support.golden_data import GoldenCase
+from tests.support.random_predicates import holds
 
 Open = Callable[[str, str], GoldenCase]
 CASES = ("mdt_all_cow", "mdt_all_cow_compacted", "mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup")

@@ -19,11 +19,11 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
-from tests.consistency import has_metadata_table, read_rows
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.after import data_files, listed
+from tests.support.changed_tables import data_files, listed
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import has_metadata_table, read_rows
 
 JUDGES = {"6": "hudi_0_15", "8": "hudi_1_0", "9": "hudi_1_2"}
 """The real Hudi that a table version is native to: a fixture of tests/interop/conftest.py."""

@@ -20,7 +20,7 @@ from hudi_core.timeline.instant import Instant
 from tests.interop.changes import write_parquet
 from tests.interop.random_tables import Step, Workload, predicates
 from tests.interop.real_hudi import RealHudi, RealHudiError
-from tests.rows import assert_same_rows, read_parquet, rows_of
+from tests.support.rows import assert_same_rows, read_parquet, rows_of
 
 WRITES = ("insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition")
 COMMITS = ("commit", "deltacommit", "replacecommit")

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hudi_core.request.java import find_java
 from tests.interop.bundle import bundle_jar
-from tests.rows import read_parquet
+from tests.support.rows import read_parquet
 
 
 class RealHudiError(Exception):

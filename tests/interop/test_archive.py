@@ -26,12 +26,12 @@ from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.transaction.owner import Owner
-from tests.consistency import read_rows
+from tests.golden.test_archive_writers import records
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.judged import BASE_OPTIONS, first_rows
 from tests.interop.real_hudi import RealHudi, RealHudiError
-from tests.rows import assert_same_rows, read_parquet
-from tests.unit.hudi_core.history.test_golden_writers import records
+from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.table_invariants import read_rows
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

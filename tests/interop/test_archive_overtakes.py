@@ -15,7 +15,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi
-from tests.unit.hudi_core.services.after import data_files, open_context
+from tests.support.changed_tables import data_files, open_context
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

@@ -11,10 +11,10 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows, read_parquet
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

@@ -17,8 +17,8 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, candidates
 from hudi_core.transaction.conflict_candidates import read_operation
-from tests.golden_data import GoldenCase
 from tests.interop.real_hudi import RealHudi
+from tests.support.golden_data import GoldenCase
 
 pytestmark = pytest.mark.hudi
 Golden = Callable[[str, str], GoldenCase]

@@ -16,9 +16,9 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
 from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

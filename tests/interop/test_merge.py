@@ -18,7 +18,7 @@ from hudi_core.codec.log.blocks import HeaderKey
 from hudi_core.table import HudiTable
 from tests.interop.changes import write_parquet
 from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows
+from tests.support.rows import assert_same_rows
 
 pytestmark = pytest.mark.hudi
 

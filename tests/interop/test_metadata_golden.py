@@ -26,12 +26,12 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from tests.consistency import has_metadata_table
-from tests.golden_data import GoldenCase, golden_cases, golden_root
-from tests.interop.every_kind import OURS
+from tests.interop.fully_indexed_table import OURS
 from tests.interop.judged import JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi
-from tests.rows import PHYSICAL, assert_same_rows, read_parquet
+from tests.support.golden_data import GoldenCase, golden_cases, golden_root
+from tests.support.rows import PHYSICAL, assert_same_rows, read_parquet
+from tests.support.table_invariants import has_metadata_table
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -129,7 +129,7 @@ def made_anew(table: Path, *, unique_keys: bool) -> None:
 
 def refused_of(config: TableConfig, table: Path) -> set[str]:
     """Version 6 with decimals that its statistics cannot store: see
-    tests/unit/hudi_core/services/metadata/test_created_anew.py.
+    tests/golden/test_metadata_rebuild.py.
     """
     return {"column_stats"} if config.features.indexes_all_columns and "types" in table.name else set()
 

@@ -25,14 +25,14 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.faults.service_acts import dead_process, one_of_each_class
 from tests.faults.test_indexing_faults import Case, run_act
 from tests.interop.changes import after_upsert
-from tests.interop.every_kind import BY_RECORD_INDEX, OURS, SECONDARY, SWITCHES, EveryKind
+from tests.interop.fully_indexed_table import BY_RECORD_INDEX, OURS, SECONDARY, SWITCHES, EveryKind
 from tests.interop.judged import COW, JUDGES, MOR, OTHERS
 from tests.interop.real_hudi import RealHudi, RealHudiError
-from tests.unit.hudi_core.metadata_table.whole_table import Table
-from tests.unit.hudi_core.services.after import open_context
+from tests.support.changed_tables import open_context
+from tests.support.metadata_records import Table
+from tests.support.service_calls import dead_process, one_of_each_class
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

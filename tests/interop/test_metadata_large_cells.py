@@ -15,7 +15,7 @@ import pytest
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import LARGE_CELL
 from tests.interop.changes import write_parquet
-from tests.interop.every_kind import BY_BLOOM, COMPACT_AT_ONCE, OURS, SWITCHES, EveryKind
+from tests.interop.fully_indexed_table import BY_BLOOM, COMPACT_AT_ONCE, OURS, SWITCHES, EveryKind
 from tests.interop.judged import BASE_OPTIONS, COW, JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.consistency import has_metadata_table
-from tests.faults.service_acts import perform
-from tests.golden_data import GoldenCase
-from tests.interop.every_kind import BY_RECORD_INDEX
+from tests.interop.fully_indexed_golden_table import Served
+from tests.interop.fully_indexed_table import BY_RECORD_INDEX
 from tests.interop.judged import JUDGES
 from tests.interop.real_hudi import RealHudi
-from tests.interop.served import Served
-from tests.unit.hudi_core.services.after import an_owner
-from tests.unit.hudi_core.services.every_kind import SUBJECTS, compacted
+from tests.support.changed_tables import an_owner
+from tests.support.fully_indexed_tables import SUBJECTS, compacted
+from tests.support.golden_data import GoldenCase
+from tests.support.service_calls import perform
+from tests.support.table_invariants import has_metadata_table
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.interop.changes import user_columns
-from tests.interop.every_kind import BY_RECORD_INDEX, COMPACT_AT_ONCE, EXPRESSION, OURS, EveryKind
+from tests.interop.fully_indexed_table import BY_RECORD_INDEX, COMPACT_AT_ONCE, EXPRESSION, OURS, EveryKind
 from tests.interop.judged import COW, JUDGES, KEEP_ONE, KINDS, MOR, OTHERS
 from tests.interop.real_hudi import RealHudi
-from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
+from tests.support.damaged_tables import DamagedTable
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

@@ -26,12 +26,12 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.clean.planner import make_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import parse_instant
-from tests.consistency import read_rows
 from tests.interop.dying_writers import LAZY, MOMENTS, PUBLISHED, WRITING, left_by_a_killed_writer
 from tests.interop.judged import ALL, COW, JUDGES, KEEP_ONE, KINDS, LABELS, MOR, OTHERS, Judged
 from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.after import data_files, decoded, file_names, known_times, listed, shown
+from tests.support.changed_tables import data_files, decoded, file_names, known_times, listed, shown
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 

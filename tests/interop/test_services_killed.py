@@ -18,7 +18,12 @@ import pytest
 from hudi_core.testing.fault import MUTATIONS, FaultPlan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
-from tests.faults.service_acts import (
+from tests.faults.test_known_bugs import half_written
+from tests.interop.judged import JUDGES, KEEP_ONE, MOR, QUICK, Judged
+from tests.interop.real_hudi import RealHudi
+from tests.support.changed_tables import leftovers, open_context
+from tests.support.rows import assert_same_rows
+from tests.support.service_calls import (
     Act,
     archive_act,
     clean_act,
@@ -33,11 +38,6 @@ from tests.faults.service_acts import (
     takeover_act,
     unschedule_act,
 )
-from tests.faults.test_known_bugs import half_written
-from tests.interop.judged import JUDGES, KEEP_ONE, MOR, QUICK, Judged
-from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.after import leftovers, open_context
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.soak]
 

@@ -19,9 +19,9 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
-from tests.golden_data import GoldenCase
 from tests.interop.real_hudi import RealHudi
-from tests.rows import assert_same_rows
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
 
 pytestmark = pytest.mark.hudi
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden_data import golden_root
-from tests.unit.airflow_hudi.operators.fake_spark import install, real_job
+from tests.support.fake_spark_submit import install, real_job
+from tests.support.golden_data import golden_root
 
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "True")

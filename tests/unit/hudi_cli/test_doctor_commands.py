@@ -10,8 +10,8 @@ import pytest
 from hudi_cli import doctor_commands
 from hudi_core.storage.local import LocalStorage
 from tests.contract.racing import CheckThenPut
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 
 Golden = Callable[[str, str], GoldenCase]
 QUICK = ("--writers", "8", "--rounds", "5")

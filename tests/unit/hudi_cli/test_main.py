@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hudi_cli.output import Output
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 
 Golden = Callable[[str, str], GoldenCase]
 COMMANDS = (

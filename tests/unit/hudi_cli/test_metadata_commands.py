@@ -11,11 +11,11 @@ from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.metadata_table.record import FileEntry
 from hudi_core.storage.local import LocalStorage
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import hudictl
-from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.support.damaged_tables import DamagedTable
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
+from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
-from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows, read_parquet
-from tests.unit.hudi_cli.runner import hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
+from tests.support.rows import assert_same_rows, read_parquet
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from hudi_cli.tables import file_table, instant_table, print_details, run_table
 from hudi_core.engine.protocol import Json
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 
 WIDTH = 100
 

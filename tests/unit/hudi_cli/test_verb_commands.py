@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_cli.runner import hudictl
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

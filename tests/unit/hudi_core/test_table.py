@@ -15,8 +15,8 @@ from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableE
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable, MetadataMode, Query
 from hudi_core.timeline.instant import Action, State
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows, read_parquet
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -20,7 +20,7 @@ from hudi_core.table import HudiTable
 from hudi_spark import session_engine
 from hudi_spark.job import deliver, main, printable, read_request, run_job
 from hudi_spark.probe import ProbeReport
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 
 @pytest.fixture(autouse=True)

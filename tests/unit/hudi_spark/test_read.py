@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hudi_core.table import HudiTable
 from hudi_spark.read import SplitReader, bins_of
 from hudi_spark.transport import TaskFailure, error_in_text
-from tests.golden_data import open_case
-from tests.rows import assert_same_rows
+from tests.support.golden_data import open_case
+from tests.support.rows import assert_same_rows
 
 
 @given(st.lists(st.integers(0, 1000), max_size=300), st.integers(1, 2000))

@@ -15,7 +15,7 @@ import pytest
 
 from airflow_hudi.jobs import zip as job_zip
 from hudi_core.errors import ConfigError
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 
 def tree(root: Path, seconds: int) -> Path:

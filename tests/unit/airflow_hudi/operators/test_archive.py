@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
-from tests.unit.airflow_hudi.operators.fake_spark import context, requests
+from tests.support.fake_spark_submit import context, requests
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 FEW = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}

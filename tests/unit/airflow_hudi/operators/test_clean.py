@@ -15,10 +15,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
 from airflow_hudi.operators.clean import HudiCleanOperator
 from hudi_core.table import HudiTable
-from tests.consistency import read_rows
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
-from tests.unit.airflow_hudi.operators.fake_spark import Store, context, real_job, requests
+from tests.support.fake_spark_submit import Store, context, real_job, requests
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

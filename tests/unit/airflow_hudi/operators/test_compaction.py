@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
 from airflow_hudi.operators.compaction import HudiCompactionOperator
 from hudi_core.request.model import RunRequest
-from tests.unit.airflow_hudi.operators.fake_spark import Store, context, requests
+from tests.support.fake_spark_submit import Store, context, requests
 
 OLD, NEW = "20260102000000000", "20260103000000000"
 COMMIT = json.dumps(

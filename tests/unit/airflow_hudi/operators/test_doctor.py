@@ -13,8 +13,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 from airflow_hudi.operators.report import BaseHudiReportOperator
-from tests.golden_data import GoldenCase
-from tests.unit.airflow_hudi.operators.fake_spark import context, requests
+from tests.support.fake_spark_submit import context, requests
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -14,8 +14,8 @@ from hudi_core.services.indexing.resize import group_counts
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
-from tests.golden_data import GoldenCase
-from tests.unit.airflow_hudi.operators.fake_spark import Store, context, requests
+from tests.support.fake_spark_submit import Store, context, requests
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

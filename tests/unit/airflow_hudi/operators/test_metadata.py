@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 from hudi_core.metadata_table.record import FileEntry
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
-from tests.unit.airflow_hudi.operators.fake_spark import context, requests
-from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
+from tests.support.damaged_tables import DamagedTable
+from tests.support.fake_spark_submit import context, requests
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -13,10 +13,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from hudi_core.table import HudiTable
-from tests.consistency import read_rows
-from tests.golden_data import GoldenCase
-from tests.unit.airflow_hudi.operators.fake_spark import Store, context, real_job, requests
-from tests.unit.hudi_core.services.after import open_context
+from tests.support.changed_tables import open_context
+from tests.support.fake_spark_submit import Store, context, real_job, requests
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -17,8 +17,8 @@ from airflow_hudi.operators.restore import HudiRestoreOperator
 from airflow_hudi.operators.savepoint import HudiSavepointOperator
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
-from tests.unit.airflow_hudi.operators.fake_spark import Store, context, real_job
+from tests.support.fake_spark_submit import Store, context, real_job
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

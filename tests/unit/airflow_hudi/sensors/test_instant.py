@@ -12,7 +12,7 @@ from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.sensors.instant import HudiInstantSensor
 from airflow_hudi.triggers.instant import HudiInstantTrigger
 from hudi_core.errors import ConfigError
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 PLANNED = "20260102000000000.compaction.requested"
 FOUND = {"instant": "20260102000000000", "action": "compaction", "state": "requested"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_core.codec.hashing import file_group_index, file_group_indexes, java_string_hash
 from hudi_core.codec.hfile.reader import HFileReader
-from tests.golden_data import golden_root
+from tests.support.golden_data import golden_root
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hudi_core.errors import ConfigError
 from hudi_core.expr.json_form import from_json, to_json
 from hudi_core.expr.tree import MAX_DEPTH, Call, Column, Compare, Expr, Like, Literal, Not
-from tests.unit.hudi_core.expr.random_predicates import predicates
+from tests.support.random_predicates import predicates
 
 
 @settings(max_examples=100, deadline=None)

@@ -15,7 +15,7 @@ from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Column, Expr, Operand
-from tests.unit.hudi_core.expr.random_predicates import SCHEMA, predicates, rows
+from tests.support.random_predicates import SCHEMA, predicates, rows
 
 _PATHS = [(field.name,) for field in SCHEMA if not pa.types.is_nested(field.type)] + [("u", "x"), ("u", "t")]
 

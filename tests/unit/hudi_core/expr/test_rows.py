@@ -12,7 +12,7 @@ from hudi_core.expr.json_form import from_json, to_json
 from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Expr
-from tests.unit.hudi_core.expr.random_predicates import SCHEMA, holds, predicates, rows
+from tests.support.random_predicates import SCHEMA, holds, predicates, rows
 
 
 @settings(max_examples=150, deadline=None)

@@ -17,10 +17,10 @@ from hudi_core.storage.base import Storage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Instant
-from tests.golden_data import open_case
+from tests.support.golden_archives import archive
+from tests.support.golden_data import open_case
+from tests.support.golden_timelines import load_table
 from tests.unit.hudi_core.history.test_log_archive import MERGE_SCHEMA
-from tests.unit.hudi_core.services.archive.golden_archives import archive
-from tests.unit.hudi_core.timeline.golden_tables import load_table
 
 FOLDER = ".hoodie/archived"
 NAMES = [f".commits_.archive.{number}_1-0-1" for number in (1, 2, 3)]

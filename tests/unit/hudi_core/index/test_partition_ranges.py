@@ -13,8 +13,8 @@ from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import Column, Compare, Expr, In, IsNull, Literal, Not, StartsWith
 from hudi_core.index.skipping import SkippingPlan
-from tests.unit.hudi_core.expr.random_predicates import holds
-from tests.unit.hudi_core.index.configs import VERSION_9, config_of
+from tests.support.random_predicates import holds
+from tests.support.table_configs import VERSION_9, config_of
 
 SCHEMA = pa.schema(
     [

@@ -14,8 +14,8 @@ from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Expr
 from hudi_core.index.row_groups import row_group_chooser
-from tests.unit.hudi_core.expr.random_predicates import SCHEMA, predicates, rows
-from tests.unit.hudi_core.index.configs import config_of
+from tests.support.random_predicates import SCHEMA, predicates, rows
+from tests.support.table_configs import config_of
 
 
 def footer(table: pa.Table, rows_per_group: int) -> tuple[pq.FileMetaData, pq.ParquetFile]:

@@ -12,7 +12,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.metadata_table.index_definitions import PATH_KEY, load_index_definitions, parse_index_definitions
 from hudi_core.storage.local import LocalStorage
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 PATH = ".hoodie/.index_defs/index.json"

@@ -27,8 +27,8 @@ from hudi_core.metadata_table.record import (
     schema_text,
 )
 from hudi_core.model.meta_fields import META_FIELDS
-from tests.golden_data import golden_cases
-from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles
+from tests.support.golden_data import golden_cases
+from tests.support.hfiles import base_hfiles, log_hfiles
 
 CODEC = MetadataCodec(schema_text(), path="f")
 FILE_KINDS = (RecordType.PARTITIONS, RecordType.FILES)

@@ -14,7 +14,7 @@ from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 T1, T2, T3, R = "20260101000000001", "20260101000000002", "20260101000000003", "20260101000000009"
 

@@ -20,8 +20,8 @@ from hudi_core.query.incremental import as_of_completion
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.layout import timeline_of
-from tests.golden_data import GoldenCase, unpack
-from tests.rows import assert_same_rows, rows_of
+from tests.support.golden_data import SCHEMA_ON_READ, GoldenCase, unpack
+from tests.support.rows import assert_same_rows, rows_of
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -325,7 +325,7 @@ def test_columns_that_were_renamed_after_the_range(tmp_path: Path) -> None:
     """Schema-on-read: the query's schema is the table's, and its files have older ones, also where the range ends
     before the change.
     """
-    base = unpack(Path(__file__).parents[1] / "filegroup" / "data" / "schema_on_read_v6.zip", tmp_path)
+    base = unpack(SCHEMA_ON_READ, tmp_path)
     table = open_with(base)
     snapshot = table.read()
     expected = pa.Table.from_batches(snapshot.batches, snapshot.schema)

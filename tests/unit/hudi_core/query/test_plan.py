@@ -18,8 +18,8 @@ from hudi_core.filegroup.read import output_columns as output
 from hudi_core.query.execute import read_split
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows, read_parquet
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
 
 Golden = Callable[[str, str], GoldenCase]
 

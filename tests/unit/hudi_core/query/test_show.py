@@ -15,7 +15,7 @@ from hudi_core.query.show import show_instant
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -30,9 +30,9 @@ from hudi_core.transaction.conflict import OperationStart
 from hudi_core.transaction.conflict_candidates import operation_start_at
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_compacted, pending_instants, read_rows
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.transaction.pending_plans import Operations
+from tests.support.golden_data import GoldenCase
+from tests.support.pending_operations import Operations
+from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 YIELDS = {

@@ -19,8 +19,8 @@ from hudi_core.timeline.actions.compaction import encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_readable, read_rows
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import assert_readable, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 

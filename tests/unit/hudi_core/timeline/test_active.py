@@ -27,7 +27,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.timeline import Timeline
-from tests.unit.hudi_core.timeline.golden_tables import Layout1
+from tests.support.golden_timelines import Layout1
 
 T = "20261120214905004"
 INSTANTS = [

@@ -19,7 +19,7 @@ from hudi_core.timeline.actions.compaction import CompactionOperation, Compactio
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.stable_read import YOUNG_SECONDS
-from tests.unit.hudi_core.timeline.golden_tables import Layout1
+from tests.support.golden_timelines import Layout1
 
 T = "20261120214905004"
 PLAN = CompactionPlan((CompactionOperation("p", "f-0", "001", "f-0_0-0-0_001.parquet", (".f-0_001.log.1_0-0-0",)),))

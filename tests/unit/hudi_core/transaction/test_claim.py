@@ -18,7 +18,7 @@ from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import CLAIMS, Claim, claim, current_claim, forget_claims, is_live
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
-from tests.unit.hudi_core.transaction.processes import Holder
+from tests.support.racing_processes import Holder
 
 T = "20261120221738843"
 FOLDER = f"{CLAIMS}/{T}"

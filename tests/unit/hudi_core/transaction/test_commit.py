@@ -14,7 +14,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import CLAIMS, claim
 from hudi_core.transaction.commit import check_not_rolled_back
-from tests.unit.hudi_core.transaction.layouts import OWNER, MeanwhileStorage, T, Table
+from tests.support.inflight_compactions import OWNER, MeanwhileStorage, T, Table
 
 METADATA = encode_commit(CommitMetadata({}, True, "COMPACT", {"schema": "{}"}))
 

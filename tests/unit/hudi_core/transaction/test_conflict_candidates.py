@@ -17,9 +17,9 @@ from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, Verdict
 from hudi_core.transaction.conflict_candidates import ConflictCheck, operation_start_at, read_operation
-from tests.unit.hudi_core.timeline.golden_tables import every_table, load_timelines, timelines_of
-from tests.unit.hudi_core.transaction.layouts import Layout
-from tests.unit.hudi_core.transaction.pending_plans import Operations, describe
+from tests.support.golden_timelines import every_table, load_timelines, timelines_of
+from tests.support.inflight_compactions import Layout
+from tests.support.pending_operations import Operations, describe
 
 EARLIER, ME, LATER, LATEST = "20260104000000000", "20260105000000000", "20260106000000000", "20260107000000000"
 G, H = FileGroupId("p", "f-0"), FileGroupId("p", "g-0")

@@ -11,8 +11,8 @@ from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.early_detection import check_markers, marked_groups, rivals
-from tests.unit.hudi_core.transaction.layouts import Layout
-from tests.unit.hudi_core.transaction.pending_plans import Operations
+from tests.support.inflight_compactions import Layout
+from tests.support.pending_operations import Operations
 
 OLD, EARLIER, ME, LATER = "20260103000000000", "20260104000000000", "20260105000000000", "20260106000000000"
 G, H = FileGroupId("p/q", "f-0"), FileGroupId("p/q", "g-0")

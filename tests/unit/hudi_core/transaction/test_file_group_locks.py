@@ -21,8 +21,8 @@ from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks, lock_path
 from hudi_core.transaction.owner import Owner
-from tests.unit.hudi_core.transaction.interleaving import Interleaving
-from tests.unit.hudi_core.transaction.processes import FORK, Holder, run_all
+from tests.support.interleaving import Interleaving
+from tests.support.racing_processes import FORK, Holder, run_all
 
 A, B = "20260104000000000", "20260105000000000"
 HERE = Owner.current("here")

@@ -22,7 +22,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import SKEW_MS, InstantClock
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
-from tests.unit.hudi_core.transaction.layouts import Layout
+from tests.support.inflight_compactions import Layout
 
 NOW = datetime(2026, 11, 20, 21, 49, 5, 4999, tzinfo=timezone.utc)
 TIMES = st.text("0123456789", min_size=17, max_size=20)

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.errors import CorruptFileError
 from hudi_core.transaction import owner as owner_module
 from hudi_core.transaction.owner import Owner
-from tests.unit.hudi_core.transaction.processes import Holder
+from tests.support.racing_processes import Holder
 
 PATH = ".hoodie/lock"
 

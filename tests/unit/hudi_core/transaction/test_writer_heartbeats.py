@@ -31,11 +31,11 @@ from hudi_core.transaction.writer_heartbeats import (
     silent_seconds,
     warn_of_eager_writers,
 )
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.after import open_context
-from tests.unit.hudi_core.timeline.golden_tables import load_timelines, timelines_of
-from tests.unit.hudi_core.transaction.layouts import Layout
-from tests.unit.hudi_core.transaction.pending_plans import Operations
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.golden_timelines import load_timelines, timelines_of
+from tests.support.inflight_compactions import Layout
+from tests.support.pending_operations import Operations
 
 BEAT = HeartbeatConfig(60_000, 2)
 A, B, C, D, E, F = (f"2026112021490500{number}" for number in range(6))

@@ -21,7 +21,7 @@ from hudi_core.view.file_group import FileGroup
 from hudi_core.view.fs_view import FileSystemView, replaced_before, replaced_completed_in, replaced_from, replaced_up_to
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import BaseInstantSlicing, slicing_for
-from tests.unit.hudi_core.view.names import F, Listing, base, log, names_of, plan
+from tests.support.listed_names import F, Listing, base, log, names_of, plan
 
 
 def groups_of(infos: list[FileInfo], timeline: Timeline) -> list[FileGroup]:

@@ -23,7 +23,7 @@ from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import CompletionSlicing
-from tests.unit.hudi_core.view.names import F, Listing, base, log, names_of, plan
+from tests.support.listed_names import F, Listing, base, log, names_of, plan
 
 
 def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> CompletionSlicing:

@@ -19,8 +19,8 @@ from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.content import avro_block_records, encode_avro_block
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.codec.avro.columns import ODD, tables
+from tests.support.avro_columns import ODD, tables
+from tests.support.golden_data import GoldenCase
 
 ROUTES: tuple[arrow.Route, ...] = ("polars", "fastavro")
 SLOW = settings(

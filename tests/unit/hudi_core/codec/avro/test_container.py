@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hudi_core.codec.avro.container import is_container, read_container, write_container
 from hudi_core.codec.binary import encode_zigzag
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 SCHEMA = {
     "type": "record",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hudi_core.codec.avro import _fastavro
 from hudi_core.codec.avro.datum import DatumCodec, codec_of, decode_datum, encode_datum
 from hudi_core.errors import CorruptFileError, FormatError
-from tests.unit.hudi_core.codec.avro.columns import tables
+from tests.support.avro_columns import tables
 
 WRAPPERS = [
     {"type": "record", "name": name, "fields": [{"name": "value", "type": kind}]}

@@ -11,8 +11,8 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.golden_data import golden_cases
-from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles, two_level_hfile
+from tests.support.golden_data import golden_cases
+from tests.support.hfiles import base_hfiles, log_hfiles, two_level_hfile
 
 ITEMS = [(b"key-%03d" % index, b"value-%d" % index * 3) for index in range(200)]
 

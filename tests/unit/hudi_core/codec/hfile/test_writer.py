@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import ConfigError
-from tests.golden_data import golden_cases
-from tests.unit.hudi_core.codec.hfile.files import base_hfiles, log_hfiles
+from tests.support.golden_data import golden_cases
+from tests.support.hfiles import base_hfiles, log_hfiles
 
 
 def rewrite(data: bytes) -> bytes:

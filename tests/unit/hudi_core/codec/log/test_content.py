@@ -17,7 +17,7 @@ from hudi_core.codec.log.content import (
     encode_delete_block,
 )
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.unit.hudi_core.codec.log.orderings import ANY, records
+from tests.support.delete_records import ANY, records
 
 
 def test_a_natural_delete_is_byte_for_byte_what_hudi_writes() -> None:

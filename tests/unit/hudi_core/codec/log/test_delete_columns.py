@@ -19,7 +19,7 @@ from hudi_core.codec.log.content import (
 )
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.unit.hudi_core.codec.log.orderings import ANY, SCALAR, VALUES, of_kind, records
+from tests.support.delete_records import ANY, SCALAR, VALUES, of_kind, records
 
 
 def expected(entries: list[DeleteRecord]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from hudi_core.codec.log.content import avro_block_records, decode_delete_block,
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.golden_data import GoldenCase, golden_cases
+from tests.support.golden_data import GoldenCase, golden_cases
 
 HEADERS = {HeaderKey.INSTANT_TIME: "20260101000000000", HeaderKey.SCHEMA: '{"type":"record"}'}
 BLOCK = encode_block(BlockType.AVRO_DATA, HEADERS, b"content")

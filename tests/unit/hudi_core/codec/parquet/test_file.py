@@ -15,7 +15,7 @@ from hudi_core.codec.avro.arrow_conform import conform_table
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.parquet.file import BaseFileWriter, ParquetBaseFile
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageError, UnsupportedError
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 ROWS = 3000
 TABLE = pa.table(

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import ChunkRanges, chunk_ranges, leaf_columns
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 UTC = dt.timezone.utc
 TABLE = pa.table(

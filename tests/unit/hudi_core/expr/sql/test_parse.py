@@ -25,7 +25,7 @@ from hudi_core.expr.tree import (
     Or,
     StartsWith,
 )
-from tests.unit.hudi_core.expr.random_predicates import predicates
+from tests.support.random_predicates import predicates
 
 A = Column(("a",))
 

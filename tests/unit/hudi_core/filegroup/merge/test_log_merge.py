@@ -20,7 +20,7 @@ from hudi_core.filegroup.merge.merge_mode import DeleteMark
 from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.payloads import FILL_OF, Fill, Payload
 from hudi_core.filegroup.merge.policy import MergePolicy, Rules
-from tests.unit.hudi_core.filegroup.reference import DEFAULTS, MARKER, Reference, Row, Version, entry, record
+from tests.support.reference_merge import DEFAULTS, MARKER, Reference, Row, Version, entry, record
 
 AVRO: dict[str, Any] = {
     "type": "record",

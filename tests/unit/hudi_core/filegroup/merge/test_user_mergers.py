@@ -10,8 +10,8 @@ import pytest
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.user_mergers import apply_merger, merger_named, register_merger
+from tests.support.reference_merge import Row, entry, record
 from tests.unit.hudi_core.filegroup.merge.test_log_merge import MARKS, row, run
-from tests.unit.hudi_core.filegroup.reference import Row, entry, record
 
 Result = tuple[pa.RecordBatch, Any]
 

@@ -20,7 +20,7 @@ from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.base_file import grouped, open_base_file, read_base_file
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
-from tests.unit.hudi_core.filegroup.logs import FULL
+from tests.support.log_files import FULL
 
 STAMP = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.timezone.utc)
 NESTED = pa.struct([("at", pa.timestamp("ns")), ("n", pa.int32())])

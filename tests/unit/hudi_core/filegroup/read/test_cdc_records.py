@@ -11,8 +11,8 @@ from hudi_core.filegroup.read.cdc_records import cdc_batches
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.filegroup.logs import data, put
+from tests.support.golden_data import GoldenCase
+from tests.support.log_files import data, put
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -11,8 +11,8 @@ import pytest
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.filegroup.tables import opened, rows
+from tests.support.golden_data import GoldenCase
+from tests.support.slice_readers import opened, rows
 
 Golden = Callable[[str, str], GoldenCase]
 PREDICATE: dict[str, Any] = {"op": ">", "left": {"column": ["ts"]}, "right": {"literal": "integer", "value": "0"}}

@@ -45,9 +45,9 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.internal_schema import parse_internal_schema
 from hudi_core.timeline.schema_history import SchemaHistory
 from hudi_core.view.file_group import DataFile, FileSlice
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.filegroup.logs import deletes
-from tests.unit.hudi_core.filegroup.tables import opened, rows
+from tests.support.golden_data import GoldenCase
+from tests.support.log_files import deletes
+from tests.support.slice_readers import opened, rows
 
 Golden = Callable[[str, str], GoldenCase]
 

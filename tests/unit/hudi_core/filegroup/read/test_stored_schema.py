@@ -17,7 +17,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.table_schema import schema_of
-from tests.unit.hudi_core.timeline.golden_tables import load_table
+from tests.support.golden_timelines import load_table
 
 
 def _commits(active: ActiveTimeline) -> Iterator[tuple[Instant, CommitMetadata]]:

@@ -15,7 +15,7 @@ from hudi_core.filegroup.write.markers import (
 )
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.memory import MemoryStorage
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 
 def test_direct_markers_are_listed_and_deleted() -> None:

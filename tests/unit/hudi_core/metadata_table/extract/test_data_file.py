@@ -24,8 +24,8 @@ from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.records.value_types import is_unknown
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.internal_schema import ColumnSource
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.partitions.golden_cells import GoldenCells, plain_datum
+from tests.support.golden_data import GoldenCase
+from tests.support.golden_metadata_cells import GoldenCells, plain_datum
 
 Golden = Callable[[str, str], GoldenCase]
 NAME = "a0b1c2d3-0000-0000-0000-000000000000-0_0-1-0_20240101000000000.parquet"

@@ -20,8 +20,8 @@ from hudi_core.metadata_table.partitions.row_level import (
     row_file_ids,
 )
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.partitions.golden_rows import GoldenRows
+from tests.support.golden_data import GoldenCase
+from tests.support.golden_row_indexes import GoldenRows
 
 Golden = Callable[[str, str], GoldenCase]
 INDEX = "secondary_index_idx_name"

@@ -10,7 +10,7 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.listing import FileListing
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 
 def test_files_are_sorted_and_carry_their_sizes(golden: Callable[[str, str], GoldenCase]) -> None:

@@ -32,7 +32,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import StorageListing
-from tests.golden_data import GoldenCase, golden_cases, golden_root, unpack
+from tests.support.golden_data import GoldenCase, golden_cases, golden_root, unpack
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -11,7 +11,7 @@ from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 
 @pytest.mark.parametrize(("version", "stops"), [("6", True), ("6-by-1.2.0", False), ("8", False), ("9", False)])

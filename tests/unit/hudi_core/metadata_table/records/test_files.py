@@ -25,8 +25,8 @@ from hudi_core.metadata_table.records.files import (
 from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.container import decode_any
-from tests.golden_data import golden_cases
-from tests.unit.hudi_core.codec.hfile.files import golden_members, log_hfiles
+from tests.support.golden_data import golden_cases
+from tests.support.hfiles import golden_members, log_hfiles
 
 DELETED = FileEntry(0, is_deleted=True)
 

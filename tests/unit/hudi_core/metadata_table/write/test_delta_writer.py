@@ -26,8 +26,8 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import FaultPlan, FaultStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
 
 Golden = Callable[[str, str], GoldenCase]
 PARTITION = "2024-01-01"

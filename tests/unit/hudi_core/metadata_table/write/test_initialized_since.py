@@ -9,8 +9,8 @@ import pytest
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import Table
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.timeline.instant import Action, State
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import (
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import (
     Table,
     added_instants,
     clean_changes,

@@ -23,7 +23,7 @@ from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -11,11 +11,11 @@ import pytest
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
-from tests.consistency import read_rows
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.archive.golden_archives import TIGHT, archive, history_of
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of, without_metadata_table
+from tests.support.golden_archives import TIGHT, archive, history_of
+from tests.support.golden_cleans import context_of, without_metadata_table
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

@@ -24,11 +24,11 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_metadata_true, read_rows
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.archive.golden_archives import CASES, TIGHT, active_of, archive, history_of
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_archives import CASES, TIGHT, active_of, archive, history_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_metadata_true, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 

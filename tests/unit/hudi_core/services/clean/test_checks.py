@@ -19,8 +19,8 @@ from hudi_core.timeline.actions.compaction import CompactionOperation, Compactio
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.clean.golden_cleans import before_clean, context_of, data_files, run_clean
+from tests.support.golden_cleans import before_clean, context_of, data_files, run_clean
+from tests.support.golden_data import GoldenCase
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 from tests.unit.hudi_core.services.clean.test_policies import FIVE, GROUP, PENDING, group_of, replaced_at, slice_at
 

@@ -29,11 +29,11 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_metadata_true, has_metadata_table, read_rows
-from tests.golden_data import GoldenCase
-from tests.rows import assert_same_rows, read_parquet
-from tests.unit.hudi_core.services.after import index_records
-from tests.unit.hudi_core.services.clean.golden_cleans import cases, cleans, context_of, data_files, run_clean
+from tests.support.changed_tables import index_records
+from tests.support.golden_cleans import cases, cleans, context_of, data_files, run_clean
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 CASES = cases("clean_requested")

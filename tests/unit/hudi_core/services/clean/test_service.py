@@ -22,8 +22,8 @@ from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, enc
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.clean.golden_cleans import before_clean, context_of, data_files, run_clean
+from tests.support.golden_cleans import before_clean, context_of, data_files, run_clean
+from tests.support.golden_data import GoldenCase
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 
 Golden = Callable[[str, str], GoldenCase]

@@ -39,9 +39,9 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import CLAIMS, claim
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_compacted, assert_readable, pending_instants, read_rows
-from tests.golden_data import GoldenCase, golden_cases, golden_root
-from tests.rows import assert_same_rows
+from tests.support.golden_data import GoldenCase, golden_cases, golden_root
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_compacted, assert_readable, pending_instants, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 Hook = Callable[[], None]

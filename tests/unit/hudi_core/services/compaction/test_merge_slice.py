@@ -27,7 +27,7 @@ from hudi_core.services.compaction.merge_slice import compact_operation, compact
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 CASES = (
     "mor_compaction_requested",

@@ -25,9 +25,9 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import GoldenCase, golden_cases, golden_root
-from tests.unit.hudi_core.services.after import an_owner
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.changed_tables import an_owner
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase, golden_cases, golden_root
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

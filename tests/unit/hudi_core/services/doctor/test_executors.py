@@ -15,7 +15,7 @@ from hudi_core.request.model import RunRequest
 from hudi_core.services.doctor.executors import ask_executors
 from hudi_core.services.doctor.observations import ExecutorObservations
 from hudi_core.table import HudiTable
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 FULL = {"python": "3.11.7", "pyarrow": "26.0.1", "numpy": "2.1", "polars": "2.1", "fastavro": "compiled"}

@@ -18,9 +18,9 @@ from hudi_core.storage.base import Storage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import Table, comparable
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table, comparable
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

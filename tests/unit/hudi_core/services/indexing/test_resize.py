@@ -28,11 +28,11 @@ from hudi_core.services.metadata.maintain import drop_metadata
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import Table
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
-from tests.unit.hudi_core.services.indexing.test_catch_up import pending_write
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.indexing.test_job import differences, run
+from tests.unit.hudi_core.services.indexing.test_job_catch_up import pending_write
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

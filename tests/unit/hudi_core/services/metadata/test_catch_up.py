@@ -35,18 +35,18 @@ from hudi_core.timeline.actions.restore import (
 )
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.test_create_indexes import timeless
-from tests.unit.hudi_core.metadata_table.test_publish_kinds import indexes, undo_data, with_pending
-from tests.unit.hudi_core.metadata_table.whole_table import (
+from tests.support.damaged_tables import DamagedTable
+from tests.support.golden_cleans import context_of, data_files, run_clean
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import (
     Records,
     Table,
     comparable,
     complete_rollback,
     crash_before_completion,
 )
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of, data_files, run_clean
-from tests.unit.hudi_core.services.metadata.validate.damaged_tables import DamagedTable
+from tests.unit.hudi_core.metadata_table.initialize.test_from_rows import timeless
+from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import indexes, undo_data, with_pending
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")

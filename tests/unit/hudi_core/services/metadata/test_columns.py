@@ -35,9 +35,9 @@ from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.whole_table import Records, Table
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Records, Table
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")

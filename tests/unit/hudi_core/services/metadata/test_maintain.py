@@ -21,10 +21,10 @@ from hudi_core.table import HudiTable
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.metadata_table.test_create_indexes import groups_of, timeless, without_filters
-from tests.unit.hudi_core.metadata_table.whole_table import Table
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
+from tests.unit.hudi_core.metadata_table.initialize.test_from_rows import groups_of, timeless, without_filters
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

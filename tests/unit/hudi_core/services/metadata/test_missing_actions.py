@@ -11,9 +11,9 @@ from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.metadata.missing_actions import missing_actions
-from tests.golden_data import GoldenCase, golden_cases, golden_root
-from tests.unit.hudi_core.metadata_table.whole_table import Table
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase, golden_cases, golden_root
+from tests.support.metadata_records import Table
 
 Golden = Callable[[str, str], GoldenCase]
 FOLDERS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")

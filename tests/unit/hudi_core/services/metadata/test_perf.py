@@ -13,8 +13,8 @@ from hudi_core.services.metadata.perf import measure
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.clean.golden_cleans import context_of
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 LISTING = ["all partitions", "all files", "files of a partition"]

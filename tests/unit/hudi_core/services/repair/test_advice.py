@@ -16,8 +16,8 @@ from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.job import restore
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Instant, State
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.after import an_owner, open_context
+from tests.support.changed_tables import an_owner, open_context
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 T = "20261120223342658"

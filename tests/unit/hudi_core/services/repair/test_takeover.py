@@ -21,10 +21,7 @@ from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, enc
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim import forget_claims
 from hudi_core.transaction.owner import Owner
-from tests.consistency import read_rows
-from tests.golden_data import GoldenCase, open_case
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.after import (
+from tests.support.changed_tables import (
     an_owner,
     data_files,
     known_times,
@@ -33,6 +30,9 @@ from tests.unit.hudi_core.services.after import (
     open_context,
     shown,
 )
+from tests.support.golden_data import GoldenCase, open_case
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

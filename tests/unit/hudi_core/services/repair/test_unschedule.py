@@ -24,10 +24,7 @@ from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.claim import current_claim
 from hudi_core.transaction.owner import Owner
-from tests.consistency import has_metadata_table, read_rows
-from tests.golden_data import GoldenCase, open_case
-from tests.rows import assert_same_rows
-from tests.unit.hudi_core.services.after import (
+from tests.support.changed_tables import (
     an_owner,
     data_files,
     known_times,
@@ -37,6 +34,9 @@ from tests.unit.hudi_core.services.after import (
     open_context,
     shown,
 )
+from tests.support.golden_data import GoldenCase, open_case
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import has_metadata_table, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 

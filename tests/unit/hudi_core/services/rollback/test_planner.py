@@ -10,9 +10,9 @@ from hudi_core.services.rollback.request import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State
-from tests.consistency import read_rows
-from tests.golden_data import GoldenCase
-from tests.unit.hudi_core.services.after import an_owner, assert_rows, data_files, listed, open_context, pending_write
+from tests.support.changed_tables import an_owner, assert_rows, data_files, listed, open_context, pending_write
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

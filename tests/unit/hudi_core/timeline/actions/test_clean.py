@@ -22,7 +22,7 @@ from hudi_core.timeline.actions.clean import (
 )
 from hudi_core.timeline.actions.container import decode_datum, load_schema
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
-from tests.unit.hudi_core.timeline.golden_tables import VERSIONS, every_table, load_timelines
+from tests.support.golden_timelines import VERSIONS, every_table, load_timelines
 
 BASE, LOG = "g-0_0-1-2_20260101000000000.parquet", ".g-0_20260101000000000.log.1_0-1-2"
 PLAN = CleanPlan(

@@ -18,7 +18,7 @@ from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan, read_clustering_plans
-from tests.unit.hudi_core.view.golden import load_table, open_table
+from tests.support.golden_views import load_table, open_table
 
 PATH = ".hoodie/20261120222304872.replacecommit.requested"
 PARTITION = "2024-01-01"

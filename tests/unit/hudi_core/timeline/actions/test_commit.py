@@ -21,7 +21,7 @@ from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.table_schema import schema_of
-from tests.unit.hudi_core.timeline.golden_tables import load_table, timelines_of
+from tests.support.golden_timelines import load_table, timelines_of
 
 COMPACTION = ".hoodie/20261120214905004.commit"
 

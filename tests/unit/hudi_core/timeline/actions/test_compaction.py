@@ -18,7 +18,7 @@ from hudi_core.timeline.actions.compaction import (
     encode_compaction_plan,
 )
 from hudi_core.timeline.actions.container import decode_datum, encode_datum, load_schema
-from tests.unit.hudi_core.timeline.golden_tables import load_table
+from tests.support.golden_timelines import load_table
 
 PATH = ".hoodie/20261120214905004.compaction.requested"
 FILE_ID = "4652d6bf-c0f4-475f-a166-3f16aedb31a3-0"

@@ -12,7 +12,7 @@ from hudi_core.timeline.actions.rollback import (
     encode_rollback_plan,
 )
 from hudi_core.timeline.instant import Action, State
-from tests.unit.hudi_core.timeline.golden_tables import load_table, timelines_of
+from tests.support.golden_timelines import load_table, timelines_of
 
 TABLES = [
     "compaction_inflight.after",

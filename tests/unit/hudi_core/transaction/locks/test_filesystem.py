@@ -18,7 +18,7 @@ from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Injected
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.filesystem import BREAKS, LOCK_PATH, FileSystemLock
 from hudi_core.transaction.owner import Owner
-from tests.unit.hudi_core.transaction.processes import Holder
+from tests.support.racing_processes import Holder
 
 HERE = Owner.current("here")
 DEAD = dataclasses.replace(HERE, text="dag dead", process_start="1")

@@ -12,7 +12,7 @@ from hudi_core.config.lock_config import ZookeeperConfig
 from hudi_core.errors import LockError, StorageError
 from hudi_core.transaction.locks.zookeeper import ZookeeperLock
 from hudi_core.transaction.owner import Owner
-from tests.unit.hudi_core.transaction.locks.fake_zookeeper import FakeClient, FakeServer, Node
+from tests.support.fake_zookeeper import FakeClient, FakeServer, Node
 
 HERE = Owner.current("dag here")
 PATH = "/hudi/locks/t"

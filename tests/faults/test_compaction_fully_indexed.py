@@ -1,0 +1,140 @@
+"""A compaction of a table whose metadata table has every kind is killed at every operation that changes the storage, as
+in test_compaction_faults.
+
+Another process brings it to the same end, and the metadata table is true then: whether the driver makes its records, or
+executors stage them before the lock (`prepared`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.partitions import row_units
+from hudi_core.metadata_table.write import prepare
+from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
+from hudi_core.services.compaction import job as run
+from hudi_core.services.compaction import merge_slice as execute
+from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.storage.local import LocalStorage
+from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.transaction.owner import Owner
+from tests.faults.test_compaction_faults import Table, Timing, dead_process, under
+from tests.support.damaged_tables import DamagedTable
+from tests.support.golden_compactions import context_of
+from tests.support.golden_data import open_case
+from tests.support.independent_reader import assert_settled
+from tests.support.table_invariants import assert_compacted, assert_readable
+from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
+
+CASES = {f"{how} {version}": (version, how) for version in ("6", "8", "9") for how in ("told", "prepared")}
+STEPS = 6
+"""The sweep of one table in `make soak` is cut into so many tests."""
+
+
+class EveryKind(Table):
+    """A golden table with every kind, and a plan over all its file groups."""
+
+    def __init__(self, name: str, scratch: Path) -> None:
+        version, how = CASES[name]
+        source = open_case(version, "mdt_all_mor", scratch).table
+        plan_all(source)
+        super().__init__(source)
+        self.prepares = how == "prepared"
+
+
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryKind]:
+    found = EveryKind(request.param, tmp_path_factory.mktemp("source"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "DRIVER_FILES", 0 if found.prepares else 64)
+        yield found
+
+
+def compacted(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = None) -> None:
+    """Runs the compaction; with a plan, the tasks' storage is under it as well."""
+    storage = LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan)
+    with pytest.MonkeyPatch.context() as patch:
+        if plan is not None:
+            for module in (execute, prepare, row_units):
+                patch.setattr(module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan))
+        CompactionRun(context_of(path, storage=storage), instant, LocalEngine(1), owner).run()
+
+
+def changes_of(table: EveryKind, tmp_path: Path) -> list[Operation]:
+    """All changes of an undisturbed run, in order."""
+    path, plan = table.copy(tmp_path / "undisturbed"), FaultPlan(counts=MUTATIONS)
+    compacted(path, table.instant, dead_process(), plan)
+    assert_compacted(path, table.instant, table.rows, table.pending)
+    changes = plan.mutations()
+    assert any(map(is_staged, changes)) is table.prepares
+    return changes
+
+
+def is_staged(change: Operation) -> bool:
+    """Whether it puts something there; in the end the folder goes, which may not be there."""
+    return change.path.startswith(STAGING) and change.kind != "delete_folder"
+
+
+def sweep(table: EveryKind, points: list[int], timing: Timing, tmp_path: Path) -> None:
+    for number in points:
+        path = table.copy(tmp_path / f"killed-{number}")
+        with pytest.raises(InjectedCrash):
+            compacted(path, table.instant, dead_process(), FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS))
+        recover_and_check(path, table)
+        shutil.rmtree(path)
+
+
+def recover_and_check(path: Path, table: EveryKind) -> None:
+    assert_readable(path, table.rows)
+    compacted(path, table.instant, Owner.current("another process"))
+    assert_compacted(path, table.instant, table.rows, table.pending)
+    assert_settled(path, table.rows)
+    assert DamagedTable(path).found() == []
+    assert staged_instants(LocalStorage(path)) == frozenset()
+
+
+def of_the_metadata(change: Operation) -> bool:
+    """What is staged, and what is written into the metadata table, but for the middles of rollbacks of it."""
+    return change.path.startswith((STAGING, ".hoodie/metadata/"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["prepared 9"], indirect=True)
+def test_killed_while_the_metadata_table_is_told(table: EveryKind, tmp_path: Path) -> None:
+    """After each eighth change, and after the last one staged."""
+    changes = changes_of(table, tmp_path)
+    reported = [number for number, change in enumerate(changes) if of_the_metadata(change)]
+    assert len(reported) > 12
+    sweep(
+        table,
+        sorted({*reported[::8], max(number for number in reported if is_staged(changes[number]))}),
+        "after",
+        tmp_path,
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("table", list(CASES), indirect=True)
+@pytest.mark.parametrize("part", range(STEPS))
+def test_killed_at_every_change(table: EveryKind, part: int, tmp_path: Path) -> None:
+    """Before each, which is what a kill after the one before it leaves, and after the last."""
+    points = range(len(changes_of(table, tmp_path)))
+    sweep(table, list(points[part::STEPS]), "before", tmp_path)
+    if part == 0:
+        sweep(table, [points[-1]], "after", tmp_path)
+
+
+@pytest.mark.parametrize("table", ["prepared 6", "prepared 8"], indirect=True)
+def test_killed_twice_with_staged_blocks(table: EveryKind, tmp_path: Path) -> None:
+    """The second process finds what the first one staged, and dies after it told half of it; the third ends it."""
+    path = table.copy(tmp_path / "table")
+    for when in (under(STAGING, "write"), under(".hoodie/metadata/column_stats/")):
+        with pytest.raises(InjectedCrash):
+            compacted(path, table.instant, dead_process(), FaultPlan(when=when, timing="after"))
+        assert staged_instants(LocalStorage(path)) == {table.instant}
+    recover_and_check(path, table)

@@ -1,0 +1,33 @@
+"""Compacts a synthetic file group in a process of its own and prints its peak of anonymous memory as JSON.
+
+Arguments: folder, memory budget in bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import polars
+import pyarrow.compute
+import pyarrow.parquet
+
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.services.compaction.merge_slice import compact_operation
+from tests.support.peak_memory import measured
+
+LIBRARIES = (polars, pyarrow.compute, pyarrow.parquet)
+"""Imported before the first measurement: the engine imports polars late, and what libraries take up is no data."""
+
+
+def main(folder: str, budget: int) -> None:
+    """Runs the unit stored in the folder."""
+    unit = json.loads(Path(folder, "unit.json").read_text())
+    unit["write"]["memory_bytes"] = budget
+    result, peak, _ = measured(lambda: compact_operation(unit, TaskAttempt(0, 0, budget % 1000)))
+    print(json.dumps({"peak": peak, "records": result["records"], "stat": result["stat"]}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

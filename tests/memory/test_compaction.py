@@ -1,0 +1,176 @@
+"""A compaction's memory is bounded by its options: a file group several times larger than the budget stays within the
+bound.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import add_meta_fields
+from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.encode import encode_block
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.read.block_validity import CommittedInstants
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+
+MIB = 1 << 20
+BASE_ROWS, LOG_ROWS, LOG_FILES, TEXT = 100_000, 100_000, 10, 1500
+BUDGET = 16 * MIB
+ROW_GROUP = 8 * MIB
+BOUND = 240 * MIB
+"""The budget, a row group being read and one being written, pieces of a log block and the keys come to about 50 MiB
+here; the rest is what the allocators of Arrow, polars and glibc keep back. It does not grow with the file group: four
+times the rows gave the same peak.
+"""
+FILE_ID, BASE = "f-0", "20260101000000000"
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "big_record",
+    "fields": [
+        {"name": name, "type": ["null", kind], "default": None}
+        for name, kind in (("id", "string"), ("ts", "long"), ("text", "string"))
+    ],
+}
+
+
+def digits(numbers: np.ndarray, width: int) -> np.ndarray:
+    """Numbers as rows of ASCII digits."""
+    return ((numbers[:, None] // 10 ** np.arange(width - 1, -1, -1)) % 10 + ord("0")).astype(np.uint8)
+
+
+def keys_of(numbers: np.ndarray) -> list[str]:
+    """Record keys of ten digits."""
+    return [row.tobytes().decode() for row in digits(numbers, 10)]
+
+
+def log_block(instant: str, numbers: np.ndarray, rng: np.random.Generator) -> bytes:
+    """An Avro block of one record per number. All records are equally long, so one is encoded and the others are it
+    with other bytes.
+    """
+    schema = add_meta_fields(SCHEMA)
+    row = dict.fromkeys(field["name"] for field in schema["fields"]) | {
+        "_hoodie_commit_time": instant,
+        "_hoodie_commit_seqno": "s",
+        "_hoodie_record_key": "K" * 10,
+        "_hoodie_partition_path": "p",
+        "_hoodie_file_name": FILE_ID,
+        "id": "I" * 10,
+        "ts": 7,
+        "text": "T" * TEXT,
+    }
+    buffer = io.BytesIO()
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(json.loads(json.dumps(schema))), row)
+    datum = buffer.getvalue()
+    record = np.frombuffer(struct.pack(">i", len(datum)) + datum, dtype=np.uint8)
+    block = np.tile(record, (len(numbers), 1))
+    for letter, bytes_of in (
+        (b"K" * 10, digits(numbers, 10)),
+        (b"I" * 10, digits(numbers, 10)),
+        (b"T" * TEXT, letters(len(numbers), rng)),
+    ):
+        start = datum.index(letter) + 4
+        block[:, start : start + len(letter)] = bytes_of
+    content = struct.pack(">ii", 3, len(numbers)) + block.tobytes()
+    return encode_block(
+        BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}, content
+    )
+
+
+def letters(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Random letters, so that nothing gets small by compression or dictionaries."""
+    return rng.integers(97, 123, (count, TEXT), dtype=np.uint8)
+
+
+def make_table(folder: Path) -> None:
+    """A base file, log files with updates and inserts, and the unit that compacts them."""
+    rng = np.random.default_rng(0)
+    partition = folder / "p"
+    partition.mkdir()
+    base = f"{FILE_ID}_0-1-2_{BASE}.parquet"
+    schema = arrow_schema(add_meta_fields(SCHEMA))
+    with pq.ParquetWriter(partition / base, schema, compression="none", use_dictionary=False) as writer:
+        for start in range(0, BASE_ROWS, 5000):
+            count = min(5000, BASE_ROWS - start)
+            text = pa.StringArray.from_buffers(
+                count,
+                pa.py_buffer((np.arange(count + 1) * TEXT).astype(np.int32)),
+                pa.py_buffer(letters(count, rng).tobytes()),
+            )
+            keys = pa.array(keys_of(np.arange(start, start + count)))
+            same = [pa.repeat(value, count) for value in (BASE, "s", "p", base)]
+            columns = [same[0], same[1], keys, same[2], same[3], keys, pa.repeat(pa.scalar(1, pa.int64()), count), text]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+    logs = []
+    for number in range(LOG_FILES):
+        instant = f"2026010{number + 2}000000000"
+        logs.append(f".{FILE_ID}_{BASE}.log.{number + 1}_0-1-2")
+        updated = rng.choice(BASE_ROWS + 10_000, LOG_ROWS // LOG_FILES, replace=False)
+        (partition / logs[-1]).write_bytes(log_block(instant, updated, rng))
+    unit = {
+        "uri": str(folder),
+        "storage_options": {},
+        "instant": "20260201000000000",
+        "max_instant": "20260131000000000",
+        "committed": CommittedInstants(frozenset(), frozenset(), "20270101000000000").to_json(),
+        "schema": SCHEMA,
+        "policy": MergePolicy(("_hoodie_record_key",), ("ts",)).to_json(),
+        "write": WriteConfig.of(
+            {"hoodie.parquet.block.size": str(ROW_GROUP), "airflow_hudi.batch.rows": "4096"}
+        ).to_json()
+        | {"parquet_codec": "UNCOMPRESSED"},
+        "as_hudi_1": False,
+        "wanted": StatisticsRequirements(
+            add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True
+        ).to_json(),
+        "operation": {
+            "partition": "p",
+            "file_id": FILE_ID,
+            "base_instant": BASE,
+            "base_file": base,
+            "log_files": logs,
+            "metrics": {},
+        },
+    }
+    (folder / "unit.json").write_text(json.dumps(unit))
+
+
+def run(folder: Path, budget: int) -> dict[str, Any]:
+    """The probe's answer."""
+    probe = Path(__file__).with_name("compaction_probe.py")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "POLARS_MAX_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(probe), str(folder), str(budget)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=env,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_memory_stays_within_the_bound_when_the_file_group_does_not(tmp_path: Path) -> None:
+    make_table(tmp_path)
+    rows = (BASE_ROWS + LOG_ROWS) * TEXT
+    tight, roomy = run(tmp_path, BUDGET), run(tmp_path, 1 << 30)
+    assert tight["records"] == roomy["records"]
+    assert (tight["records"]["base"], tight["stat"]["totalLogRecords"]) == (BASE_ROWS, LOG_ROWS)
+    assert tight["peak"] < BOUND < rows
+    assert roomy["peak"] > 1.4 * BOUND, (
+        "the measurement sees what is in memory: the same work without spilling is out of bounds"
+    )

@@ -1,0 +1,81 @@
+"""A stand-in for spark-submit, and what an operator sees of Airflow."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.request.model import RunRequest
+from tests.support.job_server import CLIENT, job_server
+
+# Notes its request, then does to the timeline what the test says.
+FAKE_SUBMIT = """#!/bin/sh
+for argument; do request="$argument"; done
+printf '%s\\n' "$request" >> "$FAKE_OUTPUT"
+FAKE_REQUEST="$request" sh -c "$FAKE_ACTION"
+"""
+
+
+@dataclass
+class Ti:
+    """What the operators read of a task instance."""
+
+    dag_id: str = "maintenance"
+    task_id: str = "compact"
+    run_id: str = "r1"
+    map_index: int = -1
+    try_number: int = 2
+    pushed: dict[str, Any] = field(default_factory=dict)
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+@dataclass
+class Store:
+    """A task state store."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, key: str) -> Any:
+        return self.values.get(key)
+
+    def set(self, key: str, value: Any) -> None:
+        self.values[key] = value
+
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+def context(store: Store | None = None) -> Any:
+    return {"ti": Ti(), "task_state_store": store}
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, connection: str) -> Path:
+    """Puts the stand-in on PATH; returns the file of requests."""
+    binary = folder / "bin" / "spark-submit"
+    binary.parent.mkdir()
+    binary.write_text(FAKE_SUBMIT)
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{binary.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_OUTPUT", str(folder / "requests"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
+    return folder / "requests"
+
+
+def requests(output: Path) -> list[RunRequest]:
+    return [RunRequest.from_json(line) for line in output.read_text().splitlines()] if output.exists() else []
+
+
+def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "") -> None:
+    """The job's own code without Spark, on the local engine; `before` and `after` are shell commands around it."""
+    job = f"{sys.executable} -S -E -c {shlex.quote(CLIENT)} {job_server()}"
+    monkeypatch.setenv("FAKE_ACTION", f"{before or ':'}; {job}; code=$?; {after or ':'}; exit $code")

@@ -1,0 +1,93 @@
+"""The golden tables: written by real Apache Hudi, with what real Hudi reads from them.
+
+The archive holds `cases/<table version>/<case>.zip` and `<case>.expected/`. It is unpacked once per content hash into
+the cache folder; each table is unpacked afresh for the test that asks for it, with its modification times: Hudi 1.x
+reads them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ARCHIVE = Path(__file__).parents[1] / "golden" / "data" / "golden.tar.xz"
+WRITTEN = ARCHIVE.with_name("metadata_tables.tar.xz")
+SCHEMA_ON_READ = ARCHIVE.with_name("schema_on_read_v6.zip")
+"""Tables whose metadata tables hold what the golden tables lack: the fixture `written`."""
+
+
+@functools.cache
+def unpacked_once(archive: Path, name: str) -> Path:
+    """The content of a tar archive in the cache; unpacked on first use, published by rename so that parallel tests
+    agree.
+    """
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-hudi" / f"{name}-{digest}"
+    if not cache.is_dir():
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=cache.parent))
+        with tarfile.open(archive) as tar:
+            tar.extractall(fresh, filter="data")
+        try:
+            fresh.rename(cache)
+        except OSError:
+            shutil.rmtree(fresh)
+            if not cache.is_dir():
+                raise
+    return cache
+
+
+def golden_root() -> Path:
+    """The folder `cases` of the unpacked archive."""
+    return unpacked_once(ARCHIVE, "golden") / "cases"
+
+
+def golden_cases(version: str) -> list[str]:
+    """The names of the cases of a folder such as "6", "8", "6-by-1.2.0"."""
+    return sorted(path.stem for path in (golden_root() / version).glob("*.zip"))
+
+
+def unpack(archive: Path, target: Path) -> Path:
+    """Unpacks a table's zip below `target`, restores modification times, and returns the table's base path."""
+    with zipfile.ZipFile(archive) as zipped:
+        zipped.extractall(target)
+        for entry in zipped.infolist():
+            if not entry.is_dir():
+                moment = datetime.datetime(*entry.date_time, tzinfo=datetime.timezone.utc).timestamp()
+                os.utime(target / entry.filename, (moment, moment))
+    (top,) = (path.parent for path in target.glob("*/.hoodie"))
+    return top
+
+
+@dataclass(frozen=True)
+class GoldenCase:
+    """One case: `table` is a fresh copy, `expected` the folder of what real Hudi reads, `info` its case.json."""
+
+    version: str
+    name: str
+    table: Path
+    expected: Path
+    info: dict[str, Any]
+    scratch: Path
+
+    def after(self) -> Path:
+        """A fresh copy of the same table after real Hudi executed the pending plan."""
+        return unpack(self.expected / "after.zip", Path(tempfile.mkdtemp(dir=self.scratch)))
+
+
+def open_case(version: str, name: str, scratch: Path) -> GoldenCase:
+    """Unpacks one case below `scratch`."""
+    root = golden_root() / version
+    expected = root / f"{name}.expected"
+    table = unpack(root / f"{name}.zip", Path(tempfile.mkdtemp(dir=scratch)))
+    return GoldenCase(version, name, table, expected, json.loads((expected / "case.json").read_text()), scratch)

@@ -1,0 +1,65 @@
+"""HFiles for these tests: those of the golden tables, and one with the deeper index that only HBase writes."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Iterator
+
+from hudi_core.codec.hfile.block import Codec, Magic, encode_block
+from hudi_core.codec.hfile.index import IndexEntry, encode_root_index
+from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
+from hudi_core.codec.hfile.proto import encode_file_info
+from hudi_core.codec.hfile.trailer import Trailer, encode_trailer
+from hudi_core.codec.log.blocks import BlockType, LogBlock
+from hudi_core.codec.log.frames import walk
+from tests.support.golden_data import golden_root
+
+
+def golden_members(case: str) -> Iterator[tuple[str, bytes]]:
+    """Every file of a golden table of version 6 by its path in the archive, Hadoop's side files left out."""
+    with zipfile.ZipFile(golden_root() / "6" / f"{case}.zip") as archive:
+        for name in archive.namelist():
+            if not name.endswith(("/", ".crc")):
+                yield name, archive.read(name)
+
+
+def base_hfiles(case: str) -> Iterator[tuple[str, bytes]]:
+    """The base HFiles of a golden table's metadata table."""
+    return ((name, data) for name, data in golden_members(case) if name.endswith(".hfile"))
+
+
+def log_hfiles(case: str) -> Iterator[tuple[str, bytes, LogBlock]]:
+    """The content of every HFILE_DATA block of a golden table, data logs included."""
+    for name, data in golden_members(case):
+        if ".log." in name.rsplit("/", 1)[-1] and data.startswith(b"#HUDI#"):
+            for block in walk(lambda start, length, data=data: data[start : start + length], len(data), name):  # type: ignore[misc]
+                if isinstance(block, LogBlock) and block.type is BlockType.HFILE_DATA:
+                    yield name, data[block.content_offset : block.content_offset + block.content_length], block
+
+
+def two_level_hfile(groups: list[list[list[tuple[bytes, bytes]]]]) -> bytes:
+    """An HFile with leaf index blocks: groups of data blocks of cells."""
+    out = bytearray()
+    root = []
+
+    def append(magic: Magic, data: bytes) -> IndexEntry:
+        block = encode_block(magic, data, Codec.GZ, -1)
+        out.extend(block)
+        return IndexEntry(b"", len(out) - len(block), len(block))
+
+    count = 0
+    for group in groups:
+        leaves = []
+        for cells in group:
+            entry = append(Magic.DATA, b"".join(encode_cell(*cell) for cell in cells))
+            leaves.append(IndexEntry(cell_key(cells[0][0]), entry.offset, entry.disk_size))
+            count += len(cells)
+        bodies = [struct.pack(">qi", leaf.offset, leaf.disk_size) + leaf.key for leaf in leaves]
+        starts = [sum(map(len, bodies[:index])) for index in range(len(bodies) + 1)]
+        entry = append(Magic.LEAF_INDEX, struct.pack(f">{len(starts) + 1}i", len(leaves), *starts) + b"".join(bodies))
+        root.append(IndexEntry(leaves[0].key, entry.offset, entry.disk_size))
+    load_on_open = append(Magic.ROOT_INDEX, encode_root_index(root) + bytes(12)).offset
+    append(Magic.ROOT_INDEX, b"")
+    info = append(Magic.FILE_INFO, encode_file_info({"KEY_VALUE_VERSION": b"\0\0\0\1"})).offset
+    return bytes(out) + encode_trailer(Trailer(info, load_on_open, 0, 0, len(root), 0, count, 2, 0, 0, Codec.GZ))

@@ -1,0 +1,145 @@
+"""The job's own code without Spark, on the local engine: each job is a fork of one process that has imported it, as the
+imports take seconds.
+
+As a program: `job_server.py SOCKET` serves until its standard input ends.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+CLIENT = """
+import array, json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect(sys.argv[1])
+    words = json.dumps([os.environ["FAKE_REQUEST"], os.getcwd(), dict(os.environ)]).encode()
+    server.sendmsg([len(words).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1, 2]))])
+    server.sendall(words)
+    answer = b""
+    while piece := server.recv(64):  # ends with the job's process
+        answer += piece
+sys.exit(int(answer or b"137"))
+"""
+START_SECONDS = 120
+
+
+@lru_cache(maxsize=1)
+def job_server() -> str:
+    """The socket of this process's server, which is started for the first that asks, and ends with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="jobs-")
+    address = f"{folder.name}/socket"
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "spark_jobs"), str(root)])}
+    process = subprocess.Popen([sys.executable, __file__, address], stdin=subprocess.PIPE, env=environment)
+    atexit.register(_end, process, folder)
+    deadline = time.monotonic() + START_SECONDS
+    while not os.path.exists(address):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the server of jobs did not start: {process.poll()}")
+        time.sleep(0.02)
+    return address
+
+
+def _end(process: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(60)
+    folder.cleanup()
+
+
+def _serve(address: str, run_job: Callable[[str], int]) -> None:
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_IGN
+    )  # nobody waits for the jobs: they answer themselves, and leave no zombie
+    with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
+        listener.bind(f"{address}.new")
+        listener.listen()
+        os.rename(f"{address}.new", address)
+        selector.register(listener, selectors.EVENT_READ)
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        while True:
+            if any(key.fileobj is sys.stdin for key, _ in selector.select()):
+                return
+            client, _ = listener.accept()
+            with client:
+                if os.fork() == 0:
+                    os._exit(_answer(client, run_job))
+
+
+def _answer(client: socket.socket, run_job: Callable[[str], int]) -> int:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    size, ancillary, _, _ = client.recvmsg(8, socket.CMSG_LEN(2 * array.array("i").itemsize))
+    output, errors = array.array("i", ancillary[0][2])
+    words = b""
+    while len(words) < int.from_bytes(size, "big"):
+        words += client.recv(1 << 16)
+    request, folder, environment = json.loads(words)
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    for descriptor in (output, errors):
+        os.close(descriptor)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    code = run_job(request)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    client.sendall(str(code).encode())
+    return code
+
+
+def _job() -> Callable[[str], int]:
+    import traceback
+
+    import hudi_spark.job as job
+    from hudi_core.engine.local import LocalEngine
+
+    class Local(LocalEngine):
+        def __init__(self, *_: object) -> None:
+            super().__init__(2)
+
+        def __enter__(self) -> Local:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def start(self) -> Local:
+            return self
+
+        def with_zone(self, request: Any) -> Any:
+            return request
+
+        open = start
+
+    job.SessionEngine = Local  # type: ignore[assignment,misc]
+
+    def run(request: str) -> int:
+        try:
+            return int(job.main(["--request", request]) or 0)
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:  # noqa: BLE001 (as Python ends a process)
+            traceback.print_exc()
+            return 1
+
+    return run
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], _job())

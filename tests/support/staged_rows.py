@@ -1,0 +1,67 @@
+"""Rows of a record index, staged as the tasks of an exchange stage them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.metadata_table.partitions.group_content import LOG_BYTES, log_contents
+from hudi_core.metadata_table.partitions.record_groups import RecordGroups
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.read.file_group import latest_slices
+from hudi_core.metadata_table.read.record_index import PARTITION
+from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
+from tests.support.metadata_records import Table
+
+FILE_ID = "0b5ad9f1-6a3c-4f3c-9d0e-3c1b5b6c7d80-0"
+BATCH = 1 << 16
+
+
+def staged_rows(
+    table: Table,
+    instant: str,
+    place: str,
+    keys: pa.Array,
+    *,
+    came: bool = True,
+    limit: int = LOG_BYTES,
+    batch: int = BATCH,
+) -> list[StagedLog]:
+    """Staged blocks of record keys (string) that came to the data partition `place`, or went; a log file ends when it
+    has `limit` bytes.
+    """
+    metadata_timeline = MetadataTimeline(table.storage, table.config)
+    timeline, features = metadata_timeline.active.load(), metadata_timeline.features
+    ids = [item.file_id for item in latest_slices(table.storage, timeline, PARTITION, layout=features.layout)]
+    schema = block_schema(latest_schema(metadata_timeline.active, timeline))
+    rows = RecordIndexRows(RecordGroups({None: len(ids)}), schema, "UTC")
+    found = rows.came(place, FILE_ID, instant, keys) if came else rows.went(place, keys)
+    staged: list[StagedLog] = []
+    for shard, file_id in enumerate(ids):
+        mine = found.filter(pc.equal(found.column(0), shard)).sort_by("key")
+        contents = log_contents(
+            PARTITION,
+            _batches(mine, batch),
+            instant,
+            schema,
+            conflict=rows.conflict,
+            hudi_1_headers=features.hudi_1_log_headers,
+            limit=limit,
+        )
+        staged += StagingPlace(PARTITION, file_id, staging_folder(instant, 1)).stage(
+            table.storage, contents, TaskAttempt(shard, 1, 0)
+        )
+    return staged
+
+
+def _batches(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, rows.num_rows, size):
+        piece = rows.slice(start, size)
+        yield pa.RecordBatch.from_arrays([piece.column(1), piece.column(2)], schema=SHARD_ROWS)

@@ -1,0 +1,163 @@
+"""Every index begun by us on golden tables whose metadata table we dropped: it holds what real Hudi's held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.initialize.from_files import (
+    files_of_all_slices,
+    files_of_latest_slices,
+    initialization_from_files,
+)
+from hudi_core.metadata_table.initialize.from_rows import initialization_from_rows
+from hudi_core.metadata_table.initialize.initialize import Initialization
+from hudi_core.metadata_table.initialize.listed_files import committed_files
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partitions.registry import partition_type_of
+from hudi_core.metadata_table.partitions.row_level import is_row_level
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.record_index import RecordLocation
+from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import parse_base_file
+from hudi_core.table import HudiTable
+from hudi_core.view.listing import StorageListing
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Records, Table, comparable
+from tests.unit.hudi_core.metadata_table.initialize.test_initialize import creation
+from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ("6", "8", "9")
+WRITER = {"spark.sql.session.timeZone": "UTC"}
+
+
+class Builder:
+    """Begins the indexes of a table, with as many file groups as real Hudi's had."""
+
+    def __init__(self, table: Table, groups: dict[str, int]) -> None:
+        self.table = table
+        self.groups = groups
+        self.metadata_snapshot = HudiTable.open(str(table.path))
+        self.definitions = load_index_definitions(table.storage, table.config)
+        self.indexed = IndexedTable(table.config, self.metadata_snapshot.schema(), self.definitions, WRITER)
+
+    def initialization(self, name: str) -> Initialization:
+        if is_row_level(name):
+            return self._of_rows(name)
+        kind = partition_type_of(name, self.indexed)
+        data = self.table.data.load()
+        committed = committed_files(StorageListing(self.table.storage), data)
+        files = (
+            files_of_all_slices(committed)
+            if kind.needs.older_slices
+            else files_of_latest_slices(self.metadata_snapshot.view())
+        )
+        found = initialization_from_files(
+            kind, self.indexed, files, "0", LocalEngine(2), uri=str(self.table.path), run_epoch=3
+        )
+        return Initialization(found.name, kind.file_ids(self.groups[name]), found.fill, found.definition)
+
+    def _of_rows(self, name: str) -> Initialization:
+        view = self.metadata_snapshot.view()
+        slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+        spec = ReaderSpec.for_query(
+            self.metadata_snapshot.config,
+            self.metadata_snapshot.schema(),
+            self.metadata_snapshot.timeline(),
+            merge_logs=True,
+        ).to_text()
+        uri = str(self.table.path)
+        return initialization_from_rows(
+            name, self.indexed, {None: self.groups[name]}, slices, spec, LocalEngine(2), uri=uri, run_epoch=3
+        )
+
+
+def groups_of(table: Table) -> dict[str, int]:
+    folders = [path for path in (table.path / ROOT).iterdir() if path.name != ".hoodie"]
+    return {
+        folder.name: len({path.name.split("_")[0].lstrip(".") for path in folder.glob(".*.log.1_0-0-0")})
+        for folder in folders
+    }
+
+
+def timeless(records: Records) -> Records:
+    """Without the instants that an index which began later cannot know: those of the commits that wrote a filter, or
+    brought a row.
+    """
+    return {
+        name: {key: _timeless(value) for key, value in items.items()} for name, items in comparable(records).items()
+    }
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, RecordLocation):
+        return value.partition, value.file_id
+    return (*value[:2], value[3]) if isinstance(value, tuple) and len(value) == 4 else value
+
+
+def without_filters(items: dict[str, Any]) -> dict[str, Any]:
+    """Hudi 1.2 makes the filters of expressions for as many keys as its writer's options say (see
+    kinds/test_golden_commits.py).
+    """
+    return {key: None if isinstance(value, tuple) else value for key, value in items.items()}
+
+
+@pytest.mark.parametrize("case", ["mdt_all_cow", "mdt_all_mor"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_index_holds_what_real_hudis_held(golden: Golden, version: str, case: str) -> None:
+    table = Table(golden(version, case).table)
+    real, listed, groups = timeless(table.live()), sorted(table.config.metadata_partitions), groups_of(table)
+    definitions = load_index_definitions(table.storage, table.config)
+    drop_metadata_table(table.storage)
+    creation(table).initialize_table()
+    put_index_definitions(table.storage, table.config, [], ("column_stats", "record_index"))
+    for name in listed:
+        creation(table).begin(Builder(table, groups).initialization(name))
+    assert sorted(table.config.metadata_partitions) == listed
+    assert groups_of(table) == groups
+    ours = timeless(table.live())
+    for name in listed:
+        if name.startswith("expr_index_"):
+            # It begins with the latest slices, and real Hudi's was there before them.
+            assert ours[name], name
+            assert without_filters(ours[name]).items() <= without_filters(real[name]).items(), name
+        else:
+            assert ours[name] == real[name], name
+    defined = load_index_definitions(table.storage, table.config)
+    assert defined == definitions
+    done = compaction(table).run(trigger=1)
+    assert done.files >= len(listed)
+    assert timeless(table.live()) == ours
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_attempts_that_lost_have_written_does_not_count(golden: Golden, version: str) -> None:
+    """A speculative task of the exchange has closed its base file beside the winner's."""
+    table = Table(golden(version, "mdt_all_mor").table)
+    real, groups = timeless(table.live()), groups_of(table)
+    drop_metadata_table(table.storage)
+    creation(table).initialize_table()
+    initialization = Builder(table, groups).initialization("record_index")
+    left: list[str] = []
+
+    def fill(target: NewPartition) -> list[NewBaseFile]:
+        written = list(initialization.fill(target))
+        winner = parse_base_file(written[0].name)
+        loser = f"{target.folder}/{replace(winner, token=WriteToken(99, 99, 99))}"
+        table.storage.write(loser, table.storage.read(f"{target.folder}/{winner}"))
+        left.append(loser)
+        return written
+
+    creation(table).begin(replace(initialization, fill=fill))
+    assert [path for path in left if table.storage.exists(path)] == []
+    assert left
+    assert timeless(table.live())["record_index"] == real["record_index"]

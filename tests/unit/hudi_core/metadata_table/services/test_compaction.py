@@ -1,0 +1,262 @@
+"""The metadata table compacted by us, against what it held before, and against the compactions that real Hudi ran on
+the same tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.codec.bloom import BloomFilter
+from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.errors import ExecutionError
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
+from hudi_core.metadata_table.services.compaction_units import compact_group_task
+from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import TOKEN, Records, Table, comparable
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ("6", "8", "9")
+CASES = (
+    "mdt_all_cow",
+    "mdt_all_mor",
+    "mdt_all_mor_compacted",
+    "mdt_record_index_lookup",
+    "clean_requested_cow",
+    "mor_basic",
+    "rolled_back_mor",
+)
+NUMBERS = ("numWrites", "prevCommit", "totalLogFilesCompacted", "numUpdateWrites")
+MERGED = ("numDeletes", "numInserts", "totalLogRecords", "totalUpdatedRecordsCompacted")
+"""Of a secondary index Hudi 1.x counts keys that came and went between two compactions among the inserted and deleted
+ones; nobody reads it.
+"""
+
+
+def compaction(table: Table, **arguments: Any) -> MetadataCompaction:
+    """Whose clock does not wait."""
+    clock = arguments.pop("clock", None) or InstantClock(table.config.timezone, sleep=lambda seconds: None)
+    return MetadataCompaction(table.storage, table.config, TOKEN, clock, **arguments)
+
+
+def held(table: Table) -> Records:
+    return comparable(table.records())
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -> None:
+    table = Table(golden(version, case).table)
+    before = held(table)
+    done = compaction(table).run(trigger=1)
+    (instant,) = done.instants
+    assert done.files > 0
+    assert done.size > 0
+    found = table.metadata_timeline.load().get(instant, Action.COMPACTION)
+    assert found.is_completed
+    assert held(table) == before
+    # Nobody needs what was merged any more.
+    for path in (table.path / ROOT).glob("*/.*.log.*"):
+        name = parse_data_file(path.name)
+        if isinstance(name, LogFileName) and list(path.parent.glob(f"{name.file_id}_*_{instant}.hfile")):
+            path.unlink()
+    assert held(table) == before
+    again = compaction(table).run(trigger=1)
+    assert not again.instants
+    assert again.reason
+
+
+def rewound(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
+    """Takes the table back to where real Hudi planned its last compaction of the metadata table; returns that one, its
+    plan and its commit.
+    """
+    timeline = table.metadata_timeline.load()
+    last = timeline.completed().of_actions(Action.COMMIT).last()
+    assert last is not None
+    plan = table.metadata_timeline.read_any(last.requested_time, Action.COMPACTION, State.REQUESTED)
+    commit = table.metadata_timeline.read_of(last)
+    later = [item for item in timeline if item != last and item.completed_at > last.requested_time]
+    for item in (last, *later):
+        table.metadata_timeline.undo(item.requested_time, item.pending_action)
+        for folder in (table.path / ROOT).iterdir():
+            for path in folder.glob(f"*_{item.requested_time}.*"):
+                path.unlink()
+    for item in table.data.load():
+        if item.requested_time > last.requested_time:
+            table.data.undo(item.requested_time, item.pending_action)
+        elif item.is_completed and item.completed_at > last.requested_time:
+            table.data.remove(item.requested_time, item.pending_action, State.COMPLETED)
+    return last, plan, commit
+
+
+def by_group(operations: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(item["partitionPath"], item["fileId"]): item for item in operations}
+
+
+@pytest.mark.parametrize("case", ["mdt_all_cow_compacted", "mdt_all_mor_compacted"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_plan_and_commit_are_those_of_real_hudi(golden: Golden, version: str, case: str) -> None:
+    table = Table(golden(version, case).table)
+    last, real_plan, real_commit = rewound(table)
+    moment = parse_instant(last.requested_time, table.config.timezone)
+    done = compaction(
+        table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)
+    ).run(trigger=1)
+    assert done.instants == (last.requested_time,)
+    plan = table.metadata_timeline.read_any(last.requested_time, Action.COMPACTION, State.REQUESTED)
+    assert by_group(plan["operations"]) == by_group(real_plan["operations"])
+    assert {name: value for name, value in plan.items() if name != "operations"} == {
+        name: value for name, value in real_plan.items() if name not in ("operations", "missingSchedulePartitions")
+    }
+    commit = table.metadata_timeline.read_of(table.metadata_timeline.load().get(last.requested_time, Action.COMPACTION))
+    mine, theirs = (
+        by_group([stat for stats in found["partitionToWriteStats"].values() for stat in stats])
+        for found in (commit, real_commit)
+    )
+    assert mine.keys() == theirs.keys()
+    for group, stat in mine.items():
+        names = NUMBERS if group[0].startswith("secondary_index_") else NUMBERS + MERGED
+        assert {name: stat[name] for name in names} == {name: theirs[group][name] for name in names}, group
+        assert stat.get("prevBaseFile") == theirs[group].get("prevBaseFile")
+        assert stat.keys() == theirs[group].keys()
+    without_stats = (
+        {name: value for name, value in found.items() if name != "partitionToWriteStats"}
+        for found in (commit, real_commit)
+    )
+    assert next(without_stats) == next(without_stats)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_base_files_are_built_like_real_hudis(golden: Golden, version: str) -> None:
+    table, real = (
+        Table(golden(version, "mdt_all_mor_compacted").table),
+        Table(golden(version, "mdt_all_mor_compacted").table),
+    )
+    last, _, _ = rewound(table)
+    moment = parse_instant(last.requested_time, table.config.timezone)
+    compaction(table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)).run(
+        trigger=1
+    )
+    for mine, theirs in zip(
+        *(sorted((found.path / ROOT).glob(f"*/*_{last.requested_time}.hfile")) for found in (table, real)), strict=True
+    ):
+        (a, bloom), (b, real_bloom) = metadata_snapshot(mine), metadata_snapshot(theirs)
+        assert a.entry_count == b.entry_count
+        assert a.trailer.codec == b.trailer.codec
+        assert a.file_info.keys() == b.file_info.keys()
+        for name in ("minRecordKey", "maxRecordKey", "bloomFilterTypeCode", "KEY_VALUE_VERSION"):
+            assert a.file_info[name] == b.file_info[name]
+        assert bloom == real_bloom
+        assert [key for key, _ in a.items()] == [key for key, _ in b.items()]
+
+
+def metadata_snapshot(path: Path) -> tuple[HFileReader, bytes | None]:
+    reader = HFileReader.of_bytes(path.read_bytes(), str(path))
+    text = reader.meta_block("bloomFilter")
+    assert text is not None
+    BloomFilter.parse(text, "DYNAMIC_V0", path=str(path))
+    return reader, text
+
+
+def test_version_6_compacts_nothing_while_something_is_pending(golden: Golden) -> None:
+    table = Table(golden("6", "failed_after_metadata_mor").table)
+    before = sorted(path for path in table.path.rglob("*") if path.is_file())
+    done = compaction(table).run(trigger=1)
+    assert done.instants == ()
+    assert "pending" in done.reason
+    assert sorted(path for path in table.path.rglob("*") if path.is_file()) == before
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_what_is_told_but_pending_stays_out(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "failed_after_metadata_mor").table)
+    (failed,) = table.data.load().pending().requested_times
+    before = held(table)
+    done = compaction(table).run(trigger=1)
+    assert done.instants == (str(int(failed) - 1),)
+    assert held(table) == before
+    publisher = table.publisher()
+    publisher.check_roll_back(failed)
+    publisher.roll_back(failed, table.new_instant())
+    assert held(table) == before
+
+
+def test_it_waits_for_enough_deltacommits(golden: Golden) -> None:
+    table = Table(golden("8", "mor_basic").table)
+    count = len(table.metadata_timeline.load().completed().of_actions(Action.DELTA_COMMIT))
+    assert "hoodie.metadata.compact.max.delta.commits" in compaction(table).run(trigger=count + 1).reason
+    assert compaction(table).run(trigger=count).instants
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_unfinished_one_is_finished_by_its_plan(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mdt_all_mor").table)
+    before = held(table)
+
+    def die(units: object) -> list[Json]:
+        raise ExecutionError("killed")
+
+    with pytest.raises(ExecutionError, match="killed"):
+        compaction(table, run_units=die).run(trigger=1)
+    (pending,) = table.metadata_timeline.load().pending_compactions()
+    assert held(table) == before
+    left = table.path / ROOT / "files" / f"files-0000-0_9-9-9_{pending.requested_time}.hfile"
+    left.write_bytes(b"half a file")
+    assert compaction(table).run(trigger=1 << 30).instants == (pending.requested_time,)
+    assert not left.exists()
+    assert held(table) == before
+
+
+def test_tasks_do_it_as_well(golden: Golden) -> None:
+    table = Table(golden("9", "mdt_all_mor").table)
+    before = held(table)
+
+    def run_units(units: object) -> list[Json]:
+        assert isinstance(units, list)
+        return [compact_group_task(unit, TaskAttempt(number, 4, 2)) for number, unit in enumerate(units)]
+
+    done = compaction(table, run_units=run_units, uri=str(table.path)).run(trigger=1)
+    names = [parse_data_file(path.name) for path in (table.path / ROOT).glob(f"*/*_{done.instants[0]}.hfile")]
+    assert len(names) == done.files
+    assert all(
+        isinstance(name, BaseFileName) and (name.token.stage_id, name.token.attempt_id) == (4, 2) for name in names
+    )
+    assert held(table) == before
+
+
+def test_results_that_do_not_fit_the_plan_are_refused(golden: Golden) -> None:
+    table = Table(golden("8", "mor_basic").table)
+    with pytest.raises(ExecutionError, match="results came back"):
+        compaction(table, run_units=lambda units: []).run(trigger=1)
+    wrong = {"name": "files-0000-0_0-0-0_1.hfile", "size": 1, "records": 1, "counts": {}}
+    with pytest.raises(ExecutionError, match="wrote"):
+        compaction(table, run_units=lambda units: [wrong] * len(units)).run(trigger=1)
+    assert isinstance(table.metadata_timeline.load(), Timeline)
+
+
+def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden) -> None:
+    table = Table(golden("8", "mor_basic").table)
+    with pytest.raises(ExecutionError, match="results came back"):
+        compaction(table, run_units=lambda units: []).run(trigger=1)
+    next((table.path / ROOT / "files").glob(".files-0000-0_2*.log.1_*[0-9]")).unlink()
+    with pytest.raises(ExecutionError, match="which is not there"):
+        compaction(table).run(trigger=1)
+
+
+def test_times_of_the_clock_are_parsed_in_the_tables_zone() -> None:
+    """What rewound tables go by: a drawn instant is the one that real Hudi drew."""
+    moment = parse_instant("20261120225103231", "LOCAL")
+    assert isinstance(moment, datetime)
+    clock = InstantClock("LOCAL", now=lambda: moment, sleep=lambda seconds: None)
+    assert clock.next(Timeline()) == "20261120225103231"

@@ -1,0 +1,133 @@
+"""A compaction of many files: executors make the metadata table's records before the lock, and what stands in the end
+is the same.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConflictError
+from hudi_core.metadata_table.write import publish
+from hudi_core.metadata_table.write.prepare import Prepared
+from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
+from hudi_core.services.compaction import job as run
+from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from tests.support.damaged_tables import DamagedTable
+from tests.support.golden_compactions import compact, context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table, comparable
+from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
+from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
+
+Golden = Callable[[str, str], GoldenCase]
+INDEXES = {"bloom_filters", "column_stats"}
+
+
+@pytest.fixture(autouse=True)
+def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few files there are."""
+    monkeypatch.setattr(run, "DRIVER_FILES", 0)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_records_are_those_that_the_driver_makes(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = golden(version, "mdt_all_mor").table
+    instant = plan_all(path)
+    other = Path(shutil.copytree(path, path.parent / "other", symlinks=True))
+    rows, pending = read_rows(path), pending_instants(path)
+    seen: list[Prepared] = []
+    published = MetadataPublisher.publish_prepared
+
+    def watched(self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, requested: Any) -> None:
+        assert staged_instants(context_of(path).storage) == {instant}
+        assert not Table(path).metadata_timeline.load().contains(instant), (
+            "nothing of it stands in the metadata table before the lock is held"
+        )
+        seen.append(prepared)
+        published(self, at, metadata, prepared, requested)
+
+    monkeypatch.setattr(MetadataPublisher, "publish_prepared", watched)
+    compact(path)
+    assert_compacted(path, instant, rows, pending)
+    (prepared,) = seen
+    assert prepared.staged.keys() == prepared.groups.keys() >= INDEXES
+    assert all(any(logs) for logs in prepared.staged.values())
+    assert not (path / STAGING / instant).exists()
+    monkeypatch.setattr(run, "DRIVER_FILES", 64)
+    compact(other)
+    assert len(seen) == 1
+    ours, theirs = comparable(Table(path).live()), comparable(Table(other).live())
+    for kind in theirs:
+        assert ours[kind] == theirs[kind], kind
+    assert DamagedTable(path).found() == []
+
+
+def test_an_index_that_was_begun_anew_meanwhile_stops_the_publication(golden: Golden) -> None:
+    """Its keys may be in other file groups now."""
+    path = golden("9", "mdt_all_mor").table
+    instant = plan_all(path)
+    listed = publish.latest_slices
+    with pytest.MonkeyPatch.context() as patch:
+        prepared = MetadataPublisher.prepare_commit
+
+        def then_begun_anew(self: MetadataPublisher, *args: Any) -> Prepared:
+            found = prepared(self, *args)
+            patch.setattr(publish, "latest_slices", lambda *requested, **more: listed(*requested, **more)[1:])
+            return found
+
+        patch.setattr(MetadataPublisher, "prepare_commit", then_begun_anew)
+        with pytest.raises(ConflictError, match="was begun anew while this ran"):
+            compact(path)
+    assert not Table(path).metadata_timeline.load().contains(instant)
+    assert staged_instants(context_of(path).storage) == {instant}
+    compact(path, instant=instant)
+    assert staged_instants(context_of(path).storage) == frozenset()
+    assert DamagedTable(path).found() == []
+
+
+def test_staged_blocks_that_are_not_whole_are_not_published(golden: Golden) -> None:
+    path = golden("8", "mdt_all_mor").table
+    instant = plan_all(path)
+    engine = CutEngine(path / STAGING / instant)
+    with pytest.raises(ConflictError, match="bytes were staged"):
+        CompactionRun(context_of(path), instant, engine, Owner.current("test")).run()
+    rows, pending = read_rows(path), pending_instants(path)
+    compact(path, instant=instant)
+    assert_compacted(path, instant, rows, pending)
+
+
+class CutEngine(LocalEngine):
+    """Cuts what was staged."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(2)
+        self._folder = folder
+
+    def exchange(self, *args: Any, **more: Any) -> Any:
+        found = super().exchange(*args, **more)
+        for file in self._folder.rglob("column_stats_*"):
+            file.write_bytes(file.read_bytes()[:-1])
+        return found
+
+
+def test_a_rollback_of_the_instant_takes_what_was_staged(golden: Golden) -> None:
+    path = golden("9", "mdt_all_mor").table
+    instant = plan_all(path)
+    with pytest.raises(ConflictError):
+        CompactionRun(context_of(path), instant, CutEngine(path / STAGING / instant), Owner.current("test")).run()
+    assert staged_instants(context_of(path).storage) == {instant}
+    rollback(context_of(path), instant, Owner.current("test"))
+    assert staged_instants(context_of(path).storage) == frozenset()
+    assert not Table(path).data.load().get(instant, Action.COMPACTION).is_completed

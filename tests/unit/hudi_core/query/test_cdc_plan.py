@@ -1,0 +1,154 @@
+"""Change-data queries at their edges: what is gone, and what cannot be computed. The changes themselves:
+tests/golden/test_cdc.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
+from hudi_core.query.execute import read_split
+from hudi_core.storage.registry import open_storage
+from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Instant
+from tests.support.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+
+
+def count(table: HudiTable, begin: str = "000", end: str | None = None) -> int:
+    return sum(batch.num_rows for batch in table.read("cdc", begin=begin, end=end, metadata="off").batches)
+
+
+def rows(table: HudiTable, begin: str, end: str) -> list[tuple[object, ...]]:
+    batches = table.read("cdc", begin=begin, end=end, metadata="off").batches
+    return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_change_data_log_that_was_cleaned(golden: Golden, version: str) -> None:
+    base = golden(version, "cdc_cow").table
+    victim: Path = next(base.rglob("*.cdc"))
+    victim.unlink()
+    with pytest.raises(StorageNotFoundError, match="tells what changed is gone") as caught:
+        count(HudiTable.open(str(base)))
+    assert caught.value.path == str(victim.relative_to(base))
+
+
+class Archive:
+    """As much of an ArchivedTimeline as a change-data query asks, of commits that were read before they left the
+    timeline.
+    """
+
+    def __init__(self, known: dict[Instant, CommitMetadata]) -> None:
+        self.known = known
+
+    def completed_in(self, begin: str, end: str | None) -> list[Instant]:
+        return [
+            instant
+            for instant in self.known
+            if begin < instant.completed_at and (end is None or instant.completed_at <= end)
+        ]
+
+    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+        return ((instant, self.known[instant]) for instant in instants)
+
+    def completion_time(self, requested_time: str) -> str | None:
+        return next((instant.completed_at for instant in self.known if instant.requested_time == requested_time), None)
+
+
+@pytest.mark.parametrize("archived", [1, 3])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_archived_commits_change_what_they_changed_when_they_were_active(
+    golden: Golden, version: str, archived: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No compaction ran, so the archived commits' log files are still there."""
+    base = golden(version, "mor_basic").table
+    table = HudiTable.open(str(base))
+    commits = list(table.timeline().commits())
+    active = ActiveTimeline(open_storage(str(base)), table.config)
+    ranges = list(
+        zip(
+            ["000", *(commit.completed_at for commit in commits)],
+            [commit.completed_at for commit in commits],
+            strict=False,
+        )
+    )
+    before = [rows(table, begin, end) for begin, end in ranges]
+    assert sum(map(len, before)) > 0
+    known = {instant: active.read_commit(instant) for instant in commits[:archived]}
+    for instant in known:
+        for path in (base / ".hoodie").rglob(f"{instant.requested_time}*commit*"):
+            if "metadata" not in path.parts:
+                path.unlink()
+    monkeypatch.setattr("hudi_core.query.context.load_history", lambda storage, config: Archive(known))
+    assert [rows(table, begin, end) for begin, end in ranges] == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_replaced_group_that_was_cleaned(golden: Golden, version: str) -> None:
+    """Hudi leaves its deletes out; here nothing is left out silently."""
+    table = HudiTable.open(str(golden(version, "insert_overwrite_cleaned").table))
+    with pytest.raises(StorageNotFoundError, match="cleaned since"):
+        count(table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_damaged_change_data_log(golden: Golden, version: str) -> None:
+    base = golden(version, "cdc_cow").table
+    victim: Path = next(base.rglob("*.cdc"))
+    content = victim.read_bytes()
+    victim.write_bytes(content[:-40])
+    with pytest.raises(CorruptFileError) as caught:
+        count(HudiTable.open(str(base)))
+    assert victim.name in str(caught.value)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_without_keys_cannot_be_compared(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "no_meta_fields_cow").table))
+    with pytest.raises(UnsupportedError, match="rows lack _hoodie_ columns"):
+        count(table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_empty_range(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "cdc_cow").table))
+    last = table.timeline().commits().last_by_completion()
+    assert last is not None
+    plan = table.plan("cdc", begin=last.completed_at)
+    assert (plan.splits, plan.schema.names) == ((), ["op", "ts_ms", "before", "after"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_services_change_nothing(golden: Golden, version: str) -> None:
+    table = HudiTable.open(str(golden(version, "mor_compacted").table))
+    compactions = [commit for commit in table.timeline().commits() if commit.action == "commit"]
+    assert compactions
+    plan = table.plan("cdc", begin="000")
+    assert not {split["instant"] for split in plan.splits} & {commit.requested_time for commit in compactions}
+
+
+def test_columns_that_change_data_lacks(golden: Golden) -> None:
+    table = HudiTable.open(str(golden("9", "cdc_cow").table))
+    with pytest.raises(ConfigError, match="no column 'id'"):
+        table.plan("cdc", ["op", "id"], begin="000")
+    with pytest.raises(ConfigError, match="id"):
+        table.plan("cdc", begin="000", where="id = 'k00001'")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("image", ["before", "after"])
+def test_a_log_that_names_keys_which_its_file_group_lacks(golden: Golden, version: str, image: str) -> None:
+    plan = HudiTable.open(str(golden(version, "cdc_cow_op_key").table)).plan("cdc", begin="000")
+    logged = next(split for split in plan.splits if split["logs"] and split["after"])
+    with pytest.raises(CorruptFileError, match="keys of the change-data log are not in the file group") as caught:
+        list(read_split(plan.common, {**logged, image: None}))
+    assert caught.value.path is not None
+    assert caught.value.path.endswith(".cdc")

@@ -1,0 +1,110 @@
+"""What a compaction refuses before it writes anything, on every table version."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.errors import (
+    ConflictError,
+    FormatError,
+    HudiError,
+    MetadataUnavailableError,
+    StorageNotFoundError,
+    UnsupportedError,
+)
+from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.compaction import CompactionPlan, encode_compaction_plan
+from tests.support.golden_data import GoldenCase
+from tests.unit.hudi_core.services.compaction.test_job import assert_refused, pending_instant
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def test_payloads_that_are_not_known_are_refused(golden: Golden) -> None:
+    table = golden("6", "payload_default").table
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("org.apache.hudi.common.model.Default", "com.example.My"))
+    assert_refused(table, UnsupportedError, r"com\.example\.MyHoodieRecordPayload")
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [("partitions=vector_index,files", UnsupportedError), ("partitions.inflight=record_index", ConflictError)],
+)
+def test_metadata_that_would_go_stale_is_refused(golden: Golden, key: str, error: type[HudiError]) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    set_properties(table, f"hoodie.table.metadata.{key}")
+    assert_refused(table, error, "vector_index|record_index")
+
+
+def test_listed_metadata_that_is_not_there_is_refused(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    set_properties(table, "hoodie.table.metadata.partitions=column_stats,files")
+    assert_refused(table, StorageNotFoundError, "column_stats.*no file group")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_rows_without_meta_columns_are_refused(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compaction_requested").table
+    set_properties(table, "hoodie.populate.meta.fields=false")
+    assert_refused(table, UnsupportedError, "populate.meta.fields")
+
+
+@pytest.mark.parametrize("kind", ["ORC", "HFILE"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_base_files_of_other_formats_are_refused(golden: Golden, version: str, kind: str) -> None:
+    table = golden(version, "mor_compaction_requested").table
+    set_properties(table, f"hoodie.table.base.file.format={kind}")
+    assert_refused(table, UnsupportedError, f"base files of format {kind}")
+
+
+def test_a_merger_class_that_is_not_known_is_refused(golden: Golden) -> None:
+    table = golden("9", "mor_compaction_requested_only").table
+    set_properties(table, "hoodie.record.merge.mode=CUSTOM")
+    set_properties(table, "hoodie.record.merge.strategy.id=1897ef5f-18bc-4557-939c-9d6a8afd1519")
+    assert_refused(table, UnsupportedError, "merger class")
+
+
+def test_a_listed_metadata_table_that_is_gone_is_refused(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    shutil.rmtree(table / ".hoodie" / "metadata")
+    assert_refused(table, MetadataUnavailableError, "cannot be read")
+
+
+def test_a_plan_without_operations_is_refused(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested_only").table
+    path = table / ".hoodie" / f"{pending_instant(table)}.compaction.requested"
+    path.write_bytes(encode_compaction_plan(CompactionPlan(())))
+    assert_refused(table, FormatError, "no operations")
+
+
+def test_a_damaged_plan_is_named(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    path = table / ".hoodie" / f"{pending_instant(table)}.compaction.requested"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert_refused(table, FormatError, path.name)
+
+
+def test_schema_on_read_evolution_is_refused(golden: Golden) -> None:
+    """The column names of the Avro schema would not be those of the older files."""
+    table = golden("6", "mor_compaction_requested").table
+    latest = HudiTable.open(str(table)).timeline().commits().last()
+    assert latest is not None
+    path = table / ".hoodie" / f"{latest.requested_time}.deltacommit"
+    raw = json.loads(path.read_text())
+    raw["extraMetadata"]["latest_schema"] = '{"max_column_id": 3}'
+    path.write_text(json.dumps(raw))
+    assert_refused(table, UnsupportedError, "schema-on-read")
+
+
+def set_properties(table: Path, line: str) -> None:
+    properties = table / ".hoodie" / "hoodie.properties"
+    name = line.split("=", 1)[0] + "="
+    kept = [existing for existing in properties.read_text().splitlines() if not existing.startswith(name)]
+    properties.write_text("\n".join([*kept, line]) + "\n")
+    (table / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)

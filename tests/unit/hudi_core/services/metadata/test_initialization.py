@@ -1,0 +1,51 @@
+"""A record index begins by reading the columns that make the record key: the others may be unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from hudi_core.transaction.owner import Owner
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
+
+OWNER = Owner.current("test")
+KEY = "_hoodie_record_key"
+
+
+def spoil(path: Path) -> int:
+    """Overwrites the pages of every other column of a base file; returns how many columns."""
+    spoilt = 0
+    metadata = pq.read_metadata(path)
+    content = bytearray(path.read_bytes())
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(number)
+            if chunk.path_in_schema != KEY:
+                start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+                content[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+                spoilt += 1
+    path.write_bytes(content)
+    return spoilt
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_nothing_else_of_a_base_file_is_read(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+    table = Table(golden(version, "cow_basic").table)
+    create_metadata(context_of(table.path, {}), ["record_index"], LocalEngine(1), OWNER, 1)
+    before = {key: (place.partition, place.file_id) for key, place in table.live()["record_index"].items()}
+    drop_metadata(context_of(table.path, {}), ["record_index"], OWNER)
+    for path in table.path.rglob("*.parquet"):
+        assert spoil(path) > 5
+        with pytest.raises((OSError, pa.ArrowException)):
+            pq.read_table(path, partitioning=None)
+    create_metadata(context_of(table.path, {}), ["record_index"], LocalEngine(1), OWNER, 1)
+    after = {key: (place.partition, place.file_id) for key, place in table.live()["record_index"].items()}
+    assert after == before != {}

@@ -1,0 +1,214 @@
+"""Restores beyond the golden ones: to any commit, with every index of the metadata table; who may not, and what a death
+in between leaves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.services.context import TableContext
+from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.job import restore
+from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.storage.local import LocalStorage
+from hudi_core.table import HudiTable
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.transaction.owner import Owner
+from tests.support.changed_tables import an_owner, assert_rows, data_files, leftovers, listed, open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+TABLES = [
+    "mor_basic",
+    "cow_basic",
+    "mor_compacted",
+    "mdt_all_cow",
+    "mdt_all_mor",
+    "insert_overwrite_partition_mor",
+    "clustered_mor",
+    "mor_compaction_requested",
+    "clustering_requested_cow",
+    "compaction_inflight",
+    "failed_inflight_mor",
+    "rolled_back_mor",
+    "restored_then_written",
+    "log_compaction_requested",
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", TABLES)
+def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: str) -> None:
+    """From the newest on, one after the other: the rows are those that time travel showed before, and nothing is left
+    of what went.
+    """
+    case = golden(version, name)
+    for item in reversed([item for item in restorable_instants(open_context(case.table)) if item.reason is None]):
+        before = time_travel(case.table, item.instant)
+        restore(open_context(case.table), item.instant, an_owner())
+        rows = read_rows(case.table, "off")
+        if before is not None:
+            assert_same_rows(rows, before)
+        expected = case.expected / f"as_of_{item.instant}.parquet"
+        if expected.exists():
+            assert_same_rows(rows, read_parquet(expected))
+        assert_rows(case.table, rows)
+        assert_metadata_true(case.table)
+        timeline = open_context(case.table).active.load()
+        assert timeline.pending().instants == () or all(
+            found.requested_time < item.instant for found in timeline.pending()
+        )
+        newest = timeline.commits().last()
+        assert newest is not None
+        assert newest.requested_time == item.instant
+        assert leftovers(case.table) == []
+        if has_metadata_table(case.table):
+            found = {
+                path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
+            }
+            # Hudi 0.15 lists log files whose blocks a rollback has cancelled with a size of 1.
+            assert {path: found[path] if size == 1 else size for path, size in listed(case.table).items()} == found
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_commit_that_stays_and_was_told_late(golden: Golden, version: str) -> None:
+    """The metadata table would forget its rows: it is dropped. Where the commit goes, or was told before, it stays."""
+    table = golden(version, "mdt_all_cow").table
+    *_, early, target, _ = (item.instant for item in restorable_instants(open_context(table)))
+    folder = table / ".hoodie/metadata/.hoodie/timeline"
+    (recorded,) = folder.glob(f"{early}_*.deltacommit")
+    (last,) = sorted(folder.glob("*.deltacommit"), key=lambda path: path.name.rpartition("_")[2])[-1:]
+    late = int(last.name.rpartition("_")[2].removesuffix(".deltacommit")) + 1
+    recorded.rename(recorded.with_name(f"{early}_{late}.deltacommit"))
+    restore(open_context(table), target, an_owner())
+    assert not has_metadata_table(table)
+    assert not table.joinpath(".hoodie/metadata").exists()
+    assert [item.instant for item in restorable_instants(open_context(table))][-2:] == [early, target]
+
+
+def time_travel(table: Path, instant: str) -> pa.Table | None:
+    """What a query of that time reads before anything is touched; None where a compaction was planned since, whose
+    slices it leaves out.
+    """
+    if any(found.pending_action == Action.COMPACTION for found in open_context(table).active.load().after(instant)):
+        return None
+    result = HudiTable.open(str(table)).read(as_of=instant)
+    return pa.Table.from_batches(list(result.batches), result.schema)
+
+
+def dead_process() -> Owner:
+    return replace(Owner.current("the process that dies"), process_start="1")
+
+
+def killed_restore(table: Path, target: str, when: Callable[[Operation], bool]) -> None:
+    plan = FaultPlan(when=when, timing="after")
+    with pytest.raises(InjectedCrash):
+        restore(open_context(table, storage=FaultStorage(LocalStorage(table), plan)), target, dead_process())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_restore_that_died_blocks_everything_but_itself(golden: Golden, version: str) -> None:
+    case = golden(version, "mor_basic")
+    context = open_context(case.table)
+    first, second, *_ = [item.instant for item in restorable_instants(context)]
+    killed_restore(
+        case.table,
+        first,
+        lambda operation: operation.kind == "create_exclusive" and operation.path.endswith(".rollback.inflight"),
+    )
+    timeline = context.active.load()
+    (pending,) = timeline.pending().of_actions(Action.RESTORE)
+    assert pending.state is State.INFLIGHT
+    assert pending_rollbacks(context.active, timeline) == []
+    with pytest.raises(TimelineError, match="is not finished"):
+        restore(context, second, an_owner())
+    (metadata_timeline,) = timeline.pending().of_actions(Action.ROLLBACK)
+    with pytest.raises(TimelineError, match="is not finished"):
+        rollback(context, metadata_timeline.requested_time, an_owner())
+    assert restore(context, first, an_owner()).instant == pending.requested_time
+    assert context.active.load().of_actions(Action.ROLLBACK).instants == ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_live_writer_stops_a_restore(golden: Golden, version: str) -> None:
+    case = golden(version, "failed_inflight_mor")
+    context = open_context(case.table)
+    failed = context.active.load().pending().instants[-1].requested_time
+    target = restorable_instants(context)[-1].instant
+    beat = case.table / ".hoodie" / ".heartbeat" / failed
+    beat.parent.mkdir(exist_ok=True)
+    beat.write_bytes(b"")
+    before = data_files(case.table)
+    with pytest.raises(ConflictError, match="a writer is at work"):
+        restore(context, target, an_owner())
+    assert data_files(case.table) == before
+    os.utime(beat, (1, 1))
+    assert restore(context, target, an_owner()).removed.instants == (failed,)
+    assert leftovers(case.table, failed) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_dry_run_lists_what_can_be_restored(golden: Golden, version: str) -> None:
+    case = golden(version, "savepoint_mor")
+    context = open_context(case.table)
+    newest = restorable_instants(context)[-1].instant
+    document = restore(context, newest, an_owner(), dry_run=True).to_dict()
+    assert document["instant"] is None
+    assert document["removed"] == {"files": 0, "bytes": 0, "instants": []}
+    assert document["reason"] == "nothing was written after it"
+    assert [set(item) for item in document["restorable"]] == [{"instant", "action", "savepoint", "reason"}] * 4
+    assert [item["reason"] is None for item in document["restorable"]] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_dry_run_tells_what_the_restore_removes(golden: Golden, version: str) -> None:
+    """Not the log files of command blocks, which the restore makes itself and takes away again."""
+    table = golden(version, "mor_compacted").table
+    target = next(item.instant for item in restorable_instants(open_context(table)) if item.reason is None)
+    would = restore(open_context(table), target, an_owner(), dry_run=True).removed.to_dict()
+    assert restore(open_context(table), target, an_owner()).removed.to_dict() == would
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_beyond_a_savepoint_that_archival_left_behind_there_is_no_way(golden: Golden, version: str) -> None:
+    context = open_context(golden(version, "savepoint_mor").table, {"hoodie.archive.beyond.savepoint": "true"})
+    reasons = {item.reason for item in restorable_instants(context)}
+    assert any(reason is not None and "hoodie.archive.beyond.savepoint" in reason for reason in reasons)
+
+
+class Archive:
+    """A history of which only the list of instants is asked."""
+
+    def __init__(self, *instants: Instant) -> None:
+        self._instants = instants
+
+    def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
+        return [instant for instant in self._instants if after is None or instant.requested_time > after]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_archival_took_cannot_be_rolled_back(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A savepoint keeps its commit on the timeline while later ones are archived."""
+    context = open_context(golden(version, "savepoint_mor").table)
+    first, saved, third, _ = context.active.load().commits()
+    for archived in (first, third):
+        context.active.undo(archived.requested_time, archived.pending_action)
+    monkeypatch.setattr(TableContext, "history", lambda self: Archive(first, third))
+    with pytest.raises(TimelineError, match="instants after it are archived"):
+        restore(context, saved.requested_time, an_owner())
+    monkeypatch.setattr(TableContext, "history", lambda self: Archive(first))
+    assert {item.instant: item.reason for item in restorable_instants(context)}[saved.requested_time] is None
