@@ -1,4 +1,4 @@
-"""Where tests lie and what things are called: a module's test is found by its name, and names are those of the field."""
+"""Where tests lie and what things are called: a module's test is found by its name, and names are of the field."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ CORE_TESTS = ROOT / "tests" / "unit" / "hudi_core"
 MAX_MODULES = 16
 LINES_WITHOUT_A_TEST = 60
 
+# fmt: off
 PRIVATE_WORDS = (
-    "anew, asked, beginning, beginnings, begun, facts, given_up, hears, left_out, nobody, of_rows, settled, somebody, "
-    "standing, stands, stuck, taken_back, together, told, traces, untold, wanted, weightless, whoever, witnesses"
-).split(", ")
+    "anew", "asked", "beginning", "beginnings", "begun", "facts", "given_up", "hears", "left_out", "nobody",
+    "of_rows", "settled", "somebody", "standing", "stands", "stuck", "taken_back", "together", "told", "traces",
+    "untold", "wanted", "weightless", "whoever", "witnesses",
+)
+# fmt: on
 """Words of no Hudi user, each a part of a name or several parts of one (docs/glossary.md has the field's)."""
 
 OWN = re.compile(r"own(_(timeline|instant)s?)?")
@@ -29,152 +32,160 @@ OWN = re.compile(r"own(_(timeline|instant)s?)?")
 PARTITION_TYPES_IN = ("metadata_table", "services/metadata", "services/indexing")
 """Where `kind` would be a partition type of the metadata table."""
 
-REMAINING_NAMES = frozenset(
-    """
-    KIND KeysOfRows _KINDS_OF _V1_KINDS _V2_KINDS _kind _kind_of _of_rows is_of_rows kind kinds left_out own
-    """.split()
-)
+REMAINING_NAMES = {
+    "KIND",
+    "KeysOfRows",
+    "_KINDS_OF",
+    "_V1_KINDS",
+    "_V2_KINDS",
+    "_kind",
+    "_kind_of",
+    "_of_rows",
+    "is_of_rows",
+    "kind",
+    "kinds",
+    "left_out",
+    "own",
+}
 """Names that are still to be replaced; none is added."""
 
-REMAINING_MODULES = frozenset(
-    """
-    codec/avro/arrow_logical.py
-    codec/avro/arrow_routes.py
-    codec/avro/arrow_types.py
-    codec/avro/zero_size.py
-    codec/log/blocks.py
-    codec/orc/file.py
-    config/archive_config.py
-    config/indexing_config.py
-    config/transaction_config.py
-    config/versions.py
-    config/write_config.py
-    engine/protocol.py
-    expr/leaves.py
-    expr/literals.py
-    expr/sql/functions.py
-    expr/sql/literals.py
-    expr/sql/text.py
-    expr/temporal_text.py
-    expr/tree.py
-    expr/wall_time.py
-    filegroup/merge/base_merge.py
-    filegroup/merge/merge_mode.py
-    filegroup/merge/payloads.py
-    filegroup/merge/row_merge.py
-    filegroup/merge/rules.py
-    filegroup/read/output_columns.py
-    filegroup/write/base_file_writer.py
-    history/archived.py
-    history/archived_entry.py
-    history/log_archive_writer.py
-    history/lsm_compaction.py
-    history/lsm_file.py
-    history/lsm_writer.py
-    history/manifest.py
-    index/slice_ranges.py
-    metadata_table/extract/date_patterns.py
-    metadata_table/extract/expression_values.py
-    metadata_table/extract/footer_ranges.py
-    metadata_table/extract/row_ranges.py
-    metadata_table/extract/slice_change.py
-    metadata_table/indexed_table.py
-    metadata_table/initialize/finish.py
-    metadata_table/initialize/from_files.py
-    metadata_table/initialize/indexing.py
-    metadata_table/initialize/listed_files.py
-    metadata_table/initialize/properties.py
-    metadata_table/initialize/target.py
-    metadata_table/partitions/bloom_filters.py
-    metadata_table/partitions/distinct_rows.py
-    metadata_table/partitions/expression_index.py
-    metadata_table/partitions/group_content.py
-    metadata_table/partitions/partition_stats.py
-    metadata_table/partitions/record_index.py
-    metadata_table/partitions/secondary_index.py
-    metadata_table/read/file_group.py
-    metadata_table/read/group_reader.py
-    metadata_table/records/file_statistics.py
-    metadata_table/records/range_records.py
-    metadata_table/services/archival.py
-    metadata_table/services/cleaning.py
-    metadata_table/services/compaction_units.py
-    metadata_table/services/merge_records.py
-    metadata_table/timeline.py
-    metadata_table/write/base_file.py
-    metadata_table/write/commit_updates.py
-    metadata_table/write/delta_commit.py
-    metadata_table/write/drop.py
-    metadata_table/write/remaining_files.py
-    metadata_table/write/rollback_deletion.py
-    query/cdc_change.py
-    query/cdc_read.py
-    query/commit_range.py
-    query/context.py
-    query/execute.py
-    query/slices_plan.py
-    request/json_fields.py
-    services/clean/needed.py
-    services/clean/partitions.py
-    services/clean/planner.py
-    services/clean/units.py
-    services/compaction/commit_metadata.py
-    services/compaction/units.py
-    services/context.py
-    services/doctor/clock_rules.py
-    services/doctor/clocks.py
-    services/doctor/listing_rules.py
-    services/doctor/listings.py
-    services/doctor/observations.py
-    services/doctor/observe.py
-    services/doctor/writer_rules.py
-    services/indexing/planner.py
-    services/indexing/requested_indexes.py
-    services/metadata/pending_indexing.py
-    services/metadata/rebuild.py
-    services/metadata/validate/bloom_filters.py
-    services/metadata/validate/check.py
-    services/metadata/validate/checks.py
-    services/metadata/validate/expression_index.py
-    services/metadata/validate/partition_stats.py
-    services/metadata/validate/record_index.py
-    services/metadata/validate/records.py
-    services/metadata/validate/secondary_index.py
-    services/metadata/verbs.py
-    services/repair/guards.py
-    services/repair/kept_plan.py
-    services/repair/pending_plan.py
-    services/restore/candidates.py
-    services/restore/units.py
-    services/rollback/execute.py
-    services/rollback/failed_writes.py
-    services/rollback/inputs.py
-    services/rollback/request.py
-    services/savepoint/create.py
-    services/savepoint/listing.py
-    services/service.py
-    services/verbs.py
-    services/waiting.py
-    storage/arrow_store.py
-    storage/base.py
-    storage/failures.py
-    storage/fsspec_store.py
-    storage/streams.py
-    timeline/actions/indexing.py
-    timeline/actions/write_stats.py
-    timeline/instant.py
-    timeline/internal_schema.py
-    timeline/layout.py
-    timeline/pending_plans.py
-    timeline/table_schema.py
-    transaction/decision.py
-    transaction/locks/base.py
-    transaction/locks/dynamodb_table.py
-    view/builder.py
-    view/file_group.py
-    view/pending.py
-    """.split()
-)
+REMAINING_MODULES = {
+    "codec/avro/arrow_logical.py",
+    "codec/avro/arrow_routes.py",
+    "codec/avro/arrow_types.py",
+    "codec/avro/zero_size.py",
+    "codec/log/blocks.py",
+    "codec/orc/file.py",
+    "config/archive_config.py",
+    "config/indexing_config.py",
+    "config/transaction_config.py",
+    "config/versions.py",
+    "config/write_config.py",
+    "engine/protocol.py",
+    "expr/leaves.py",
+    "expr/literals.py",
+    "expr/sql/functions.py",
+    "expr/sql/literals.py",
+    "expr/sql/text.py",
+    "expr/temporal_text.py",
+    "expr/tree.py",
+    "expr/wall_time.py",
+    "filegroup/merge/base_merge.py",
+    "filegroup/merge/merge_mode.py",
+    "filegroup/merge/payloads.py",
+    "filegroup/merge/row_merge.py",
+    "filegroup/merge/rules.py",
+    "filegroup/read/output_columns.py",
+    "filegroup/write/base_file_writer.py",
+    "history/archived.py",
+    "history/archived_entry.py",
+    "history/log_archive_writer.py",
+    "history/lsm_compaction.py",
+    "history/lsm_file.py",
+    "history/lsm_writer.py",
+    "history/manifest.py",
+    "index/slice_ranges.py",
+    "metadata_table/extract/date_patterns.py",
+    "metadata_table/extract/expression_values.py",
+    "metadata_table/extract/footer_ranges.py",
+    "metadata_table/extract/row_ranges.py",
+    "metadata_table/extract/slice_change.py",
+    "metadata_table/indexed_table.py",
+    "metadata_table/initialize/finish.py",
+    "metadata_table/initialize/from_files.py",
+    "metadata_table/initialize/indexing.py",
+    "metadata_table/initialize/listed_files.py",
+    "metadata_table/initialize/properties.py",
+    "metadata_table/initialize/target.py",
+    "metadata_table/partitions/bloom_filters.py",
+    "metadata_table/partitions/distinct_rows.py",
+    "metadata_table/partitions/expression_index.py",
+    "metadata_table/partitions/group_content.py",
+    "metadata_table/partitions/partition_stats.py",
+    "metadata_table/partitions/record_index.py",
+    "metadata_table/partitions/secondary_index.py",
+    "metadata_table/read/file_group.py",
+    "metadata_table/read/group_reader.py",
+    "metadata_table/records/file_statistics.py",
+    "metadata_table/records/range_records.py",
+    "metadata_table/services/archival.py",
+    "metadata_table/services/cleaning.py",
+    "metadata_table/services/compaction_units.py",
+    "metadata_table/services/merge_records.py",
+    "metadata_table/timeline.py",
+    "metadata_table/write/base_file.py",
+    "metadata_table/write/commit_updates.py",
+    "metadata_table/write/delta_commit.py",
+    "metadata_table/write/drop.py",
+    "metadata_table/write/remaining_files.py",
+    "metadata_table/write/rollback_deletion.py",
+    "query/cdc_change.py",
+    "query/cdc_read.py",
+    "query/commit_range.py",
+    "query/context.py",
+    "query/execute.py",
+    "query/slices_plan.py",
+    "request/json_fields.py",
+    "services/clean/needed.py",
+    "services/clean/partitions.py",
+    "services/clean/planner.py",
+    "services/clean/units.py",
+    "services/compaction/commit_metadata.py",
+    "services/compaction/units.py",
+    "services/context.py",
+    "services/doctor/clock_rules.py",
+    "services/doctor/clocks.py",
+    "services/doctor/listing_rules.py",
+    "services/doctor/listings.py",
+    "services/doctor/observations.py",
+    "services/doctor/observe.py",
+    "services/doctor/writer_rules.py",
+    "services/indexing/planner.py",
+    "services/indexing/requested_indexes.py",
+    "services/metadata/pending_indexing.py",
+    "services/metadata/rebuild.py",
+    "services/metadata/validate/bloom_filters.py",
+    "services/metadata/validate/check.py",
+    "services/metadata/validate/checks.py",
+    "services/metadata/validate/expression_index.py",
+    "services/metadata/validate/partition_stats.py",
+    "services/metadata/validate/record_index.py",
+    "services/metadata/validate/records.py",
+    "services/metadata/validate/secondary_index.py",
+    "services/metadata/verbs.py",
+    "services/repair/guards.py",
+    "services/repair/kept_plan.py",
+    "services/repair/pending_plan.py",
+    "services/restore/candidates.py",
+    "services/restore/units.py",
+    "services/rollback/execute.py",
+    "services/rollback/failed_writes.py",
+    "services/rollback/inputs.py",
+    "services/rollback/request.py",
+    "services/savepoint/create.py",
+    "services/savepoint/listing.py",
+    "services/service.py",
+    "services/verbs.py",
+    "services/waiting.py",
+    "storage/arrow_store.py",
+    "storage/base.py",
+    "storage/failures.py",
+    "storage/fsspec_store.py",
+    "storage/streams.py",
+    "timeline/actions/indexing.py",
+    "timeline/actions/write_stats.py",
+    "timeline/instant.py",
+    "timeline/internal_schema.py",
+    "timeline/layout.py",
+    "timeline/pending_plans.py",
+    "timeline/table_schema.py",
+    "transaction/decision.py",
+    "transaction/locks/base.py",
+    "transaction/locks/dynamodb_table.py",
+    "view/builder.py",
+    "view/file_group.py",
+    "view/pending.py",
+}
 """Modules whose behaviour only tests of other names hold; none is added."""
 
 
