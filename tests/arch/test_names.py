@@ -1,0 +1,264 @@
+"""Where tests lie and what things are called: a module's test is found by its name, and names are of the field."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("airflow_hudi", "spark_jobs/hudi_core", "spark_jobs/hudi_spark", "spark_jobs/hudi_cli")
+CORE = ROOT / "spark_jobs" / "hudi_core"
+CORE_TESTS = ROOT / "tests" / "unit" / "hudi_core"
+MAX_MODULES = 16
+LINES_WITHOUT_A_TEST = 60
+
+# fmt: off
+PRIVATE_WORDS = (
+    "anew", "asked", "beginning", "beginnings", "begun", "facts", "given_up", "hears", "left_out", "nobody",
+    "of_rows", "settled", "somebody", "standing", "stands", "stuck", "taken_back", "together", "told", "traces",
+    "untold", "wanted", "weightless", "whoever", "witnesses",
+)
+# fmt: on
+"""Words of no Hudi user, each a part of a name or several parts of one (docs/glossary.md has the field's)."""
+
+OWN = re.compile(r"own(_(timeline|instant)s?)?")
+"""The metadata timeline, and its instants."""
+
+PARTITION_TYPES_IN = ("metadata_table", "services/metadata", "services/indexing")
+"""Where `kind` would be a partition type of the metadata table."""
+
+REMAINING_NAMES = {
+    "KIND",
+    "KeysOfRows",
+    "_KINDS_OF",
+    "_V1_KINDS",
+    "_V2_KINDS",
+    "_kind",
+    "_kind_of",
+    "_of_rows",
+    "is_of_rows",
+    "kind",
+    "kinds",
+    "left_out",
+    "own",
+}
+"""Names that are still to be replaced; none is added."""
+
+REMAINING_MODULES = {
+    "filegroup/merge/base_merge.py",
+    "filegroup/merge/merge_mode.py",
+    "filegroup/merge/row_merge.py",
+    "filegroup/merge/rules.py",
+    "filegroup/read/output_columns.py",
+    "filegroup/write/base_file_writer.py",
+    "history/archived.py",
+    "history/archived_entry.py",
+    "history/log_archive_writer.py",
+    "history/lsm_compaction.py",
+    "history/lsm_file.py",
+    "history/lsm_writer.py",
+    "history/manifest.py",
+    "index/slice_ranges.py",
+    "metadata_table/extract/date_patterns.py",
+    "metadata_table/extract/expression_values.py",
+    "metadata_table/extract/footer_ranges.py",
+    "metadata_table/extract/row_ranges.py",
+    "metadata_table/extract/slice_change.py",
+    "metadata_table/indexed_table.py",
+    "metadata_table/initialize/finish.py",
+    "metadata_table/initialize/from_files.py",
+    "metadata_table/initialize/indexing.py",
+    "metadata_table/initialize/listed_files.py",
+    "metadata_table/initialize/properties.py",
+    "metadata_table/initialize/target.py",
+    "metadata_table/partitions/bloom_filters.py",
+    "metadata_table/partitions/distinct_rows.py",
+    "metadata_table/partitions/expression_index.py",
+    "metadata_table/partitions/group_content.py",
+    "metadata_table/partitions/partition_stats.py",
+    "metadata_table/partitions/record_index.py",
+    "metadata_table/partitions/secondary_index.py",
+    "metadata_table/read/file_group.py",
+    "metadata_table/read/group_reader.py",
+    "metadata_table/records/file_statistics.py",
+    "metadata_table/records/range_records.py",
+    "metadata_table/services/archival.py",
+    "metadata_table/services/cleaning.py",
+    "metadata_table/services/compaction_units.py",
+    "metadata_table/services/merge_records.py",
+    "metadata_table/timeline.py",
+    "metadata_table/write/base_file.py",
+    "metadata_table/write/commit_updates.py",
+    "metadata_table/write/delta_commit.py",
+    "metadata_table/write/drop.py",
+    "metadata_table/write/remaining_files.py",
+    "metadata_table/write/rollback_deletion.py",
+    "query/cdc_change.py",
+    "query/cdc_read.py",
+    "query/commit_range.py",
+    "query/context.py",
+    "query/execute.py",
+    "query/slices_plan.py",
+    "request/json_fields.py",
+    "services/clean/needed.py",
+    "services/clean/partitions.py",
+    "services/clean/planner.py",
+    "services/clean/units.py",
+    "services/compaction/commit_metadata.py",
+    "services/compaction/units.py",
+    "services/context.py",
+    "services/doctor/clock_rules.py",
+    "services/doctor/clocks.py",
+    "services/doctor/listing_rules.py",
+    "services/doctor/listings.py",
+    "services/doctor/observations.py",
+    "services/doctor/observe.py",
+    "services/doctor/writer_rules.py",
+    "services/indexing/planner.py",
+    "services/indexing/requested_indexes.py",
+    "services/metadata/pending_indexing.py",
+    "services/metadata/rebuild.py",
+    "services/metadata/validate/bloom_filters.py",
+    "services/metadata/validate/check.py",
+    "services/metadata/validate/checks.py",
+    "services/metadata/validate/expression_index.py",
+    "services/metadata/validate/partition_stats.py",
+    "services/metadata/validate/record_index.py",
+    "services/metadata/validate/records.py",
+    "services/metadata/validate/secondary_index.py",
+    "services/metadata/verbs.py",
+    "services/repair/guards.py",
+    "services/repair/kept_plan.py",
+    "services/repair/pending_plan.py",
+    "services/restore/candidates.py",
+    "services/restore/units.py",
+    "services/rollback/execute.py",
+    "services/rollback/failed_writes.py",
+    "services/rollback/inputs.py",
+    "services/rollback/request.py",
+    "services/savepoint/create.py",
+    "services/savepoint/listing.py",
+    "services/service.py",
+    "services/verbs.py",
+    "services/waiting.py",
+    "storage/arrow_store.py",
+    "storage/base.py",
+    "storage/failures.py",
+    "storage/fsspec_store.py",
+    "storage/streams.py",
+    "timeline/actions/indexing.py",
+    "timeline/actions/write_stats.py",
+    "timeline/instant.py",
+    "timeline/internal_schema.py",
+    "timeline/layout.py",
+    "timeline/pending_plans.py",
+    "timeline/table_schema.py",
+    "transaction/decision.py",
+    "transaction/locks/base.py",
+    "transaction/locks/dynamodb_table.py",
+    "view/builder.py",
+    "view/file_group.py",
+    "view/pending.py",
+}
+"""Modules whose behaviour only tests of other names hold; none is added."""
+
+
+def product_modules() -> Iterator[Path]:
+    for folder in PRODUCT:
+        yield from sorted(path for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py")
+
+
+def identifiers(tree: ast.AST) -> set[str]:
+    """Every name that a module chooses or uses."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.alias(name=name, asname=other):
+                found |= {*name.split("."), other or ""}
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.ExceptHandler(name=str(name)):
+                found.add(name)
+    return found
+
+
+def parts(name: str) -> str:
+    """`isTakenBack`, `TAKEN_BACK`, `_taken_back`: the words in lower case, an underscore between two."""
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return split.strip("_").lower()
+
+
+def private_words(name: str, *, kinds: bool = False) -> list[str]:
+    """Words of the list in a name; `kind` and `kinds` too where they would be partition types."""
+    said = f"_{parts(name)}_"
+    found = [word for word in PRIVATE_WORDS if f"_{word}_" in said]
+    if OWN.fullmatch(parts(name)) or re.match(r"_own_(timeline|instant)", said):
+        found.append("own")
+    return found + (["kind"] if kinds and re.search("_kinds?_", said) else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("is_taken_back", ["taken_back"]),
+        ("TakenBackError", ["taken_back"]),
+        ("UNTOLD", ["untold"]),
+        ("own_timelines", ["own"]),
+        ("own", ["own"]),
+        ("owner", []),
+        ("outstanding", []),
+        ("_kinds", ["kind"]),
+        ("mankind", []),
+    ],
+)
+def test_words_of_a_name(name: str, found: list[str]) -> None:
+    assert private_words(name, kinds=True) == found
+
+
+def test_no_private_word_is_a_name() -> None:
+    found = {}
+    for path in product_modules():
+        kinds = any(f"hudi_core/{folder}/" in path.as_posix() for folder in PARTITION_TYPES_IN)
+        names = {path.stem, path.parent.name} | identifiers(ast.parse(path.read_text()))
+        if bad := sorted(name for name in names - REMAINING_NAMES if private_words(name, kinds=kinds)):
+            found[path.relative_to(ROOT).as_posix()] = bad
+    assert found == {}
+
+
+def test_folders_are_small() -> None:
+    modules = Counter(path.parent.relative_to(ROOT).as_posix() for path in product_modules())
+    assert {folder: count for folder, count in modules.items() if count > MAX_MODULES} == {}
+
+
+def test_every_module_has_a_test_of_its_name() -> None:
+    missing = [
+        relative.as_posix()
+        for path in sorted(CORE.rglob("*.py"))
+        if path.name != "__init__.py"
+        and len(path.read_text().splitlines()) > LINES_WITHOUT_A_TEST
+        and not (CORE_TESTS / (relative := path.relative_to(CORE)).with_name(f"test_{path.name}")).is_file()
+    ]
+    assert set(missing) <= REMAINING_MODULES
+
+
+def test_every_test_is_named_after_a_module() -> None:
+    """`test_job_claims.py` is a part of the tests of `job.py`."""
+    lost = []
+    for path in sorted(CORE_TESTS.rglob("test_*.py")):
+        folder, name = CORE / path.parent.relative_to(CORE_TESTS), path.stem.removeprefix("test_")
+        if not any(name == module.stem or name.startswith(f"{module.stem}_") for module in folder.glob("*.py")):
+            lost.append(path.relative_to(ROOT).as_posix())
+    assert lost == []
+
+
+def test_unit_holds_tests_only() -> None:
+    """What tests share is in tests/support."""
+    others = [path for path in (ROOT / "tests" / "unit").rglob("*.py") if not path.name.startswith("test_")]
+    assert {path.name for path in others} <= {"__init__.py", "conftest.py"}

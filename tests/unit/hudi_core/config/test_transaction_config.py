@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.config.transaction_config import CLOCK_SKEW_MS, CONFLICT_STRATEGY, FAILED_WRITES_POLICY, Strategy
+from hudi_core.errors import ConfigError
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("package", ["", "org.apache.hudi.client.transaction."])
+def test_strategies_by_either_name(strategy: Strategy, package: str) -> None:
+    assert CONFLICT_STRATEGY.read({CONFLICT_STRATEGY.name: package + strategy.value}) is strategy
+
+
+def test_no_other_class_is_a_strategy() -> None:
+    with pytest.raises(ConfigError, match="PreferWriterConflictResolutionStrategy"):
+        CONFLICT_STRATEGY.read({CONFLICT_STRATEGY.name: "com.example.Mine"})
+    assert CONFLICT_STRATEGY.read({}) is Strategy.SIMPLE
+
+
+def test_the_policy_of_failed_writes_has_two_names() -> None:
+    assert FAILED_WRITES_POLICY.read({}) == "LAZY"
+    for name in ("hoodie.cleaner.policy.failed.writes", "hoodie.clean.failed.writes.policy"):
+        assert FAILED_WRITES_POLICY.read({name: "EAGER"}) == "EAGER"
+
+
+@pytest.mark.parametrize("value", ["-1", "60001", "soon"])
+def test_a_skew_of_clocks_has_bounds(value: str) -> None:
+    with pytest.raises(ConfigError, match="max_expected_clock_skew_ms"):
+        CLOCK_SKEW_MS.read({CLOCK_SKEW_MS.name: value})
