@@ -107,6 +107,8 @@ DROP_PARTITION: ConfigKey[bool] = ConfigKey(
     "hoodie.datasource.write.drop.partition.columns", False, boolean, "base files lack the partition columns"
 )
 
+_CREATE_SCHEMA = "hoodie.table.create.schema"
+
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
@@ -151,6 +153,11 @@ class TableConfig:
                 f"several ordering fields: {names}", path=self.path, remedy="this release merges by one ordering column"
             )
         return self.ordering_fields[0] if self.ordering_fields else None
+
+    @property
+    def create_schema(self) -> str | None:
+        """The Avro schema that the table was created with; None when the properties do not say."""
+        return self.raw.get(_CREATE_SCHEMA) or None
 
     @property
     def is_merge_on_read(self) -> bool:

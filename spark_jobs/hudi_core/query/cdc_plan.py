@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import BaseFileName, LogFileName, parse_base_file, parse_data_file, parse_log_file
@@ -25,7 +26,7 @@ from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.replaced_slices import slice_before_replacement
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import Predicate, chosen_columns, reader_spec, table_schema
+from hudi_core.query.slices_plan import Predicate, chosen_columns, reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
@@ -58,7 +59,9 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     common = {
         "uri": context.uri,
         "storage_options": dict(context.storage_options),
-        "reader": reader_spec(context, table_schema(context, timeline), timeline, merge_logs=True).to_text(),
+        "reader": reader_spec(
+            context, table_schema(context.storage, context.config, timeline), timeline, merge_logs=True
+        ).to_text(),
         "changes": {"columns": output.names, "predicate": None if predicate is None else predicate.json},
     }
     return ReadPlan(

@@ -22,6 +22,7 @@ from hudi_core.config.read_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.meta_fields import IS_DELETED
 from hudi_core.model.names import parse_data_file
@@ -32,7 +33,7 @@ from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.replaced_rows import REPLACED_BY
 from hudi_core.query.replaced_slices import replaced_groups, slice_before_replacement
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import SlicesPlanner, reader_spec, table_schema
+from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.replaced import replaced_file_groups
@@ -134,7 +135,7 @@ def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
     commits = commits_in_range(context, timeline, request)
     last = commits.last
     schema_end = last if END_SCHEMA.read(context.options) else None
-    schema = table_schema(context, timeline, schema_end)
+    schema = table_schema(context.storage, context.config, timeline, schema_end)
     metadata = context.metadata_table(request.metadata, timeline, schema)
     listing = context.listing(metadata)
     seen, slices = _slices(context, timeline, commits, listing)

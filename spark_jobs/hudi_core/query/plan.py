@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_base_file
 from hudi_core.query.cdc_plan import plan_cdc
@@ -9,7 +10,7 @@ from hudi_core.query.context import ReadContext
 from hudi_core.query.incremental import plan_incremental
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import SlicesPlanner, reader_spec, table_schema
+from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from hudi_core.query.time_travel import as_of_instant
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView
@@ -19,7 +20,7 @@ def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
     """The plan of a query that reads the latest slice of every file group, now or as of the request's time."""
     timeline = context.active.load()
     as_of = None if request.as_of is None else as_of_instant(context, timeline, request.as_of)
-    schema = table_schema(context, timeline, as_of)
+    schema = table_schema(context.storage, context.config, timeline, as_of)
     metadata = context.metadata_table(request.metadata, timeline, schema)
     merged = request.query == "snapshot"
     spec = reader_spec(context, schema, timeline, merge_logs=merged, up_to=as_of)

@@ -17,8 +17,6 @@ from hudi_core.expr.json_form import to_json
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.filegroup.read.stored_schema import stored_schema
-from hudi_core.history.load import latest_commits
 from hudi_core.index.report import PruneReport
 from hudi_core.index.skipping import SkippingPlan
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -26,7 +24,6 @@ from hudi_core.query.context import ReadContext, files_of, slice_to_json
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import ReadRequest
 from hudi_core.timeline.schema_history import internal_schema_history, renamed_columns
-from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
@@ -55,27 +52,6 @@ COUNTED_PARTITIONS: Final = 1000
 """Of a table with more partitions, those that the predicate rules out by their paths are not listed, and their files
 not counted.
 """
-
-
-def table_schema(context: ReadContext, timeline: Timeline, up_to: str | None = None) -> AvroSchema:
-    """The table's Avro schema as the newest commit of `timeline` has it, or the newest requested at or before `up_to`.
-
-    Before the first commit, when there were no rows, the table's schema is the one that it has now.
-    """
-    created = context.config.raw.get("hoodie.table.create.schema")
-    seen = timeline if up_to is None else timeline.up_to(up_to)
-    if up_to is not None and not len(seen.commits()) and not context.history().instants(None, up_to):
-        return table_schema(context, timeline)
-    older = (item for item in latest_commits(context.history()) if up_to is None or item[0].requested_time <= up_to)
-    written = ((instant, context.active.read_commit(instant)) for instant in reversed(seen.commits().instants))
-    return schema_of(
-        seen,
-        context.active.read_details,
-        create_schema=created,
-        stored=lambda: stored_schema(context.storage, written, context.active.path_of),
-        archived=lambda: older,
-        path_of=context.active.path_of,
-    )
 
 
 def reader_spec(

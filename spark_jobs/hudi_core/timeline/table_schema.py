@@ -31,7 +31,7 @@ def schema_of(
     Taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only
     rewrites, from the latest of these; with no schema in any commit, from `create_schema`
     (`hoodie.table.create.schema`); then from the data files, whose schema `stored` gives
-    (filegroup.read.stored_schema); then from the archive's commits, which `archived` gives latest first. Both are
+    (filegroup.read.table_schema); then from the archive's commits, which `archived` gives latest first. Both are
     called only then. `read` gives a commit file's content (ActiveTimeline.read_details), `path_of` its path for
     messages (ActiveTimeline.path_of). For an older state of the table give `timeline.up_to(instant)`. Raises
     FormatError when there is none, CorruptFileError when a commit file is not readable.

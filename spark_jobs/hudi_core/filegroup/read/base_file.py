@@ -123,18 +123,3 @@ def _hfile_batches(
     while values := [value for _, value in islice(items, batch_rows)]:
         table = decode_records(encode_avro_records(values), len(values), writer, schema, path=file.path)
         yield from table.combine_chunks().to_batches()
-
-
-def grouped(batches: Iterator[pa.RecordBatch], *, rows: int, max_bytes: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches in groups of about `rows` rows, but of no more than `max_bytes` and one batch."""
-    group: list[pa.RecordBatch] = []
-    held_rows = held_bytes = 0
-    for batch in batches:
-        group.append(batch)
-        held_rows += batch.num_rows
-        held_bytes += batch.nbytes
-        if held_rows >= rows or held_bytes >= max_bytes:
-            yield group
-            group, held_rows, held_bytes = [], 0, 0
-    if group:
-        yield group

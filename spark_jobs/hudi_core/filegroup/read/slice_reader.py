@@ -1,9 +1,7 @@
 """A file slice as rows: base file alone, or base file merged with its log files (HoodieMergeOnReadSnapshotRelation,
-HoodieFileGroupReader; facts 5, 6).
+HoodieFileGroupReader).
 
-Memory of one slice: `memory_budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for
-every log record its key, its ordering value and 9 bytes; an eighth of the budget of base rows and their merged copy; a
-sixteenth of it of a decoded log block.
+Memory of one slice: that of the merge (slice_merge) with `memory_budget`; a sixteenth of it of a decoded log block.
 """
 
 from __future__ import annotations
@@ -17,17 +15,17 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import MEMORY_BYTES
-from hudi_core.filegroup.merge.base_merge import BaseMerger
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.policy import MergePolicy
-from hudi_core.filegroup.read.base_file import RowGroups, grouped, read_base_file
+from hudi_core.filegroup.read.base_file import RowGroups, read_base_file
 from hudi_core.filegroup.read.block_validity import CommittedInstants
-from hudi_core.filegroup.read.log_records import has_operations, merge_logs
+from hudi_core.filegroup.read.log_records import has_operations
 from hudi_core.filegroup.read.log_scan import ScanResult, scan_log_files
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
 from hudi_core.filegroup.read.row_filter import RowFilter, of_commit_times
+from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.model.meta_fields import OPERATION
 
 if TYPE_CHECKING:
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 
 READ_BUDGET = 256 << 20
 READ_ROWS = 64 << 10
-GROUP_SHARE = 8
-"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
 
 
 @dataclass(frozen=True)
@@ -145,26 +141,21 @@ class SliceReader:
         )
         if has_operations(scan.blocks) and OPERATION not in stored.names:
             stored = stored.append(pa.field(OPERATION, pa.string()))
-        records = merge_logs(
+        base = file_slice.base_file
+        with merging(
             self.storage,
             scan,
             stored,
             policy,
             ordering,
+            path=base.path if base else file_slice.log_files[0].path,
+            first_only=True,
             budget=self._budget,
             spill_folder=self.spill_folder,
             history=self.spec.history,
-        )
-        with records.store:
-            base = file_slice.base_file
-            merger = BaseMerger(
-                records, policy, ordering, path=base.path if base else file_slice.log_files[0].path, first_only=True
-            )
-            if base is not None:
-                batches = self._base_rows(base, stored, scan)
-                for group in grouped(batches, rows=len(records), max_bytes=self._budget // GROUP_SHARE):
-                    yield from merger.apply(group)
-            yield from merger.inserts(READ_ROWS)
+        ) as merge:
+            base_rows = () if base is None else self._base_rows(base, stored, scan)
+            yield from merge.rows(base_rows, batch_rows=READ_ROWS)
 
     def _base_rows(self, base: DataFile, stored: pa.Schema, scan: ScanResult) -> Iterator[pa.RecordBatch]:
         """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base),

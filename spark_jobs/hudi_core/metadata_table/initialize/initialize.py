@@ -18,13 +18,14 @@ from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
 from hudi_core.metadata_table.initialize.instants import initial_instant, unfinished
-from hudi_core.metadata_table.initialize.listed_files import committed_files, listing_records, pending_instants
+from hudi_core.metadata_table.initialize.listed_files import committed_files, pending_instants
 from hudi_core.metadata_table.initialize.properties import write_metadata_properties
 from hudi_core.metadata_table.initialize.stored_schema import commit_schema
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.record import block_schema, files_datum
+from hudi_core.metadata_table.records.files import listing_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.drop import drop_metadata_table
@@ -108,7 +109,9 @@ class MetadataCreation:
         initialization = Initialization(
             FILES_PARTITION,
             numbered_file_ids(FILES_PREFIX, 1),
-            lambda target: target.write(self._storage, listing_records(files)),
+            lambda target: target.write(
+                self._storage, ((record.key, files_datum(record)) for record in listing_records(files))
+            ),
         )
         return self._begin(config, data, initialization)
 

@@ -10,8 +10,7 @@ from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.record import files_datum
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
-from hudi_core.metadata_table.records.files import commit_records, rollback_records
-from hudi_core.model.stats import WriteStat
+from hudi_core.metadata_table.records.files import commit_records, listing_records
 
 
 class FilesPartition:
@@ -28,15 +27,12 @@ class FilesPartition:
         """
         return ((record.key, files_datum(record)) for record in commit_records(statistics.stats))
 
-    def initial(
-        self, instant: str, files: Iterable[FileStatistics], partitions: Iterable[str] = ()
-    ) -> Iterator[Record]:
-        """The listing; `files` include change-data logs, and `partitions` may name some without files."""
-        sizes: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
+    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
+        """The listing; `files` include change-data logs."""
+        sizes: dict[str, dict[str, int]] = {}
         for statistics in files:
             sizes.setdefault(statistics.file.partition, {})[statistics.file.name] = statistics.file.size
-        none: dict[str, tuple[WriteStat, ...]] = dict.fromkeys(sorted(sizes), ())
-        listed = [commit_records(none)[0], *rollback_records({name: found for name, found in sizes.items() if found})]
+        listed = listing_records(dict(sorted(sizes.items())))
         return ((record.key, files_datum(record)) for record in listed)
 
     def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.table_config import TableConfig
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.keys import bloom_filter_key, secondary_hashed_part
 from hudi_core.metadata_table.read import statistics
@@ -26,8 +27,6 @@ from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnSta
 from hudi_core.metadata_table.records.files import FilesRules, live_entries, partition_key, partition_of_key
 from hudi_core.model.partition import check_file_names, check_partitions
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
 
 COLUMN_STATS = "column_stats"
@@ -207,12 +206,6 @@ class MetadataTable:
     def _types(self) -> statistics.ColumnTypes:
         schema = self._schema
         if schema is None:
-            active = ActiveTimeline(self._metadata_snapshot.storage, self._metadata_snapshot.config)
-            created = self._metadata_snapshot.config.raw.get("hoodie.table.create.schema")
-            schema = schema_of(
-                self._metadata_snapshot.data_timeline,
-                active.read_details,
-                create_schema=created,
-                path_of=active.path_of,
-            )
+            snapshot = self._metadata_snapshot
+            schema = table_schema(snapshot.storage, snapshot.config, snapshot.data_timeline)
         return statistics.ColumnTypes(schema)

@@ -6,7 +6,7 @@ Pure functions: write stats in, records out; two records in, one out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hudi_core.errors import CorruptFileError, FormatError
@@ -61,6 +61,15 @@ def rollback_records(
         _files_record(partition, appended.get(partition, {}), gone.get(partition, ()))
         for partition in sorted({*appended, *gone})
     ]
+
+
+def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRecord]:
+    """The records with which the partition is initialized: one of all partitions, one of each partition's files by name
+    and size in bytes (HoodieBackedTableMetadataWriter.initializeFilesPartition). Raises as commit_records.
+    """
+    yield _partitions_record(files)
+    for partition, sizes in files.items():
+        yield _files_record(partition, sizes, ())
 
 
 def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str] = ()) -> list[FilesRecord]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -24,7 +25,6 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schema_history import internal_schema_history
-from hudi_core.timeline.table_schema import schema_of
 from hudi_core.view.listing import FileListing
 
 PARTITION_STATS: Final = "partition_stats"
@@ -131,10 +131,8 @@ class CommitPartitions:
 
     @cached_property
     def _table(self) -> IndexedTable:
-        active = ActiveTimeline(self._storage, self._config)
-        created = self._config.raw.get("hoodie.table.create.schema")
-        timeline = active.load()
-        schema = schema_of(timeline, active.read_details, create_schema=created, path_of=active.path_of)
+        timeline = ActiveTimeline(self._storage, self._config).load()
+        schema = table_schema(self._storage, self._config, timeline)
         history = internal_schema_history(self._storage, timeline)
         definitions = load_index_definitions(self._storage, self._config)
         return IndexedTable(

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
@@ -37,7 +38,6 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 
@@ -289,7 +289,6 @@ class MetadataPublisher:
         columns: list[str] = []
         if COLUMN_STATS in self._recorded.metadata_partitions and COLUMN_STATS not in definitions:
             active = ActiveTimeline(self._storage, self._config)
-            created = self._config.raw.get("hoodie.table.create.schema")
-            schema = schema_of(active.load(), active.read_details, create_schema=created, path_of=active.path_of)
+            schema = table_schema(self._storage, self._config, active.load())
             columns = [*META_FIELDS, *(field["name"] for field in schema["fields"])]
         return Indexed(definitions, list(dict.fromkeys(columns)))

@@ -20,6 +20,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -51,7 +52,6 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import rollback_target
-from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
 from hudi_core.transaction.commit import Completer, check_not_rolled_back
@@ -331,8 +331,7 @@ class CompactionRun:
         return partitions | {marker.partition for marker in list_markers(self._storage, self._instant)}
 
     def _schema(self, timeline: Timeline) -> AvroSchema:
-        create = self._context.config.raw.get("hoodie.table.create.schema")
-        return schema_of(timeline, self._active.read_details, create_schema=create, path_of=self._active.path_of)
+        return table_schema(self._storage, self._context.config, timeline)
 
     def _claim(self) -> Claim:
         return self._context.claim(self._instant, self._owner)

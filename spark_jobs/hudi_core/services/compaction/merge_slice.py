@@ -26,14 +26,14 @@ from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, ExecutionError
-from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
+from hudi_core.filegroup.merge.base_merge import MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.policy import MergePolicy, Rules
-from hudi_core.filegroup.read.base_file import base_batches, grouped, open_base_file
+from hudi_core.filegroup.read.base_file import base_batches, open_base_file
 from hudi_core.filegroup.read.block_validity import CommittedInstants
-from hudi_core.filegroup.read.log_records import merge_logs
 from hudi_core.filegroup.read.log_scan import ScanCounts, scan_log_files
+from hudi_core.filegroup.read.slice_merge import SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -56,9 +56,7 @@ NULL_COMMIT = "null"
 """prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
 _LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
 GROUP_ROWS = 4
-"""How many base rows are looked up at once for each log record: every look-up hashes all of the logs' keys anew."""
-GROUP_SHARE = 8
-"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
+"""How many base rows are looked up at once for each log record."""
 
 
 def compaction_unit(
@@ -176,17 +174,25 @@ class _Compaction:
                     self.storage, join(self.partition, self.name), self.schema, self.config, codec=self._codec(base)
                 )
             )
-            records = merge_logs(
-                self.storage, scan, handle.rows_schema, self.policy, self.ordering, budget=self.config.memory_bytes
+            merge = stack.enter_context(
+                merging(
+                    self.storage,
+                    scan,
+                    handle.rows_schema,
+                    self.policy,
+                    self.ordering,
+                    path=handle.path if base is None else base.path,
+                    first_only=self.as_hudi_1,
+                    budget=self.config.memory_bytes,
+                )
             )
-            stack.enter_context(records.store)
             scanned = time.perf_counter()
-            counts = self._merge(base, records, handle)
+            self._write(base, merge, handle)
             size = handle.close()
         return self._result(
             scan.counts,
-            records,
-            counts,
+            merge.records,
+            merge.counts,
             size,
             sum(file.size for file in files),
             (started, scanned, time.perf_counter()),
@@ -207,22 +213,13 @@ class _Compaction:
         """The compression asked for, else that of the file that is replaced, else Hudi's default."""
         return self.config.parquet_codec or (base.compression if base is not None else None) or DEFAULT_CODEC
 
-    def _merge(self, base: ParquetBaseFile | None, records: LogRecords, handle: BaseFileHandle) -> MergeCounts:
-        """Streams the base through the merge into the new file, then what only the logs have; checks that no row was
-        lost or doubled.
-        """
-        path = handle.path if base is None else base.path
-        merger = BaseMerger(records, self.policy, self.ordering, path=path, first_only=self.as_hudi_1)
-        if base is not None:
-            batches = base_batches(base, handle.rows_schema, batch_rows=self.config.batch_rows)
-            for group in grouped(
-                batches, rows=GROUP_ROWS * len(records), max_bytes=self.config.memory_bytes // GROUP_SHARE
-            ):
-                for batch in merger.apply(group):
-                    handle.write(batch)
-        for batch in merger.inserts(self.config.batch_rows):
+    def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> None:
+        """Streams the merged rows into the new file; checks that no row was lost or doubled."""
+        rows = self.config.batch_rows
+        batches = () if base is None else base_batches(base, handle.rows_schema, batch_rows=rows)
+        for batch in merge.rows(batches, batch_rows=rows, group_rows=GROUP_ROWS):
             handle.write(batch)
-        counts = merger.counts
+        counts = merge.counts
         expected = 0 if base is None else base.num_rows
         if counts.base != expected or counts.written != handle.rows:
             raise ExecutionError(
@@ -231,7 +228,6 @@ class _Compaction:
                 f"but wrote {handle.rows}",
                 path=handle.path,
             )
-        return counts
 
     def _result(
         self,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -40,7 +41,6 @@ from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_ins
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
-from hudi_core.query.slices_plan import table_schema
 from hudi_core.services.metadata.completed_changes import clean_changes, rollback_changes
 from hudi_core.services.metadata.missing_actions import REBUILD, missing_actions
 from hudi_core.services.metadata.row_changes import REBUILD_ROW_LEVEL, RowChanges, RowsUnknownError
@@ -350,7 +350,7 @@ class _CatchUp:
     def _table(self) -> IndexedTable:
         context = self.context
         schema, history = (
-            table_schema(context.reading(), self._timeline),
+            table_schema(context.storage, context.config, self._timeline),
             internal_schema_history(context.storage, self._timeline),
         )
         definitions = load_index_definitions(context.storage, context.config)

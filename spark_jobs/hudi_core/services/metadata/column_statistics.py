@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.extract.stored_ranges import StoredRange, StoredRangeRules
 from hudi_core.metadata_table.index_definitions import load_index_definitions
@@ -24,7 +25,6 @@ from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.records.range_records import file_record, partition_record, whole_key
 from hudi_core.metadata_table.records.value_types import as_type, contains, empty_type, is_unknown, merged
-from hudi_core.query.slices_plan import table_schema
 from hudi_core.services.metadata.statistics_units import read_statistics
 from hudi_core.timeline.instant import COMMIT_ACTIONS
 from hudi_core.timeline.schema_history import internal_schema_history
@@ -47,7 +47,7 @@ def indexed_table(context: TableContext, timeline: Timeline) -> IndexedTable:
     history = internal_schema_history(context.storage, timeline)
     return IndexedTable(
         context.config,
-        table_schema(context.reading(), timeline),
+        table_schema(context.storage, context.config, timeline),
         load_index_definitions(context.storage, context.config),
         context.options,
         None if history is None else history.to_json(),

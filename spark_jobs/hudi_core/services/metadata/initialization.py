@@ -12,6 +12,7 @@ from hudi_core.config.table_config import timeline_zone
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.from_files import (
@@ -27,7 +28,6 @@ from hudi_core.metadata_table.partitions.registry import partition_type_of, part
 from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows, is_row_level
 from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
-from hudi_core.query.slices_plan import table_schema
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
@@ -202,7 +202,7 @@ class Initializations:
         context = self._context
         definitions = load_index_definitions(context.storage, context.config) | self._defined
         history = internal_schema_history(context.storage, timeline)
-        schema = table_schema(context.reading(), timeline)
+        schema = table_schema(context.storage, context.config, timeline)
         return IndexedTable(
             context.config, schema, definitions, context.options, None if history is None else history.to_json()
         )

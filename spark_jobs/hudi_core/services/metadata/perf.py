@@ -25,6 +25,7 @@ from hudi_core.expr.evaluate import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.partitions.clean_updates import EXPRESSION_PREFIX as EXPRESSION
 from hudi_core.metadata_table.read.file_group import FILES_PARTITION
@@ -34,7 +35,7 @@ from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY
 from hudi_core.model.meta_fields import RECORD_KEY
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.query.slices_plan import reader_spec, table_schema
+from hudi_core.query.slices_plan import reader_spec
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.secondary_index import can_print
@@ -124,7 +125,7 @@ class _Measure:
         self._clock = clock
         self._timeline: Timeline = context.active.load()
         reading = context.reading()
-        self._schema = table_schema(reading, self._timeline)
+        self._schema = table_schema(reading.storage, reading.config, self._timeline)
         self._zone = reading.zone
         found = self._new()
         self._names = found.list_partitions()

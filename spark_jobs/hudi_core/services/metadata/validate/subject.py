@@ -8,12 +8,13 @@ from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.model.ids import FileGroupId
-from hudi_core.query.slices_plan import reader_spec, table_schema
+from hudi_core.query.slices_plan import reader_spec
 from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.completed_changes import clean_changes
@@ -86,7 +87,7 @@ class Subject:
         and metadata table.
         """
         config, active, reading = context.config, context.active, context.reading()
-        found = table_schema(reading, timeline) if schema is None else schema
+        found = table_schema(reading.storage, reading.config, timeline) if schema is None else schema
         spec = reader_spec(reading, found, timeline, merge_logs=True)
         completion = CompletionTimes(timeline, context.history)
         appended = config.is_merge_on_read and not config.features.log_name_has_delta_commit

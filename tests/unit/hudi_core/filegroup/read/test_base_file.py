@@ -17,7 +17,7 @@ from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.read.base_file import grouped, open_base_file, read_base_file
+from hudi_core.filegroup.read.base_file import open_base_file, read_base_file
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
 from tests.support.log_files import FULL
@@ -202,11 +202,3 @@ def test_every_type_of_a_parquet_file_is_read_as_the_table_has_it() -> None:
     (batch,) = read_base_file(storage, put(storage, "f-0_0-1-2_001.parquet", sink.getvalue()), schema, batch_rows=10)
     assert batch.schema == schema
     assert batch.to_pylist() == [{name: value for name, _, _, value in kinds}, dict.fromkeys(table.column_names)]
-
-
-def test_groups_respect_rows_and_bytes() -> None:
-    batches = [pa.record_batch([pa.array(range(10))], ["a"]) for _ in range(5)]
-    assert [len(group) for group in grouped(iter(batches), rows=25, max_bytes=1 << 20)] == [3, 2]
-    assert [len(group) for group in grouped(iter(batches), rows=100, max_bytes=100)] == [2, 2, 1]
-    assert [len(group) for group in grouped(iter(batches), rows=0, max_bytes=1)] == [1] * 5
-    assert list(grouped(iter([]), rows=1, max_bytes=1)) == []

@@ -381,10 +381,10 @@ def test_change_operations_delete_and_are_a_column_where_the_table_has_it(tmp_pa
 
 def test_the_budget_is_an_option(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     budgets: list[int] = []
-    merge = reader_module.merge_logs
+    merge = reader_module.merging
     monkeypatch.setattr(
         reader_module,
-        "merge_logs",
+        "merging",
         lambda *given, budget, **more: budgets.append(budget) or merge(*given, budget=budget, **more),
     )
     table = golden("6", "mor_log_only").table

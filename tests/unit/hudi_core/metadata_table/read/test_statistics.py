@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.read import stat_columns, statistics
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.query.slices_plan import table_schema
 from hudi_core.services.context import TableContext
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
@@ -32,7 +32,7 @@ def columns_of(case: GoldenCase) -> list[str]:
 
 
 def schema_of_table(context: TableContext) -> dict[str, Any]:
-    found: dict[str, Any] = table_schema(context.reading(), context.active.load())
+    found: dict[str, Any] = table_schema(context.storage, context.config, context.active.load())
     return found
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.filegroup.read.stored_schema import stored_schema
+from hudi_core.filegroup.read.table_schema import stored_schema
 from hudi_core.model.stats import WriteStat
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.table_schema import schema_of
+from tests.support.golden_data import GoldenCase
 from tests.support.golden_timelines import load_table
+from tests.support.slice_readers import opened
 
 
 def _commits(active: ActiveTimeline) -> Iterator[tuple[Instant, CommitMetadata]]:
@@ -36,6 +38,16 @@ def _fields(schema: dict[str, object] | None) -> list[tuple[str, object]]:
 def test_the_newest_files_have_the_schema_of_the_newest_commit(version: str, case: str) -> None:
     storage = load_table(case, version)
     active = ActiveTimeline(storage, TableConfig.load(storage))
+    assert _fields(stored_schema(storage, _commits(active))) == _fields(schema_of(active.load(), active.read_details))
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_partial_update_does_not_set_the_schema(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+    """Its log blocks have only the columns that it sets; a compaction by their schema would lose the others."""
+    table = golden(version, "partial_update_merge_into").table
+    reader, slices = opened(table)
+    storage, active = reader.storage, ActiveTimeline(reader.storage, reader.spec.config)
+    assert any(block.is_partial for item in slices for block in reader.scan(item).blocks)
     assert _fields(stored_schema(storage, _commits(active))) == _fields(schema_of(active.load(), active.read_details))
 
 

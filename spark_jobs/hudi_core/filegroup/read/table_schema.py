@@ -1,5 +1,5 @@
-"""The table's schema as its files have it, for tables whose commits record none
-(TableSchemaResolver.getTableAvroSchemaFromDataFile).
+"""The table's schema: as its commits or its properties record it, else as its data files have it (TableSchemaResolver
+of 0.15 and 1.x). Readers, services and the metadata table resolve it here.
 """
 
 from __future__ import annotations
@@ -12,15 +12,43 @@ from hudi_core.codec.avro.schema import AvroSchema, parse_schema, without_meta_f
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.history.load import latest_commits, load_history
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.table_schema import commit_label
+from hudi_core.timeline.table_schema import commit_label, schema_of
+from hudi_core.timeline.timeline import Timeline
 
 _FOOTER_KEYS: Final = ("parquet.avro.schema", "avro.schema")
 """Where parquet-avro keeps the schema that it wrote with, now and before Parquet 1.9."""
 _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA})
+
+
+def table_schema(storage: Storage, config: TableConfig, timeline: Timeline, up_to: str | None = None) -> AvroSchema:
+    """The table's Avro record schema, without meta fields, as of the latest commit of `timeline`, or of the latest that
+    was requested at or before the instant `up_to`.
+
+    The order is that of timeline.table_schema.schema_of. Before the first commit, when there were no rows, the schema
+    is the present one. Raises FormatError when nothing records a schema, CorruptFileError for a commit or data file
+    that is not readable, StorageError.
+    """
+    active, history = ActiveTimeline(storage, config), load_history(storage, config)
+    seen = timeline if up_to is None else timeline.up_to(up_to)
+    if up_to is not None and not len(seen.commits()) and not history.instants(None, up_to):
+        return table_schema(storage, config, timeline)
+    written = ((instant, active.read_commit(instant)) for instant in reversed(seen.commits().instants))
+    archived = (item for item in latest_commits(history) if up_to is None or item[0].requested_time <= up_to)
+    return schema_of(
+        seen,
+        active.read_details,
+        create_schema=config.create_schema,
+        stored=lambda: stored_schema(storage, written, active.path_of),
+        archived=lambda: archived,
+        path_of=active.path_of,
+    )
 
 
 def stored_schema(
@@ -28,11 +56,11 @@ def stored_schema(
     commits: Iterable[tuple[Instant, CommitMetadata]],
     path_of: Callable[[Instant], str] = commit_label,
 ) -> AvroSchema | None:
-    """The Avro record schema, without meta fields, of the first file that tells one; None when no file does.
+    """The Avro record schema, without meta fields, of the first file that has one; None when no file does.
 
     `commits` are the table's, latest first; each is looked at only when those before it wrote no file that still
-    exists. Parquet base files tell their schema in the footer, log files in their last data block. `path_of` names a
-    commit's file for messages. Raises FormatError for a path that leaves the table or a file that is broken,
+    exists. Parquet base files have it in the footer, log files in their last data block of whole records. `path_of`
+    names a commit's file for messages. Raises FormatError for a path that leaves the table or a file that is broken,
     StorageError.
     """
     for instant, metadata in commits:
@@ -69,6 +97,6 @@ def _of_log(storage: Storage, path: str) -> AvroSchema | None:
     )
     text: str | None = None
     for block in blocks:
-        if isinstance(block, LogBlock) and block.type in _DATA:
+        if isinstance(block, LogBlock) and block.type in _DATA and not block.is_partial:
             text = block.schema or text
     return None if text is None else parse_schema(text, path=path)

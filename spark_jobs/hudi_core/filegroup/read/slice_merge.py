@@ -1,0 +1,94 @@
+"""The merge of a file slice: its base rows with what its log files hold of each key (HoodieMergeHandle of 0.15,
+FileGroupReaderBasedMergeHandle and HoodieFileGroupReader of 1.x). Readers and compaction merge by this loop.
+
+Memory: `budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for every log record its
+key, its ordering value and 9 bytes; an eighth of the budget of base rows, and the merged copy of one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
+from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.read.log_records import merge_logs
+
+if TYPE_CHECKING:
+    from hudi_core.filegroup.merge.ordering import Ordering
+    from hudi_core.filegroup.merge.policy import MergePolicy
+    from hudi_core.filegroup.read.base_file import History
+    from hudi_core.filegroup.read.log_scan import ScanResult
+    from hudi_core.storage.base import Storage
+
+_GROUP_SHARE = 8
+"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
+
+
+@dataclass(frozen=True)
+class SliceMerge:
+    """A slice whose log files are read: `records` is what they hold of each key."""
+
+    records: LogRecords
+    _merger: BaseMerger
+    _budget: int
+
+    @property
+    def counts(self) -> MergeCounts:
+        """Rows in and out so far."""
+        return self._merger.counts
+
+    def rows(self, base: Iterable[pa.RecordBatch], *, batch_rows: int, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
+        """The merged slice: base rows in their order, then rows that only the logs have, `batch_rows` in a batch.
+
+        `base` has the schema of the log records. Keys are looked up for `group_rows` base rows per log record at once,
+        as far as memory allows: every look-up hashes the keys of all log records.
+        """
+        for group in grouped(base, rows=group_rows * len(self.records), max_bytes=self._budget // _GROUP_SHARE):
+            yield from self._merger.apply(group)
+        yield from self._merger.inserts(batch_rows)
+
+
+@contextmanager
+def merging(
+    storage: Storage,
+    scan: ScanResult,
+    schema: pa.Schema,
+    policy: MergePolicy,
+    ordering: Ordering,
+    *,
+    path: str,
+    first_only: bool,
+    budget: int,
+    spill_folder: str | None = None,
+    history: History | None = None,
+) -> Iterator[SliceMerge]:
+    """Reads the log blocks of `scan`; their rows are kept until the end of the block. `schema` is that of all rows.
+
+    `first_only`: of base rows with the same key only the first is merged, as readers do. `path` is the base file, for
+    errors; `history` as for log_records.merge_logs. Raises CorruptFileError or UnsupportedError naming the file.
+    """
+    records = merge_logs(
+        storage, scan, schema, policy, ordering, budget=budget, spill_folder=spill_folder, history=history
+    )
+    with records.store:
+        yield SliceMerge(records, BaseMerger(records, policy, ordering, path=path, first_only=first_only), budget)
+
+
+def grouped(batches: Iterable[pa.RecordBatch], *, rows: int, max_bytes: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches in groups of about `rows` rows, but of no more than `max_bytes` and one batch."""
+    group: list[pa.RecordBatch] = []
+    held_rows = held_bytes = 0
+    for batch in batches:
+        group.append(batch)
+        held_rows += batch.num_rows
+        held_bytes += batch.nbytes
+        if held_rows >= rows or held_bytes >= max_bytes:
+            yield group
+            group, held_rows, held_bytes = [], 0, 0
+    if group:
+        yield group
