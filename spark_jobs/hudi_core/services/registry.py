@@ -6,19 +6,19 @@ from __future__ import annotations
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.services.archive.job import ArchiveService
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.indexing.planner import IndexingService
-from hudi_core.services.rollback.service import RollbackService
-from hudi_core.services.service import ImmediateService, SchedulingService, Service
+from hudi_core.services.rollback.planner import RollbackService
+from hudi_core.services.service import ImmediateService, InstantService, SchedulingService
 
-_SERVICES: dict[str, Service | ImmediateService] = {
+_SERVICES: dict[str, InstantService | ImmediateService] = {
     service.name: service
     for service in (ArchiveService(), CleanService(), CompactionService(), IndexingService(), RollbackService())
 }
 
 
-def service_of(name: str) -> Service | ImmediateService:
+def service_of(name: str) -> InstantService | ImmediateService:
     """The service called `name`. Raises UnsupportedError when this release has none."""
     service = _SERVICES.get(name)
     if service is None:

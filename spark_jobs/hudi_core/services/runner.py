@@ -11,7 +11,7 @@ from hudi_core.errors import ConfigError, HudiError, UnsupportedError
 from hudi_core.request.model import InstantResult, RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.registry import nothing_pending, service_of
-from hudi_core.services.service import ImmediateService, SchedulingService, Service
+from hudi_core.services.service import ImmediateService, InstantService, SchedulingService
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.owner import Owner
 
@@ -57,10 +57,10 @@ class ServiceRunner:
             return RunResult(tuple(self._run_one(service, instant) for instant in pending[:1]))
         return RunResult(tuple(self._run_all(service, pending, deadline)))
 
-    def _pending(self, service: Service) -> list[str]:
+    def _pending(self, service: InstantService) -> list[str]:
         return service.pending(self._context, self._context.active.load())
 
-    def _run_and_plan(self, service: Service, pending: Sequence[str], deadline: float | None) -> RunResult:
+    def _run_and_plan(self, service: InstantService, pending: Sequence[str], deadline: float | None) -> RunResult:
         results = list(self._run_all(service, pending, deadline))
         while all(result.state == State.COMPLETED.value for result in results) and not _is_over(deadline):
             planned = planner_of(service).schedule(self._context, self._owner, dry_run=False)
@@ -69,7 +69,7 @@ class ServiceRunner:
             results += self._run_all(service, [planned.instant], deadline)
         return RunResult(tuple(results))
 
-    def _scheduled(self, service: Service) -> tuple[list[str], str | None]:
+    def _scheduled(self, service: InstantService) -> tuple[list[str], str | None]:
         planned = planner_of(service).schedule(self._context, self._owner, dry_run=False)
         return ([planned.instant] if planned.instant is not None else self._pending(service)), planned.reason
 
@@ -80,7 +80,9 @@ class ServiceRunner:
         step = None if report is None else lambda done, total: report(service.name, done, total)
         return service.run_now(self._context, self._owner, step)
 
-    def _run_all(self, service: Service, pending: Sequence[str], deadline: float | None) -> Iterator[InstantResult]:
+    def _run_all(
+        self, service: InstantService, pending: Sequence[str], deadline: float | None
+    ) -> Iterator[InstantResult]:
         for number, instant in enumerate(pending):
             if _is_over(deadline):
                 log.info(
@@ -89,12 +91,12 @@ class ServiceRunner:
                 return
             yield self._run_or_report(service, instant)
 
-    def _run_one(self, service: Service, instant: str) -> InstantResult:
+    def _run_one(self, service: InstantService, instant: str) -> InstantResult:
         report = self._progress
         step = None if report is None else lambda done, total: report(instant, done, total)
         return service.run(self._context, instant, self._engine, self._owner, step)
 
-    def _run_or_report(self, service: Service, instant: str) -> InstantResult:
+    def _run_or_report(self, service: InstantService, instant: str) -> InstantResult:
         started = time.monotonic()
         try:
             return self._run_one(service, instant)
@@ -115,7 +117,7 @@ class ServiceRunner:
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
 
 
-def planner_of(service: Service) -> SchedulingService:
+def planner_of(service: InstantService) -> SchedulingService:
     """The service as one that plans. Raises UnsupportedError when this release only runs what writers planned."""
     if not isinstance(service, SchedulingService):
         raise UnsupportedError(

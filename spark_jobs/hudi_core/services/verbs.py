@@ -12,8 +12,8 @@ from hudi_core.services.registry import service_of
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.job import restore
 from hudi_core.services.restore.result import RestoreResult
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import Progress, ServiceRunner, planner_of
 from hudi_core.services.savepoint.create import savepoint_create
