@@ -12,6 +12,7 @@ from airflow_hudi.results import NUMBERS, instant_result
 from airflow_hudi.service_instants import newest_time, of_action, oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.services import Step, next_step
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
     def _roll_back_all(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         started, timeline, store = time.monotonic(), reader.load(), self.store(context)
         pending = oldest_pending(timeline, self.service)
-        if pending is None and self.mode == "execute" and not store.after:
+        is_pending = pending is not None or bool(store.after)  # what an earlier try of this task planned
+        if next_step(is_pending=is_pending, schedule=self.mode == "both") is Step.NOTHING:
             return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
         after = store.after or newest_time(timeline, before=None if pending is None else pending.requested_time)
         store.plan_after(after)

@@ -14,6 +14,7 @@ from airflow_hudi.results import instant_result, nothing_result, removed_result
 from airflow_hudi.service_instants import first_after, newest_time, oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.services import Step, next_step
 from hudi_core.timeline.instant import Instant
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             known = oldest_pending(reader.load(), self.service)
         if known is not None:
             return self._run(reader, context, known, started)
-        if self.mode == "execute":
+        if next_step(is_pending=False, schedule=self.mode == "both") is Step.NOTHING:
             return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
         return self._plan_and_run(reader, context, started)
 

@@ -5,7 +5,6 @@ either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from getpass import getuser
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
@@ -19,10 +18,10 @@ from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import ConfigError
 from hudi_core.query.request import MetadataMode
-from hudi_core.request.model import SERVICES, RunRequest, RunResult
-from hudi_core.services.registry import nothing_pending
+from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, check_service
 from hudi_core.table import HudiTable
 
 if TYPE_CHECKING:
@@ -30,16 +29,7 @@ if TYPE_CHECKING:
 
     from hudi_spark.session_engine import SessionEngine
 
-SERVICE_NAMES = ("compaction", "log_compaction", "clustering", "clean", "indexing", "rollback", "archive")
-_UNITS = {"compaction": "file groups written", "clean": "batches of files deleted"}
-
-
-def check_service(name: str) -> None:
-    """Raises UnsupportedError for a service that this release does not run."""
-    if name not in SERVICES:
-        raise UnsupportedError(
-            f"the service {name} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}"
-        )
+SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
 
 
 @click.command()
@@ -125,14 +115,15 @@ def run(
 def _run_on_spark(
     output: Output, table: HudiTable, request: RunRequest, master: str, conf: Mapping[str, str]
 ) -> RunResult:
-    planned = _planned(table, request)
-    if isinstance(planned, RunResult):
-        return planned
+    # Spark is started where there is work alone. Planning is done here, without it.
+    nothing = table.nothing_to_run(request)
+    if nothing is not None:
+        return nothing
     with spark_engine(output, master, conf) as engine:
         # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more
         # than a plan.
         engine.start()
-        return _run(output, table, engine.with_zone(planned), engine)
+        return _run(output, table, engine.with_zone(request), engine)
 
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
@@ -152,27 +143,8 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
     return SessionEngine(open_session, output.warn)
 
 
-def _planned(table: HudiTable, request: RunRequest) -> RunRequest | RunResult:
-    """The request once it is known to have work, so that Spark is started for nothing else; or the result of one that
-    has none.
-
-    Planning is done here, without Spark; the run takes up the instant as the oldest pending one.
-    """
-    if request.instant is not None or table.pending(request.service):
-        return request
-    if not request.schedule:
-        return RunResult((), nothing_pending(request.service, table.config.name))
-    plan = replace(request, verb="schedule", schedule=False, all_pending=False, max_minutes=None)
-    scheduled = table.run(plan, LocalEngine()).to_dict()
-    return (
-        RunResult((), scheduled["reason"])
-        if scheduled["instant"] is None and not table.pending(request.service)
-        else request
-    )
-
-
 def _run(output: Output, table: HudiTable, request: RunRequest, engine: Engine) -> RunResult:
-    with RunProgress(output.log, _UNITS.get(request.service, "steps done"), shown=not output.json_mode) as progress:
+    with RunProgress(output.log, SERVICES[request.service].units, shown=not output.json_mode) as progress:
         return table.run(request, engine, progress=progress)
 
 

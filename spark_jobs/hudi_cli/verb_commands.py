@@ -12,12 +12,13 @@ import click
 
 from hudi_cli.options import common, open_table, parse_pairs
 from hudi_cli.output import Output
-from hudi_cli.run_command import SERVICE_NAMES, check_service
+from hudi_cli.run_command import SERVICE_NAMES
 from hudi_cli.tables import savepoint_table
 from hudi_cli.verb_output import print_verb
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json
 from hudi_core.request.model import RunRequest
+from hudi_core.request.services import check_service
 
 F = TypeVar("F", bound=Callable[..., Any])
 

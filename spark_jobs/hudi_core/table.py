@@ -24,7 +24,7 @@ from hudi_core.services.metadata.validate.difference import ValidationReport
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.services.runner import Progress
 from hudi_core.services.savepoint.listing import Savepoint, savepoint_list
-from hudi_core.services.verbs import pending, perform
+from hudi_core.services.verbs import nothing_to_run, perform
 from hudi_core.storage.base import Storage
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.registry import open_storage
@@ -200,11 +200,11 @@ class HudiTable:
         """
         return measure(self._context, self._data, partition_types)
 
-    def pending(self, service: str) -> list[str]:
-        """The requested times of the instants that `run` of the service would find, oldest first. Raises
-        UnsupportedError for a service.
+    def nothing_to_run(self, request: RunRequest) -> RunResult | None:
+        """The result of `run` where it would find nothing to do; None where it has work. With `schedule` an instant is
+        planned if none is pending: what is left for `run` is to run it.
         """
-        return pending(self._context, service)
+        return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
     def run(self, request: RunRequest, engine: Engine, progress: Progress | None = None) -> RunResult:
         """Runs a service on this table, or does what else the request's verb says.
@@ -214,10 +214,13 @@ class HudiTable:
         Raises HudiError with the exit code of hudictl: bad input before anything is written, ConflictError when safe to
         retry.
         """
+        owner = Owner.current(request.owner, request.run_id)
+        return perform(self._context_of(request), request, engine, owner, progress)
+
+    def _context_of(self, request: RunRequest) -> TableContext:
         options = {**self._context.options, **request.options}
         if request.allow_corrupt_log_blocks:
             options[ALLOW_CORRUPT.name] = "true"
         check_options(options)
         config = TableConfig.load(self._context.storage)
-        context = replace(self._context, config=config, options=options)
-        return perform(context, request, engine, Owner.current(request.owner, request.run_id), progress)
+        return replace(self._context, config=config, options=options)

@@ -21,8 +21,8 @@ from hudi_core.metadata_table.write import prepare
 from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.metadata_table.write.prepare import Prepared, Workers
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
-from hudi_core.services.compaction import job as run
-from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services import rewrite
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -66,7 +66,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """One file a task, however few there are, and no compaction so small that the driver makes its records."""
     monkeypatch.setattr(from_files, "_UNIT_FILES", 1)
     monkeypatch.setattr(prepare, "_UNIT_FILES", 1)
-    monkeypatch.setattr(run, "DRIVER_FILES", 0)
+    monkeypatch.setattr(rewrite, "DRIVER_FILES", 0)
 
 
 def twin(table: Path) -> Path:
@@ -132,6 +132,6 @@ def test_records_are_staged_before_the_lock_with_the_same_bytes(golden: Golden, 
 def test_a_compaction_tells_every_kind(golden: Golden, spark: Any, version: str) -> None:
     table, engine = golden(version, "mdt_all_mor").table, Counted(spark)
     instant, pending, rows = plan_all(table), pending_instants(table), read_rows(table)
-    CompactionRun(open_context(table, OPTIONS), instant, engine, OWNER).run()
+    CompactionService().run(open_context(table, OPTIONS), instant, engine, OWNER, None)
     assert len(engine.exchanges) == 1
     assert_compacted(table, instant, rows, pending)

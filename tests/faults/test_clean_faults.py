@@ -19,7 +19,7 @@ import pytest
 
 from hudi_core.errors import StorageError
 from hudi_core.services.clean import units as execute
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action

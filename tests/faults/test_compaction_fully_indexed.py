@@ -17,9 +17,9 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.partitions import row_units
 from hudi_core.metadata_table.write import prepare
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
-from hudi_core.services.compaction import job as run
+from hudi_core.services import rewrite
 from hudi_core.services.compaction import merge_slice as execute
-from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.transaction.owner import Owner
@@ -51,7 +51,7 @@ class EveryKind(Table):
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryKind]:
     found = EveryKind(request.param, tmp_path_factory.mktemp("source"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "DRIVER_FILES", 0 if found.prepares else 64)
+        patch.setattr(rewrite, "DRIVER_FILES", 0 if found.prepares else 64)
         yield found
 
 
@@ -62,7 +62,7 @@ def compacted(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = N
         if plan is not None:
             for module in (execute, prepare, row_units):
                 patch.setattr(module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan))
-        CompactionRun(context_of(path, storage=storage), instant, LocalEngine(1), owner).run()
+        CompactionService().run(context_of(path, storage=storage), instant, LocalEngine(1), owner, None)
 
 
 def changes_of(table: EveryKind, tmp_path: Path) -> list[Operation]:

@@ -21,10 +21,10 @@ import pytest
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import parse_data_file
+from hudi_core.services import rewrite
 from hudi_core.services.archive import states
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean import policies
-from hudi_core.services.compaction import job as compaction_run
 from hudi_core.services.rollback import job as finish
 from hudi_core.services.rollback.attempt import AttemptRollback
 from hudi_core.services.rollback.verb import rollback
@@ -85,7 +85,7 @@ def test_hudi_4863_a_rollback_takes_no_file_of_a_pending_compaction(
     """A write that came after the plan goes, one that the plan was made on does not; a failed compaction goes without
     the logs of later writes.
 
-    Guards: services.rollback.guards, and in version 6 which log files AttemptRollback takes for the compaction's own.
+    Guards: services.rollback.checks, and in version 6 which log files AttemptRollback takes for the compaction's own.
     """
     if version == "6":
         _a_failed_compaction_goes_without_the_logs_of_later_writes(golden, monkeypatch)
@@ -374,7 +374,7 @@ def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(
         return table, instant, rows, pending
 
     assert_compacted(*run())
-    monkeypatch.setattr(compaction_run, "remove_losers", _keeps_losers)
+    monkeypatch.setattr(rewrite, "remove_losers", _keeps_losers)
     table, _, rows, _ = run()
     with pytest.raises((AssertionError, HudiError)):
         assert_same_rows(read_rows(table, "off"), rows)

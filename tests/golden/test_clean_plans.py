@@ -10,8 +10,7 @@ from datetime import timedelta
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.services.clean.planner import Planned, make_plan
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService, Planned, make_plan
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.job import restore
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete

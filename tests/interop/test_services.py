@@ -143,7 +143,7 @@ def planned_clean(table: Judged, options: dict[str, str]) -> str:
     """Our plan, made an hour after the last commit: that one is an hour old then, and the others older."""
     newest = parse_instant(table.times()[-1], "UTC")
     later = partial(make_plan, now=newest + timedelta(hours=1))
-    with PATCHING, patch("hudi_core.services.clean.service.make_plan", later):
+    with PATCHING, patch("hudi_core.services.clean.planner.make_plan", later):
         planned = table.run("schedule", service="clean", options=options).document
     assert planned is not None
     assert planned["instant"] is not None, planned

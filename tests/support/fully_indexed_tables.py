@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.storage.local import LocalStorage

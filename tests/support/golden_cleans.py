@@ -12,7 +12,7 @@ from pathlib import Path
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import parse_data_file
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.keys import ID_LENGTH
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.request.model import InstantResult
-from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
@@ -72,9 +72,9 @@ def planned(table: Path) -> str:
 
 def compact(table: Path, options: Mapping[str, str] | None = None, *, instant: str | None = None) -> InstantResult:
     """Runs the table's compaction."""
-    return CompactionRun(
-        context_of(table, options), instant or planned(table), LocalEngine(2), Owner.current("test")
-    ).run()
+    return CompactionService().run(
+        context_of(table, options), instant or planned(table), LocalEngine(2), Owner.current("test"), None
+    )
 
 
 def commit_of(table: Path, instant: str) -> tuple[CommitMetadata, dict[str, Any]]:

@@ -13,11 +13,11 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean import units as clean_execute
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
-from hudi_core.services.restore.job import restore
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete

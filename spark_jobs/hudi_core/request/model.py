@@ -22,11 +22,9 @@ from hudi_core.request.json_fields import (
     texts,
 )
 from hudi_core.request.secrets import refuse_secrets
+from hudi_core.request.services import SERVICES
 
 REQUEST_VERSION = 1
-SERVICES = frozenset({"archive", "clean", "compaction", "indexing", "rollback"})
-_ON_DRIVER = frozenset({"archive", "rollback"})
-"""Services that are requests to the storage and no work on rows or on many files at a time."""
 VERBS = frozenset(
     {
         "doctor",
@@ -165,7 +163,7 @@ class RunRequest:
     def needs_executors(self) -> bool:
         """Whether an engine gets any of the work; all else is done where the request is read."""
         return self.verb in ("metadata_create", "metadata_update") or (
-            self.verb == "run" and self.service not in _ON_DRIVER
+            self.verb == "run" and not SERVICES[self.service].on_driver
         )
 
     @property

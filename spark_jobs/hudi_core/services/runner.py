@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
 from hudi_core.request.model import InstantResult, RunRequest, RunResult
+from hudi_core.request.services import Step, next_step
 from hudi_core.services.context import TableContext
 from hudi_core.services.registry import nothing_pending, service_of
-from hudi_core.services.service import ImmediateService, SchedulingService, Service
+from hudi_core.services.service import ImmediateService, InstantService, SchedulingService
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.owner import Owner
 
@@ -19,6 +21,31 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Called with the instant, its units done and all its units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The instants that a run takes, oldest first; where there are none, `reason` says why and what would change it."""
+
+    instants: Sequence[str]
+    reason: str | None = None
+
+
+def find_work(context: TableContext, service: InstantService, owner: Owner, *, schedule: bool) -> Work:
+    """What a run that names no instant takes: what is pending, else with `schedule` one instant, which is planned now
+    (request.services.next_step). Raises as SchedulingService.schedule; UnsupportedError for a service that plans none.
+    """
+    pending = service.pending(context, context.active.load())
+    match next_step(is_pending=bool(pending), schedule=schedule):
+        case Step.RUN:
+            return Work(pending)
+        case Step.NOTHING:
+            return Work((), nothing_pending(service, context.config.name))
+        case Step.PLAN:
+            planned = planner_of(service).schedule(context, owner, dry_run=False)
+            if planned.instant is not None:
+                return Work([planned.instant])
+            return Work(service.pending(context, context.active.load()), planned.reason)
 
 
 class ServiceRunner:
@@ -43,24 +70,18 @@ class ServiceRunner:
             return self._run_now(service, request)
         if request.instant is not None:
             return RunResult((self._run_one(service, request.instant),))
-        pending = self._pending(service)
         deadline = None if request.max_minutes is None else time.monotonic() + 60 * request.max_minutes
         if request.schedule and request.all_pending:
-            return self._run_and_plan(service, pending, deadline)
-        if request.schedule and not pending:
-            pending, reason = self._scheduled(service)
-            if not pending:
-                return RunResult((), reason)
-        if not pending:
-            return RunResult((), nothing_pending(service.name, self._context.config.name))
+            return self._run_and_plan(service, deadline)
+        work = find_work(self._context, service, self._owner, schedule=request.schedule)
+        if not work.instants:
+            return RunResult((), work.reason)
         if not request.all_pending:
-            return RunResult(tuple(self._run_one(service, instant) for instant in pending[:1]))
-        return RunResult(tuple(self._run_all(service, pending, deadline)))
+            return RunResult((self._run_one(service, work.instants[0]),))
+        return RunResult(tuple(self._run_all(service, work.instants, deadline)))
 
-    def _pending(self, service: Service) -> list[str]:
-        return service.pending(self._context, self._context.active.load())
-
-    def _run_and_plan(self, service: Service, pending: Sequence[str], deadline: float | None) -> RunResult:
+    def _run_and_plan(self, service: InstantService, deadline: float | None) -> RunResult:
+        pending = service.pending(self._context, self._context.active.load())
         results = list(self._run_all(service, pending, deadline))
         while all(result.state == State.COMPLETED.value for result in results) and not _is_over(deadline):
             planned = planner_of(service).schedule(self._context, self._owner, dry_run=False)
@@ -69,10 +90,6 @@ class ServiceRunner:
             results += self._run_all(service, [planned.instant], deadline)
         return RunResult(tuple(results))
 
-    def _scheduled(self, service: Service) -> tuple[list[str], str | None]:
-        planned = planner_of(service).schedule(self._context, self._owner, dry_run=False)
-        return ([planned.instant] if planned.instant is not None else self._pending(service)), planned.reason
-
     def _run_now(self, service: ImmediateService, request: RunRequest) -> RunResult:
         if request.instant is not None:
             raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
@@ -80,7 +97,9 @@ class ServiceRunner:
         step = None if report is None else lambda done, total: report(service.name, done, total)
         return service.run_now(self._context, self._owner, step)
 
-    def _run_all(self, service: Service, pending: Sequence[str], deadline: float | None) -> Iterator[InstantResult]:
+    def _run_all(
+        self, service: InstantService, pending: Sequence[str], deadline: float | None
+    ) -> Iterator[InstantResult]:
         for number, instant in enumerate(pending):
             if _is_over(deadline):
                 log.info(
@@ -89,12 +108,12 @@ class ServiceRunner:
                 return
             yield self._run_or_report(service, instant)
 
-    def _run_one(self, service: Service, instant: str) -> InstantResult:
+    def _run_one(self, service: InstantService, instant: str) -> InstantResult:
         report = self._progress
         step = None if report is None else lambda done, total: report(instant, done, total)
         return service.run(self._context, instant, self._engine, self._owner, step)
 
-    def _run_or_report(self, service: Service, instant: str) -> InstantResult:
+    def _run_or_report(self, service: InstantService, instant: str) -> InstantResult:
         started = time.monotonic()
         try:
             return self._run_one(service, instant)
@@ -115,7 +134,7 @@ class ServiceRunner:
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
 
 
-def planner_of(service: Service) -> SchedulingService:
+def planner_of(service: InstantService) -> SchedulingService:
     """The service as one that plans. Raises UnsupportedError when this release only runs what writers planned."""
     if not isinstance(service, SchedulingService):
         raise UnsupportedError(

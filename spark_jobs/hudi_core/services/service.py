@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.request.model import InstantResult, RunResult
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import Job, Run, UnitProgress, run_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-
-UnitProgress = Callable[[int, int], None]
-"""Called with the units done and all units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +31,35 @@ class Scheduled:
         return {"instant": self.instant, "plan": self.plan, "reason": self.reason}
 
 
-class Service(Protocol):
-    """Runs instants of one kind that the timeline holds as requested or inflight."""
+class InstantService(ABC):
+    """Runs instants of one action that the timeline holds as requested or inflight."""
 
-    name: str
+    name: ClassVar[str]
+    action: ClassVar[str]
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
-        """The requested times of the instants that `run` can run now, oldest first."""
-        ...
+        """The requested times of the instants that `run` can run now, oldest first, whichever writer planned them."""
+        return [instant.requested_time for instant in timeline.pending().of_actions(self.action)]
+
+    @abstractmethod
+    def job(self, run: Run) -> Job[Any, Any]:
+        """What is the service's own in the run of one instant."""
 
     def run(
         self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
     ) -> InstantResult:
-        """Runs one instant to its completion, or returns the completed state of one that is done.
+        """Runs one instant to its completion, or returns the completed state of one that is done (run_instant).
 
-        Raises bad input before anything is written, ConflictError while somebody else runs the instant; after any other
+        Raises bad input before anything is written, ConflictError while another owner runs the instant; after any other
         failure, and after a kill, the instant can be run again.
         """
-        ...
+        return run_instant(self.job(Run(context, instant, owner, engine, progress)))
 
 
-@runtime_checkable
-class SchedulingService(Service, Protocol):
+class SchedulingService(InstantService):
     """A service whose instants this engine plans itself."""
 
+    @abstractmethod
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone, and nothing is
         written.

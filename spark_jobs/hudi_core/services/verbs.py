@@ -12,10 +12,10 @@ from hudi_core.services.registry import service_of
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.job import restore
 from hudi_core.services.restore.result import RestoreResult
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.runner import Progress, ServiceRunner, planner_of
+from hudi_core.services.runner import Progress, ServiceRunner, find_work, planner_of
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.services.service import ImmediateService, Scheduled
@@ -78,12 +78,15 @@ def probe_store(storage: Storage, request: RunRequest) -> RunResult:
     return RunResult(document=probe(storage, request.writers, request.rounds).to_json())
 
 
-def pending(context: TableContext, name: str) -> list[str]:
-    """The instants of the service called `name` that a run would find, oldest first; none of a service without
-    instants.
+def nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> RunResult | None:
+    """The result of a run that has nothing to do; None where it has work. Where the request says so, an instant is
+    planned, which the run then finds pending (runner.find_work).
     """
-    service = service_of(name)
-    return [] if isinstance(service, ImmediateService) else service.pending(context, context.active.load())
+    service = service_of(request.service)
+    if request.instant is not None or isinstance(service, ImmediateService):
+        return None
+    work = find_work(context, service, owner, schedule=request.schedule)
+    return None if work.instants else RunResult((), work.reason)
 
 
 def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:

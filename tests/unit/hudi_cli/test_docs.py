@@ -10,7 +10,7 @@ import click
 import hudi_core
 from hudi_cli.main import hudictl
 from hudi_core.config.service_config import KEYS
-from hudi_core.request.model import SERVICES
+from hudi_core.request.services import SERVICES
 
 SOURCE = Path(hudi_core.__path__[0]) / "metadata_table"
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "hudictl.md").read_text()

@@ -22,7 +22,8 @@ from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archi
 from hudi_core.services.archive.states import rounds
 from hudi_core.services.archive.writer import archive_writer
 from hudi_core.services.context import TableContext
-from hudi_core.services.service import Scheduled, UnitProgress
+from hudi_core.services.lifecycle import UnitProgress
+from hudi_core.services.service import Scheduled
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import HUDI_HEARTBEATS, claimed_instants, forget_claims
 from hudi_core.transaction.locks.base import TableLock

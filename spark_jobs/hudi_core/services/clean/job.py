@@ -1,28 +1,19 @@
-"""Runs one planned clean from `requested` to `completed`: the straight line of every service.
-
-claim → is the plan still right → inflight → delete → drop partitions → complete → clean up
-
-A clean is never rolled back: deletes may be repeated, so whoever claims the instant next goes on where the last one
-stopped.
-"""
+"""Clean: the files that the plan names are deleted."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from functools import partial
 
 from hudi_core.config.clean_config import CleanConfig
-from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
+from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.request.model import InstantResult
-from hudi_core.services.after_completion import clean_up_completed
 from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.units import clean_units, delete_files, prove
-from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.provenance import provenance
 from hudi_core.timeline.actions.clean import (
     CleanedPartition,
@@ -31,10 +22,9 @@ from hudi_core.timeline.actions.clean import (
     decode_clean_plan,
     encode_clean_metadata,
 )
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import Claim, forget_claims
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.claim import Claim
 
 log = logging.getLogger(__name__)
 
@@ -42,104 +32,67 @@ REMOVED = "removed"
 """The state of an instant whose plan was empty: its files were taken off the timeline, as Hudi does."""
 
 
-class CleanRun:
-    """One instant's run by one owner. `progress` is called with the units done and all units."""
+class CleanJob(Job[CleanPlan | None, int]):
+    """Deletes what the plan names. A clean is never rolled back: deletes may be repeated, so the next attempt goes on
+    where the last one stopped. What an attempt is done with: how many files there were to delete.
+    """
 
-    def __init__(
-        self,
-        context: TableContext,
-        instant: str,
-        engine: Engine,
-        owner: Owner,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self._context = context
-        self._active = context.active
-        self._instant = instant
-        self._engine = engine
-        self._owner = owner
-        self._progress = progress
-        self._config = CleanConfig.of(context.options)
+    action = Action.CLEAN
 
-    def run(self) -> InstantResult:
-        """Deletes what the plan names and completes the instant, or returns the completed state when it is done
-        already.
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._config = CleanConfig.of(run.context.options)
+        self._started = time.monotonic()
+        self._state = State.COMPLETED.value
 
-        Raises ConfigError, FormatError, UnsupportedError before anything is deleted; ConflictError while somebody else
-        runs the instant or needs one of its files. After any other error, and after a kill, the instant can be run
-        again.
-        """
-        started = time.monotonic()
-        if self._find(self._active.load()).is_completed:
-            clean_up_completed(self._context, self._instant, self._owner, lambda: None)
-            return self._result(State.COMPLETED.value, started)
-        plan, deleted = self._plan(), 0
-        with self._context.claim(self._instant, self._owner) as held:
-            completer = self._context.completer(held, self._owner)
-            done = completer.finish_decided(self._instant)
-            if done is None and not self._find(self._active.load()).is_completed:
-                if plan is None:
-                    state = self._remove(held)
-                else:
-                    deleted = self._execute(plan, held, started)
-                    state = State.COMPLETED.value
-            else:
-                state = State.COMPLETED.value
-        forget_claims(self._context.storage, self._instant)
-        return self._result(state, started, deleted)
-
-    def _find(self, timeline: Timeline) -> Instant:
-        found = timeline.find(self._instant, Action.CLEAN)
-        if found is None:
-            raise ConfigError(
-                f"the timeline holds no clean at instant {self._instant}",
-                path=self._active.folder,
-                remedy="list the instants with `hudictl timeline --action clean`",
-            )
-        return found
-
-    def _plan(self) -> CleanPlan | None:
+    def plan(self, timeline: Timeline) -> CleanPlan | None:
         """The plan, as far as it can be found: in the requested file, else in the inflight one; None when both are
         empty, as a crash leaves them.
 
         Raises UnsupportedError where the metadata table cannot learn of the deletes, FormatError for a plan that is not
         safe.
         """
-        publisher = self._context.metadata_publisher()
+        publisher = self.context.metadata_publisher()
         if publisher is not None:
             publisher.check()
         for state in (State.REQUESTED, State.INFLIGHT):
-            path = self._active.path(self._instant, Action.CLEAN, state)
+            path = self.active.path(self.instant, Action.CLEAN, state)
             try:
-                data = self._active.read_pending(self._instant, Action.CLEAN, state)
+                data = self.active.read_pending(self.instant, Action.CLEAN, state)
             except StorageNotFoundError:
                 continue
             if data:
                 return decode_clean_plan(data, path=path)
         return None
 
-    def _execute(self, plan: CleanPlan, held: Claim, started: float) -> int:
-        """How many files there were to delete: an earlier attempt may have deleted the others."""
-        context = self._context
-        path = self._active.path(self._instant, Action.CLEAN, State.REQUESTED)
-        check_abandoned(context, self._active.load(), plan, path=path)
+    def begin(self, plan: CleanPlan | None, held: Claim) -> None:
+        """Raises ConflictError while something needs one of the files."""
+        if plan is None:
+            return
+        path = self.active.path(self.instant, Action.CLEAN, State.REQUESTED)
+        check_abandoned(self.context, self.active.load(), plan, path=path)
         held.check()
-        in_inflight = context.config.features.clean_plan_in_inflight
-        self._active.to_inflight(self._instant, Action.CLEAN, context.storage.read(path) if in_inflight else b"")
+        in_inflight = self.context.config.features.clean_plan_in_inflight
+        self.active.to_inflight(self.instant, Action.CLEAN, self.storage.read(path) if in_inflight else b"")
+
+    def execute(self, plan: CleanPlan | None, held: Claim) -> Completion[int] | None:
+        """See Job. An earlier attempt may have deleted some of the files."""
+        if plan is None:
+            self._remove(held)
+            return None
+        context, run = self.context, self.run
         units = clean_units(
             plan, uri=context.uri, storage_options=context.storage_options, parallelism=self._config.parallelism
         )
-        deleted = prove(plan, self._engine.run(delete_files, units, run_epoch=held.epoch, progress=self._progress))
+        deleted = prove(plan, run.engine.run(delete_files, units, run_epoch=held.epoch, progress=run.progress))
+        log.info("clean %s: %d files deleted now, %d planned", self.instant, deleted, plan.file_count)
         gone = self._drop_partitions(plan, held)
         changes = FileChanges(
             deleted={partition: frozenset(names) for partition, names in plan.files.items()},
             dropped_partitions=gone & plan.files.keys(),
         )
-        content = encode_clean_metadata(self._metadata(plan, gone, int((time.monotonic() - started) * 1000)))
-        publish = partial(self._publish, held.epoch, changes, gone)
-        context.completer(held, self._owner).complete(self._instant, Action.CLEAN, content, publish=publish)
-        log.info("clean %s completed: %d files deleted now, %d planned", self._instant, deleted, plan.file_count)
-        return deleted
+        content = encode_clean_metadata(self._metadata(plan, gone, int((time.monotonic() - self._started) * 1000)))
+        return Completion(content, deleted, partial(self._publish, held.epoch, changes, gone))
 
     def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str]) -> None:
         """Under the lock. A partition that a writer has made again since it was dropped must not go from the metadata
@@ -148,26 +101,26 @@ class CleanRun:
         The indexes that are there now are told: one that began while the files went may have them still.
         """
         for partition in sorted(gone):
-            if self._context.storage.list_names(partition):
+            if self.storage.list_names(partition):
                 raise ConflictError(
                     f"partition {partition} is in use again since it was dropped",
                     path=partition,
                     remedy="run the clean again",
                 )
-        publisher = self._context.reloaded().metadata_publisher(epoch)
+        publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
-            publisher.publish_deletes(self._instant, changes)
+            publisher.publish_deletes(self.instant, changes)
 
     def _drop_partitions(self, plan: CleanPlan, held: Claim) -> frozenset[str]:
         if not plan.dropped_partitions:
             return frozenset()
-        with self._context.lock(self._owner):
+        with self.context.lock(self.owner):
             held.check()
-            return drop_partitions(self._context.storage, plan, self._active.load())
+            return drop_partitions(self.storage, plan, self.active.load())
 
     def _metadata(self, plan: CleanPlan, gone: frozenset[str], took_ms: int) -> CleanMetadata:
         return CleanMetadata(
-            start_time=self._instant,
+            start_time=self.instant,
             policy=plan.policy,
             partitions={
                 partition: CleanedPartition(names, partition in gone) for partition, names in plan.files.items()
@@ -175,20 +128,19 @@ class CleanRun:
             earliest="" if plan.earliest is None else plan.earliest.timestamp,
             last_completed=plan.last_completed,
             time_taken_ms=took_ms,
-            extra_metadata={**plan.extra_metadata, **provenance(self._owner)},
+            extra_metadata={**plan.extra_metadata, **provenance(self.owner)},
         )
 
-    def _remove(self, held: Claim) -> str:
-        """An empty plan means that nobody planned anything: it would only keep the next clean from being planned
+    def _remove(self, held: Claim) -> None:
+        """An empty plan means that no planner came to its end: it would only keep the next clean from being planned
         (CleanActionExecutor).
         """
-        log.warning("the plan of clean %s is empty: the instant is taken off the timeline", self._instant)
+        log.warning("the plan of clean %s is empty: the instant is taken off the timeline", self.instant)
         held.check()
-        self._active.remove(self._instant, Action.CLEAN, State.INFLIGHT)
-        self._active.remove(self._instant, Action.CLEAN, State.REQUESTED)
-        return REMOVED
+        self.active.remove(self.instant, Action.CLEAN, State.INFLIGHT)
+        self.active.remove(self.instant, Action.CLEAN, State.REQUESTED)
+        self._state = REMOVED
 
-    def _result(self, state: str, started: float, deleted: int = 0) -> InstantResult:
-        return InstantResult(
-            self._instant, Action.CLEAN, state, seconds=round(time.monotonic() - started, 3), files_deleted=deleted
-        )
+    def result(self, done: int | None, seconds: float) -> InstantResult:
+        """The files deleted."""
+        return InstantResult(self.instant, Action.CLEAN, self._state, seconds=seconds, files_deleted=done or 0)

@@ -14,6 +14,7 @@ from hudi_core.config.verb_config import STALLED_MINUTES
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
 from hudi_core.metadata_table.write.drop import is_drop_unfinished
 from hudi_core.model.partition import join
+from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
 from hudi_core.services.doctor.listings import compare_listings
@@ -29,7 +30,6 @@ from hudi_core.services.doctor.observations import (
 )
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
-from hudi_core.services.registry import is_run
 from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.storage.options import scheme_of
@@ -131,7 +131,7 @@ def _one(
         return PendingObservations(instant, instant.pending_action, age, owner, alive, problem=str(error))
     problem = None if plan.damaged is None else str(plan.damaged)
     return PendingObservations(
-        instant, plan.kind, age, owner, alive, blocks, problem, is_run(plan.kind), plan.restores_to
+        instant, plan.kind, age, owner, alive, blocks, problem, plan.kind in SERVICES, plan.restores_to
     )
 
 

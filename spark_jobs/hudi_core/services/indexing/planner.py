@@ -7,17 +7,16 @@ from collections.abc import Mapping
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
-from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
-from hudi_core.services.indexing.job import IndexingRun
+from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
 from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
+from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.initialization import Initializations
 from hudi_core.services.metadata.pending_indexing import pending_builds
-from hudi_core.services.service import Scheduled, UnitProgress
+from hudi_core.services.service import Scheduled, SchedulingService
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
@@ -26,14 +25,13 @@ from hudi_core.transaction.owner import Owner
 log = logging.getLogger(__name__)
 
 
-class IndexingService:
-    """See service.SchedulingService. The options name the indexes: wanted.wanted_indexes."""
+class IndexingService(SchedulingService):
+    """Plans an index, and builds it while writers go on. The options name the indexes
+    (requested_indexes.requested_indexes).
+    """
 
     name = "indexing"
-
-    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
-        """The indexing actions that are requested or inflight, oldest first, whoever planned them."""
-        return [instant.requested_time for instant in timeline.pending().of_actions(Action.INDEXING)]
+    action = Action.INDEXING
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Requests an indexing action for the named indexes that are neither listed nor planned
@@ -74,11 +72,9 @@ class IndexingService:
         log.info("indexing %s requested: %s", instant, ", ".join(left))
         return Scheduled(instant, _document(plan))
 
-    def run(
-        self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
-    ) -> InstantResult:
-        """See run.IndexingRun."""
-        return IndexingRun(context, instant, engine, owner, progress).run()
+    def job(self, run: Run) -> IndexingJob:
+        """See InstantService."""
+        return IndexingJob(run)
 
     def _requested(self, context: TableContext) -> RequestedIndexes:
         if not context.has_metadata_table:

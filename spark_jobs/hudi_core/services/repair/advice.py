@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_core.services.registry import is_run
+from hudi_core.request.services import SERVICES
 from hudi_core.services.repair.pending_plan import PendingPlan
 from hudi_core.timeline.instant import Action
 
@@ -18,7 +18,7 @@ def advice(plan: PendingPlan, table: str = "TABLE") -> str:
         return finish_restore(plan.restores_to, table)
     if kind == Action.SAVEPOINT:
         return f"hudictl savepoint create {table} --instant {instant}"
-    if is_run(kind):
+    if kind in SERVICES:
         return f"hudictl run {kind} {table} --instant {instant}"
     return not_run_here(kind, instant, table)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.context import TableContext
-from hudi_core.services.restore.units import read_restore_plan
+from hudi_core.services.restore.job import read_restore_plan
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plan

@@ -1,136 +1,195 @@
-"""`restore`: the table goes back to what it was after a commit. All writers have to be stopped, as for a restore by
-Hudi.
+"""Carries out a restore's plan: each instant is rolled back, newest first, and the restore alone completes.
+
+The instants stay on the timeline, pending, until the metadata table has gone back: as long as one is pending no reader
+takes what the metadata table has of it. (Real Hudi removes each at once, and readers of its metadata table fail until
+the restore is done.) The rollbacks stay pending as well: by them a restore that died in between knows what it did.
 """
 
 from __future__ import annotations
 
+import logging
 import time
+from functools import partial
 
-from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.errors import TimelineError
+from hudi_core.filegroup.write.markers import delete_markers
+from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.restore.candidates import RestoreCandidates
-from hudi_core.services.restore.result import RestoreResult
-from hudi_core.services.restore.units import RestoreRun, read_restore_plan
-from hudi_core.services.rollback.failed_writes import pending_rollbacks
-from hudi_core.services.rollback.job import RollbackRun
-from hudi_core.services.rollback.planner import failed_of, plan_undo, sizes_of
+from hudi_core.services.restore.metadata import prepare_metadata
+from hudi_core.services.rollback.job import fence
 from hudi_core.services.rollback.result import Removed
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.services.rollback.strategies import failed_of, plan_undo
+from hudi_core.services.rollback.units import RollbackExecution, encode_plan
+from hudi_core.timeline.actions.restore import (
+    RestoredInstant,
+    RestoreMetadata,
+    RestorePlan,
+    decode_restore_plan,
+    encode_restore_metadata,
+)
+from hudi_core.timeline.actions.rollback import RollbackMetadata
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import current_claim
-from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.writer_heartbeats import live_heartbeats
+from hudi_core.transaction.claim import HUDI_HEARTBEATS, Claim, forget_claims
+
+log = logging.getLogger(__name__)
 
 
-def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> RestoreResult:
-    """Takes away everything that was written after the completed commit `instant`, savepointed or not.
+class RestoreJob(Job[RestorePlan, None]):
+    """Rolls back each instant of the plan, newest first; behind a completed restore it only cleans up.
 
-    A pending restore to `instant` is finished under its own instant; pending rollbacks are finished first. With
-    `dry_run` nothing is written, and the result says what would go and which instants can be restored.
-
-    Raises ConfigError for an instant that is no completed commit of the timeline, TimelineError when its files may be
-    gone or something after it must stay (services.restore.candidates), ConflictError while a writer is alive or
-    somebody else restores.
+    claim → inflight → per instant: rollback requested, unpublished, files undone → complete (lock: metadata table, the
+    instants' own files, restore) → the rollbacks go
     """
-    timeline = context.active.load()
-    pending = _pending_restore(context, timeline, instant)
-    if dry_run:
-        return _preview(context, timeline, instant)
-    if pending is None:
-        RestoreCandidates(context, timeline).check(instant)  # before anything is written; again under the lock
-        for rollback in pending_rollbacks(context.active, timeline):
-            RollbackRun(context, rollback, owner).run()
-        pending = _request(context, instant, owner)
-    if pending is None:
-        done = _last_restore(context, instant)
-        if done is not None:
-            RestoreRun(context, done, owner).run()
-        return RestoreResult(done, instant, reason="nothing was written after it")
-    run = RestoreRun(context, pending, owner)
-    run.run()
-    return RestoreResult(pending, instant, run.removed)
 
+    action = Action.RESTORE
+    revisits = True
 
-def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> str | None:
-    """The pending restore to `target`. Raises TimelineError for one to another instant, which has to be finished
-    first.
-    """
-    pending = timeline.pending().of_actions(Action.RESTORE).last()
-    if pending is None:
-        return None
-    plan = read_restore_plan(context, pending.requested_time)
-    if plan.target != target:
-        if not plan.target:
-            what = (
-                f"restore {pending.requested_time} is not finished, and its plan does not say which commit the "
-                "table goes back to"
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._plan = read_restore_plan(run.context, run.instant)
+        self._files: dict[str, int] = {}
+        self._made: set[str] = set()
+        self._started = time.monotonic()
+
+    @property
+    def removed(self) -> Removed:
+        """The files that this run removed, but for those that restoring made, and the instants of the plan."""
+        return Removed(self._files, tuple(item.time for item in self._plan.instants))
+
+    def find(self, timeline: Timeline) -> Instant:
+        """The restore. Raises TimelineError where it is gone."""
+        return timeline.get(self.instant, Action.RESTORE)
+
+    def plan(self, timeline: Timeline) -> RestorePlan:
+        """The plan that was requested."""
+        return self._plan
+
+    def begin(self, plan: RestorePlan, held: Claim) -> None:
+        """What of the metadata table cannot go back is dropped first."""
+        self._started = time.monotonic()
+        with self.context.lock(self.owner):  # taking the lock also breaks the one that a dead run may have left
+            held.check()
+            self.active.to_inflight(self.instant, Action.RESTORE)
+            prepare_metadata(self.context.reloaded(), plan)
+
+    def execute(self, plan: RestorePlan, held: Claim) -> Completion[None]:
+        """Raises ConflictError while a run of an instant that has to go is alive."""
+        rollbacks: dict[str, RollbackMetadata] = {}
+        for item in plan.instants:
+            held.check()
+            done = self._take_away(item, held)
+            if done is not None:
+                rollbacks[item.time] = done
+        took = int((time.monotonic() - self._started) * 1000)
+        content = encode_restore_metadata(RestoreMetadata(self.instant, took, plan.instants, rollbacks))
+        log.info("restore %s to %s: %d instants rolled back", self.instant, plan.target, len(plan.instants))
+        return Completion(content, None, partial(self._publish, held.epoch))
+
+    def clean_up(self, plan: RestorePlan, done: None) -> None:
+        """See _clean_up."""
+        self._clean_up()
+
+    def clean_up_completed(self, *, decided: bool) -> None:
+        """See _clean_up."""
+        self._clean_up()
+
+    def _publish(self, epoch: int) -> None:
+        """The properties are read anew: the metadata table may have been dropped when the restore began."""
+        publisher = self.context.reloaded().metadata_publisher(epoch)
+        if publisher is not None:
+            publisher.restore(self._plan.target, self.instant)
+        timeline = self.active.load()
+        for item in self._plan.instants:
+            target = timeline.find(item.time, item.action)
+            if target is not None:
+                self.active.undo(item.time, target.pending_action)
+
+    def _take_away(self, item: RestoredInstant, held: Claim) -> RollbackMetadata | None:
+        """Rolls one instant back; None when it is gone without a rollback of it, by somebody else's hand."""
+        timeline = self.active.load()
+        held_instant = fence(self.context, item.time, timeline.find(item.time, item.action), self.owner)
+        try:
+            if held_instant is not None:
+                # What an earlier run had decided to complete is completed, and goes as a completed instant.
+                self.context.completer(held_instant, self.owner).finish_decided(item.time)
+            rollback = self._request(item)
+            if rollback is None:
+                return None
+            execution = RollbackExecution(self.context, rollback, self.owner)
+            execution.begin(_refuse_savepoint, restores=True)
+            held.check()
+            undone = execution.undo_files()
+            self._files.update({path: size for path, size in execution.removed.items() if path not in self._made})
+            # Log files of command blocks: they go with the instant that began their slice.
+            self._made.update(join(part.partition, name) for part in undone for name in part.commands)
+        finally:
+            if held_instant is not None:
+                held_instant.release()
+        return execution.metadata(undone)
+
+    def _request(self, item: RestoredInstant) -> str | None:
+        """The rollback of one instant: the pending one of an earlier run, or one that is planned now."""
+        with self.context.lock(self.owner) as lock:
+            timeline = self.active.load()
+            pending = pending_rollback_of(self.active, timeline, item.time)
+            if pending is not None:
+                return pending
+            target = timeline.find(item.time, item.action)
+            if target is None:
+                return None
+            steps = plan_undo(
+                self.context, failed_of(self.context, target), timeline, use_markers=False, restoring=True
             )
-            raise TimelineError(what, remedy="finish it with the Hudi that began it")
+            rollback = self.context.new_instant(timeline)
+            lock.check()
+            self.active.create_requested(rollback, Action.ROLLBACK, encode_plan(self.context, target, steps))
+            return rollback
+
+    def _clean_up(self) -> None:
+        """Removes the rollbacks behind the target, as Hudi does: those of this restore, and those before it, which
+        would hold up the metadata table's compaction. A rollback that began after the restore is somebody else's.
+        """
+        gone = {item.time for item in self._plan.instants}
+        timeline = self.active.load()
+        for rollback in reversed(timeline.of_actions(Action.ROLLBACK).after(self._plan.target).instants):
+            time_of = rollback.requested_time
+            if time_of < self.instant or (not rollback.is_completed and rollback_target(self.active, time_of) in gone):
+                delete_markers(self.storage, time_of)
+                self.storage.delete(f"{HUDI_HEARTBEATS}/{time_of}")
+                self.active.undo(time_of, Action.ROLLBACK)
+        for item in self._plan.instants:
+            if timeline.find(item.time, item.action) is None:
+                delete_markers(self.storage, item.time)
+                self.storage.delete(f"{HUDI_HEARTBEATS}/{item.time}")
+                forget_claims(self.storage, item.time)
+        self._warn_of_newcomers(timeline)
+
+    def _warn_of_newcomers(self, timeline: Timeline) -> None:
+        """SavepointHelpers.validateSavepointRestore, which comes too late to change anything."""
+        target = next((instant for instant in timeline.commits() if instant.requested_time == self._plan.target), None)
+        newer = [] if target is None else RestoreCandidates(self.context, timeline).after(target)
+        if newer:
+            log.warning(
+                "%s %s was written while the table was restored to %s",
+                newer[0].action,
+                newer[0].requested_time,
+                self._plan.target,
+            )
+
+
+def read_restore_plan(context: TableContext, restore: str) -> RestorePlan:
+    """The plan of a restore, whatever its state."""
+    path = context.active.path(restore, Action.RESTORE, State.REQUESTED)
+    return decode_restore_plan(context.active.read_requested(restore, Action.RESTORE), path=path)
+
+
+def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:
+    if timeline.completed().of_actions(Action.SAVEPOINT).contains(target.requested_time):
         raise TimelineError(
-            f"restore {pending.requested_time} to {plan.target} is not finished",
-            remedy=f"finish it first: `hudictl restore TABLE --instant {plan.target}`",
+            f"{target.action} {target.requested_time} was savepointed while the table was restored to an older commit",
+            remedy=f"delete it: `hudictl savepoint delete TABLE --instant {target.requested_time}`; then restore again",
         )
-    return pending.requested_time
-
-
-def _preview(context: TableContext, timeline: Timeline, instant: str) -> RestoreResult:
-    candidates = RestoreCandidates(context, timeline)
-    target = candidates.check(instant)
-    going = candidates.after(target)
-    files: dict[str, int] = {}
-    for item in going:
-        files.update(
-            sizes_of(context, plan_undo(context, failed_of(context, item), timeline, use_markers=False, restoring=True))
-        )
-    removed = Removed(files, tuple(item.requested_time for item in going))
-    return RestoreResult(
-        None, instant, removed, None if going else "nothing was written after it", tuple(candidates.all())
-    )
-
-
-def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
-    """Requests the restore, under the lock; None when nothing has to go."""
-    publisher = context.metadata_publisher()
-    if publisher is not None:
-        publisher.check()
-    with context.lock(owner) as lock:
-        timeline = context.active.load()
-        candidates = RestoreCandidates(context, timeline)
-        going = candidates.after(candidates.check(instant))
-        _refuse_live_writers(context, going)
-        if not going:
-            return None
-        restore_instant = context.new_instant(timeline)
-        plan = RestorePlan(instant, tuple(RestoredInstant(item.requested_time, item.action) for item in going))
-        lock.check()
-        context.active.create_requested(restore_instant, Action.RESTORE, encode_restore_plan(plan))
-        return restore_instant
-
-
-def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
-    """An instant that this engine claimed is told by its claim, which is taken over when its turn comes."""
-    pending = [
-        item.requested_time
-        for item in going
-        if not item.is_completed and current_claim(context.storage, item.requested_time) is None
-    ]
-    if not pending:
-        return
-    live = live_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time) & set(pending)
-    if live:
-        raise ConflictError(
-            f"a writer is at work on instant {min(live)}",
-            remedy="stop all writers of the table and wait until their heartbeats expire; then restore",
-        )
-
-
-def _last_restore(context: TableContext, target: str) -> str | None:
-    """The newest restore, when it was to `target`."""
-    last = context.active.load().completed().of_actions(Action.RESTORE).last()
-    return (
-        last.requested_time
-        if last is not None and read_restore_plan(context, last.requested_time).target == target
-        else None
-    )

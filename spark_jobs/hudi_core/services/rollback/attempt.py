@@ -15,8 +15,8 @@ from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.execute import encode_plan
-from hudi_core.services.rollback.job import RollbackRun
+from hudi_core.services.rollback.job import run_rollback
+from hudi_core.services.rollback.units import encode_plan
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, read_clustering_plan, rollback_target
@@ -116,7 +116,7 @@ class AttemptRollback(AttemptSearch):
             rollback,
             len(left.files),
         )
-        RollbackRun(self._context, rollback, self._claim.owner).run(fenced_by=self._claim, extra=self._steps(left))
+        run_rollback(self._context, rollback, self._claim.owner, fenced_by=self._claim, extra=self._steps(left))
         delete_markers(self._storage, self._instant)
         self._active.remove(self._instant, self._action, State.INFLIGHT)
         return rollback
@@ -133,7 +133,7 @@ class AttemptRollback(AttemptSearch):
                 and done.is_completed
                 and rollback_target(self._active, done.requested_time) == self._instant
             ):
-                RollbackRun(self._context, done.requested_time, self._claim.owner).run(fenced_by=self._claim)
+                run_rollback(self._context, done.requested_time, self._claim.owner, fenced_by=self._claim)
 
     def _steps(self, left: Leftovers) -> list[FileUndo]:
         return [FileUndo(info.path.rpartition("/")[0], delete=(info.name,)) for info in left.files]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.config.transaction_config import SILENT_MINUTES
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.restore import decode_restore_plan
@@ -87,6 +87,28 @@ def failed_writes(
         for found in expired_writes(context.active, timeline, heartbeats, policy)
         if found.requested_time not in rolled_back
     ]
+
+
+def nothing_failed(context: TableContext, timeline: Timeline) -> str:
+    """Why there is nothing to roll back, and what would change it."""
+    alive = pending_rollbacks(context.active, timeline)
+    if alive:
+        return (
+            f"rollback {alive[0]} is pending, and the writer of Hudi that began it may be at it: it changed less than "
+            f"{SILENT_MINUTES.read(context.options)} minutes ago ({SILENT_MINUTES.name}) or has a heartbeat; name the "
+            "rollback to finish it now"
+        )
+    if failed_writes_policy(context.options) is FailedWrites.EAGER:
+        return "no rollback is pending, and no write is pending"
+    beat = HeartbeatConfig.of(context.options)
+    seconds = beat.interval_ms * beat.tolerable_misses // 1000
+    silent = max(seconds, int(silent_seconds(context.options)))
+    return (
+        f"no rollback is pending, and no pending write is without a sign of life: for {seconds} s since its last "
+        f"heartbeat, for {silent} s where "
+        f"it never had one ({SILENT_MINUTES.name}); name the instant to roll back, or set "
+        f"{FAILED_WRITES_POLICY.name}=EAGER when nobody writes"
+    )
 
 
 def _heartbeats(context: TableContext, silent: float, dry_run: bool) -> Heartbeats:

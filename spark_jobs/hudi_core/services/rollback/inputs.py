@@ -10,8 +10,8 @@ from hudi_core.errors import ConflictError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.guards import RollbackInputs
-from hudi_core.services.rollback.planner import Failed
+from hudi_core.services.rollback.checks import RollbackInputs
+from hudi_core.services.rollback.strategies import Failed
 from hudi_core.timeline.actions.clean import decode_clean_plan
 from hudi_core.timeline.actions.plan_fields import texts
 from hudi_core.timeline.actions.pretty_json import member

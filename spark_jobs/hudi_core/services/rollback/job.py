@@ -1,8 +1,5 @@
-"""Runs a pending rollback to its end, under its own instant whoever takes it over (HUDI-3556): another one would stand
-in the metadata table's way.
-
-claim → inflight and unpublish (short lock) → undo files → complete (lock: metadata table, the instant's own files, the
-rollback) → clean up
+"""Rollback: a pending one is run to its end under its own instant, whichever run takes it over (HUDI-3556). Another one
+would be in the metadata table's way.
 """
 
 from __future__ import annotations
@@ -20,12 +17,14 @@ from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.names import parse_data_file
+from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.execute import RollbackExecution, changes_of, is_planned
-from hudi_core.services.rollback.guards import check_may_roll_back
+from hudi_core.services.lifecycle import Completion, Job, Run, run_instant
+from hudi_core.services.rollback.checks import check_may_roll_back
 from hudi_core.services.rollback.inputs import read_inputs
-from hudi_core.services.rollback.planner import failed_of
 from hudi_core.services.rollback.result import Removed
+from hudi_core.services.rollback.strategies import failed_of
+from hudi_core.services.rollback.units import RollbackExecution, changes_of, is_planned
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -33,46 +32,30 @@ from hudi_core.transaction.claim import HUDI_HEARTBEATS, Claim, current_claim, f
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import list_partitions
 
-
-def check_not_initialized_since(context: TableContext, target: Instant) -> None:
-    """Raises TimelineError, before anything is written, where partitions began since `target` completed.
-
-    A write that is pending is in none of them. Asked under the table lock when a rollback begins, which makes its
-    instant a pending one: what begins from then on holds nothing of it.
-    """
-    if not target.is_completed or not context.has_metadata_table:
-        return
-    late = sorted(
-        initialized_since(context.storage, context.config, MetadataTimeline(context.storage, context.config), target)
-    )
-    if late:
-        options = "" if FILES_PARTITION in late else "".join(f" --partition {name}" for name in late)
-        raise TimelineError(
-            f"{', '.join(late)} of the metadata table began after {target.action} {target.requested_time}, which "
-            "cannot be taken out of that",
-            path=context.active.path_of(target),
-            remedy=(
-                f"drop it with `hudictl metadata drop TABLE{options}`, roll the instant back again, then create it anew"
-            ),
-        )
-
-
 log = logging.getLogger(__name__)
 
 
-class RollbackRun:
-    """Executes the rollback `rollback`, which is on the timeline in any state; behind a completed one it only cleans
-    up.
+class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
+    """Rolls one instant back; behind a completed rollback it only cleans up.
+
+    claim → inflight and unpublish (short lock) → undo files → complete (lock: metadata table, the instant's own files,
+    the rollback) → clean up
     """
 
-    def __init__(self, context: TableContext, rollback: str, owner: Owner) -> None:
-        self._context = context
-        self._storage = context.storage
-        self._active = context.active
-        self._owner = owner
-        self._execution = RollbackExecution(context, rollback, owner)
-        self._rollback = rollback
+    action = Action.ROLLBACK
+    revisits = True
+
+    def __init__(self, run: Run, *, fenced_by: Claim | None = None, extra: Sequence[FileUndo] = ()) -> None:
+        """`fenced_by` is the caller's claim on the instant that goes, whose markers and inflight file are then the
+        caller's to remove; without one the instant is claimed here (fence). `extra` are files of the instant that the
+        plan does not name.
+        """
+        super().__init__(run)
+        self._execution = RollbackExecution(run.context, run.instant, run.owner)
         self._failed = self._execution.plan.instant
+        self._is_fenced = fenced_by is not None
+        self._target_claim = fenced_by
+        self._extra = extra
         self._keeps_plan = False
 
     @property
@@ -85,90 +68,61 @@ class RollbackRun:
         """What this run removed."""
         return Removed(self._execution.removed, () if self._keeps_plan else (self._failed,))
 
-    def run(self, *, fenced_by: Claim | None = None, extra: Sequence[FileUndo] = ()) -> RollbackMetadata:
-        """Rolls back and returns what was done, also when it was done before.
+    def find(self, timeline: Timeline) -> Instant:
+        """The rollback. Raises TimelineError where it is gone."""
+        return timeline.get(self.instant, Action.ROLLBACK)
 
-        `fenced_by` is the caller's claim on the instant that goes, whose markers and inflight file are then the
-        caller's to remove; without one the instant is claimed here (fence). `extra` are files of the instant that the
-        plan does not name. Raises ConflictError while somebody else is at it, TimelineError when a completed instant
-        may not go any more.
-        """
-        _refuse_during_restore(self._active.load())
-        try:
-            metadata, metadata_timeline = self._run_claimed(fenced_by, extra)
-        except ConflictError:
-            if (
-                self._active.load().find(self._rollback, Action.ROLLBACK) is None
-            ):  # its plan was dropped: nobody comes back to it
-                forget_claims(self._storage, self._rollback)
-            raise
-        forget_claims(self._storage, self._rollback)
-        if metadata_timeline is not None and self._is_over():
-            forget_claims(self._storage, self._failed)
-        return metadata
+    def plan(self, timeline: Timeline) -> RollbackExecution:
+        """The plan that was requested. Raises TimelineError while a restore is pending."""
+        _refuse_during_restore(timeline)
+        return self._execution
 
-    def _is_over(self) -> bool:
-        """Whether nobody runs the instant any more. The claims of a plan that waits stay, so that the epochs of later
-        attempts count on.
-        """
-        target = self._execution.target(self._active.load())
-        return target is None or target.is_completed
-
-    def _run_claimed(self, fenced_by: Claim | None, extra: Sequence[FileUndo]) -> tuple[RollbackMetadata, Claim | None]:
-        """What was done, and the claim on the instant that went, if this run made one."""
-        with ExitStack() as stack:
-            metadata_timeline = None if fenced_by is not None else self._fence(stack)
-            held = stack.enter_context(self._context.claim(self._rollback, self._owner))
-            decided = self._context.completer(held, self._owner).finish_decided(self._rollback) is not None
-            pending = not self._active.load().get(self._rollback, Action.ROLLBACK).is_completed
-            if pending:
-                self._execute(held, fenced_by or metadata_timeline, extra)
-            done = self._active.load().get(self._rollback, Action.ROLLBACK)
-            metadata = decode_rollback_metadata(self._active.read_details(done), path=self._active.path_of(done))
-            self._clean_up(executed=pending or decided, fenced=fenced_by is not None)
-        return metadata, metadata_timeline
-
-    def _fence(self, stack: ExitStack) -> Claim | None:
+    def fence(self, stack: ExitStack) -> None:
         """Keeps a run of ours from completing the instant that goes."""
-        held = fence(self._context, self._failed, self._execution.target(self._active.load()), self._owner)
+        if self._is_fenced:
+            return
+        held = fence(self.context, self._failed, self._execution.target(self.active.load()), self.owner)
         if held is None:
-            return None
+            return
         stack.enter_context(held)
-        if self._context.completer(held, self._owner).finish_decided(self._failed) is not None:
+        if self.context.completer(held, self.owner).finish_decided(self._failed) is not None:
             raise ConflictError(
                 f"an earlier run had decided to complete {self._execution.plan.action} {self._failed}, and "
                 "so it is "
                 "completed now",
                 remedy="look at the timeline again",
             )
-        return held
+        self._target_claim = held
 
-    def _execute(self, held: Claim, fenced_by: Claim | None, extra: Sequence[FileUndo]) -> None:
-        execution = self._execution
-        execution.begin(partial(guard, self._context))
+    def begin(self, plan: RollbackExecution, held: Claim) -> None:
+        """Raises TimelineError when a completed instant may not go any more."""
+        plan.begin(partial(guard, self.context))
+
+    def execute(self, plan: RollbackExecution, held: Claim) -> Completion[RollbackMetadata]:
+        """Undoes the files. A rollback is requests to the storage and no work on rows, so the engine has none of it."""
         held.check()
-        if fenced_by is not None:
-            fenced_by.check()
-        undone = execution.undo_files(extra)
-        metadata = execution.metadata(undone)
+        self._check_target()
+        undone = plan.undo_files(self._extra)
+        metadata = plan.metadata(undone)
         content = encode_rollback_metadata(
             metadata.start_time, metadata.time_taken_ms, metadata.instant, metadata.action, metadata.partitions
         )
-        publish = partial(self._publish, held.epoch, changes_of(undone), fenced_by)
-        self._context.completer(held, self._owner).complete(self._rollback, Action.ROLLBACK, content, publish=publish)
-        log.info("rollback %s of %s %s completed", self._rollback, execution.plan.action, self._failed)
+        return Completion(content, metadata, partial(self._publish, held.epoch, changes_of(undone)))
 
-    def _publish(self, epoch: int, changes: FileChanges, fenced_by: Claim | None) -> None:
+    def _check_target(self) -> None:
+        if self._target_claim is not None:
+            self._target_claim.check()
+
+    def _publish(self, epoch: int, changes: FileChanges) -> None:
         """The metadata table first; then the instant leaves the timeline, while the rollback is still there to say
         why.
         """
-        if fenced_by is not None:
-            fenced_by.check()
-        publisher = self._context.reloaded().metadata_publisher(epoch)
+        self._check_target()
+        publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
-            publisher.roll_back(self._failed, self._rollback, changes)
-        target = self._execution.target(self._active.load())
-        self._keeps_plan = target is not None and keeps_plan(self._context, target)
+            publisher.roll_back(self._failed, self.instant, changes)
+        target = self._execution.target(self.active.load())
+        self._keeps_plan = target is not None and keeps_plan(self.context, target)
         if target is not None and target.is_completed:
             log.error(
                 "%s %s was completed while rollback %s was taking its files away: its writer was alive, "
@@ -176,29 +130,37 @@ class RollbackRun:
                 "have to be written again",
                 target.action,
                 self._failed,
-                self._rollback,
+                self.instant,
             )
         if target is not None and not self._keeps_plan:
-            self._active.undo(self._failed, target.pending_action)
+            self.active.undo(self._failed, target.pending_action)
 
-    def _clean_up(self, *, executed: bool, fenced: bool) -> None:
+    def clean_up(self, plan: RollbackExecution, done: RollbackMetadata) -> None:
+        """See _clean_up."""
+        self._clean_up(executed=True)
+
+    def clean_up_completed(self, *, decided: bool) -> None:
+        """See _clean_up."""
+        self._clean_up(executed=decided)
+
+    def _clean_up(self, *, executed: bool) -> None:
         """Markers last: they are what tells the next run that there may be files.
 
         A plan that stayed is left alone behind a rollback of the past: it may be running again.
         """
-        target = self._execution.target(self._active.load())
-        delete_markers(self._storage, self._rollback)
-        if fenced:
+        target = self._execution.target(self.active.load())
+        delete_markers(self.storage, self.instant)
+        if self._is_fenced:
             return
         if target is None and not executed and self._execution.plan.action != Action.COMPACTION:
             self._delete_late_files()
-        if target is not None and executed and keeps_plan(self._context, target):
+        if target is not None and executed and keeps_plan(self.context, target):
             self._keeps_plan = True
-            self._active.revert_to_requested(self._failed, target.pending_action)
+            self.active.revert_to_requested(self._failed, target.pending_action)
         if target is None or executed:
-            delete_markers(self._storage, self._failed)
-        if target is None and current_claim(self._storage, self._failed) is None:
-            self._storage.delete(f"{HUDI_HEARTBEATS}/{self._failed}")
+            delete_markers(self.storage, self._failed)
+        if target is None and current_claim(self.storage, self._failed) is None:
+            self.storage.delete(f"{HUDI_HEARTBEATS}/{self._failed}")
 
     def _delete_late_files(self) -> None:
         """What a writer that was taken for dead has written since: nobody may see it, and it would show once the
@@ -206,17 +168,66 @@ class RollbackRun:
         files may carry its instant and others' rows.
         """
         partitions = {request.partition for request in self._execution.plan.requests}
-        for _, files in list_partitions(self._storage, partitions):
+        for _, files in list_partitions(self.storage, partitions):
             for info in files:
                 name = parse_data_file(info.name)
                 if name is not None and name.instant == self._failed:
                     log.warning("%s was written after its instant had been rolled back: deleted", info.path)
-                    self._storage.delete(info.path)
-        publisher = self._context.metadata_publisher()
+                    self.storage.delete(info.path)
+        publisher = self.context.metadata_publisher()
         if publisher is not None and publisher.footprint(self._failed):
-            with self._context.lock(self._owner) as lock:
+            with self.context.lock(self.owner) as lock:
                 lock.check()
-                publisher.roll_back(self._failed, self._rollback)
+                publisher.roll_back(self._failed, self.instant)
+
+    def forget(self) -> None:
+        """The claims of the instant that went as well, where this run made one. Those of a plan that waits stay, so
+        that the epochs of later attempts count on.
+        """
+        super().forget()
+        if self._target_claim is None or self._is_fenced:
+            return
+        target = self._execution.target(self.active.load())
+        if target is None or target.is_completed:
+            forget_claims(self.storage, self._failed)
+
+    def refused(self) -> None:
+        """A rollback whose plan was dropped is never run again."""
+        if self.active.load().find(self.instant, Action.ROLLBACK) is None:
+            forget_claims(self.storage, self.instant)
+
+    def result(self, done: RollbackMetadata | None, seconds: float) -> InstantResult:
+        """What was done, also when it was done before."""
+        if done is None:
+            found = self.find(self.active.load())
+            done = decode_rollback_metadata(self.active.read_details(found), path=self.active.path_of(found))
+        if self.run.progress is not None:
+            self.run.progress(1, 1)
+        return InstantResult(
+            self.instant,
+            Action.ROLLBACK,
+            State.COMPLETED.value,
+            files_written=sum(len(part.rollback_log_files) for part in done.partitions),
+            bytes_written=sum(sum(part.rollback_log_files.values()) for part in done.partitions),
+            files_deleted=done.files_deleted,
+            seconds=seconds,
+        )
+
+
+def run_rollback(
+    context: TableContext,
+    rollback: str,
+    owner: Owner,
+    *,
+    fenced_by: Claim | None = None,
+    extra: Sequence[FileUndo] = (),
+) -> RollbackJob:
+    """Runs the rollback at `rollback`; see RollbackJob. Raises ConflictError while another process is at it,
+    TimelineError when a completed instant may not go any more.
+    """
+    job = RollbackJob(Run(context, rollback, owner), fenced_by=fenced_by, extra=extra)
+    run_instant(job)
+    return job
 
 
 def _refuse_during_restore(timeline: Timeline) -> None:
@@ -258,7 +269,7 @@ def keeps_plan(context: TableContext, target: Instant) -> bool:
 
 
 def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
-    """Raises when the instant may not be rolled back as `timeline` shows it: services.rollback.guards, and the metadata
+    """Raises when the instant may not be rolled back as `timeline` shows it: services.rollback.checks, and the metadata
     table's own rule.
     """
     try:
@@ -271,3 +282,26 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
     publisher = current.metadata_publisher()
     if publisher is not None and publisher.footprint(target.requested_time):
         publisher.check_roll_back(target.requested_time)
+
+
+def check_not_initialized_since(context: TableContext, target: Instant) -> None:
+    """Raises TimelineError, before anything is written, where partitions began since `target` completed.
+
+    A write that is pending is in none of them. Asked under the table lock when a rollback begins, which makes its
+    instant a pending one: what begins from then on holds nothing of it.
+    """
+    if not target.is_completed or not context.has_metadata_table:
+        return
+    late = sorted(
+        initialized_since(context.storage, context.config, MetadataTimeline(context.storage, context.config), target)
+    )
+    if late:
+        options = "" if FILES_PARTITION in late else "".join(f" --partition {name}" for name in late)
+        raise TimelineError(
+            f"{', '.join(late)} of the metadata table began after {target.action} {target.requested_time}, which "
+            "cannot be taken out of that",
+            path=context.active.path_of(target),
+            remedy=(
+                f"drop it with `hudictl metadata drop TABLE{options}`, roll the instant back again, then create it anew"
+            ),
+        )

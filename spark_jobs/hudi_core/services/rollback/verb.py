@@ -5,25 +5,22 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.attempt import AttemptRollback, planned_partitions
-from hudi_core.services.rollback.execute import RollbackExecution, is_planned
-from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, pending_rollbacks
+from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.inputs import refuse_live_writer
-from hudi_core.services.rollback.job import RollbackRun, keeps_plan
-from hudi_core.services.rollback.planner import sizes_of
-from hudi_core.services.rollback.request import check_rollback, plan_rollback, request_rollback, write_at
+from hudi_core.services.rollback.job import keeps_plan, run_rollback
+from hudi_core.services.rollback.planner import check_rollback, plan_rollback, request_rollback, write_at
 from hudi_core.services.rollback.result import Removed, RollbackResult
+from hudi_core.services.rollback.strategies import sizes_of
+from hudi_core.services.rollback.units import RollbackExecution, is_planned
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, silent_seconds
 
 
 def clean_failed_writes(
@@ -67,7 +64,7 @@ def rollback(
     done before is only cleaned up behind. With `dry_run` nothing is written. With `unless_completed` a write that has
     completed stays, unless its rollback has begun: whoever asked took it for failed.
 
-    Raises ConfigError for an instant that the timeline does not hold, TimelineError (services.rollback.guards) when it
+    Raises ConfigError for an instant that the timeline does not hold, TimelineError (services.rollback.checks) when it
     may not be rolled back, ConflictError while it is at work or being rolled back elsewhere.
     """
     timeline = context.active.load()
@@ -80,28 +77,6 @@ def rollback(
     if failed:
         return _roll_back(context, timeline, failed[0].requested_time, owner, dry_run, unless_completed=True)
     return RollbackResult(None, None, reason=nothing_failed(context, timeline))
-
-
-def nothing_failed(context: TableContext, timeline: Timeline) -> str:
-    """Why there is nothing to roll back, and what would change it."""
-    alive = pending_rollbacks(context.active, timeline)
-    if alive:
-        return (
-            f"rollback {alive[0]} is pending, and the writer of Hudi that began it may be at it: it changed less than "
-            f"{SILENT_MINUTES.read(context.options)} minutes ago ({SILENT_MINUTES.name}) or has a heartbeat; name the "
-            "rollback to finish it now"
-        )
-    if failed_writes_policy(context.options) is FailedWrites.EAGER:
-        return "no rollback is pending, and no write is pending"
-    beat = HeartbeatConfig.of(context.options)
-    seconds = beat.interval_ms * beat.tolerable_misses // 1000
-    silent = max(seconds, int(silent_seconds(context.options)))
-    return (
-        f"no rollback is pending, and no pending write is without a sign of life: for {seconds} s since its last "
-        f"heartbeat, for {silent} s where "
-        f"it never had one ({SILENT_MINUTES.name}); name the instant to roll back, or set "
-        f"{FAILED_WRITES_POLICY.name}=EAGER when nobody writes"
-    )
 
 
 def _roll_back(
@@ -145,9 +120,8 @@ def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -
             None, execution.plan.instant, Removed(execution.planned(), () if stays else (execution.plan.instant,))
         )
     refuse_live_writer(context, rollback)
-    run = RollbackRun(context, rollback, owner)
-    run.run()
-    return RollbackResult(rollback, run.target, run.removed)
+    job = run_rollback(context, rollback, owner)
+    return RollbackResult(rollback, job.target, job.removed)
 
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:

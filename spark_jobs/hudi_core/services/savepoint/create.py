@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
-from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.errors import ConfigError, HudiError, TimelineError
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import Completion, Job, Run, run_instant
 from hudi_core.services.savepoint.listing import Savepoint, read_savepoint, savepoint_of
 from hudi_core.services.savepoint.retained import last_commit_retained
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import forget_claims
-from hudi_core.transaction.commit import Completer
+from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.owner import Owner
 
 
@@ -29,43 +30,60 @@ def savepoint_create(
     """
     timeline = context.active.load()
     time_of = instant or _newest(context, timeline)
-    if timeline.find(time_of, Action.SAVEPOINT) is None:
-        _check(context, timeline, time_of)  # before anything is written; again under the lock
-    with context.claim(time_of, owner) as held:
-        completer = context.completer(held, owner)
-        completer.finish_decided(time_of)
-        with context.lock(owner) as lock:
-            timeline = context.active.load()
-            found = timeline.find(time_of, Action.SAVEPOINT)
-            existed = found is not None and found.is_completed
-            if not existed:
-                _check(context, timeline, time_of)
-                metadata = SavepointMetadata(
-                    user or owner.text, int(time.time() * 1000), comment, _files(context, timeline, time_of)
-                )
-                lock.check()
-                context.active.to_inflight(time_of, Action.SAVEPOINT)
-        if not existed:
-            _complete(context, completer, time_of, metadata, owner)
-    forget_claims(context.storage, time_of)
+    job = SavepointJob(Run(context, time_of, owner), comment, user or owner.text)
+    run_instant(job)
     done = context.active.load().get(time_of, Action.SAVEPOINT)
-    return savepoint_of(time_of, read_savepoint(context, done), existed=existed)
+    return savepoint_of(time_of, read_savepoint(context, done), existed=job.existed)
 
 
-def _complete(
-    context: TableContext, completer: Completer, instant: str, metadata: SavepointMetadata, owner: Owner
-) -> None:
-    """Completes it unless a clean was planned since the files were listed: then the attempt leaves nothing."""
+class SavepointJob(Job[None, None]):
+    """Lists the files of the commit under the table lock, and keeps them unless a clean is planned meanwhile."""
 
-    def still_there(timeline: Timeline) -> None:
-        _check(context, timeline, instant)
+    action = Action.SAVEPOINT
+    revisits = True
 
-    try:
-        completer.complete(instant, Action.SAVEPOINT, encode_savepoint(metadata), preconditions=(still_there,))
-    except TimelineError:
-        with context.lock(owner):
-            context.active.remove(instant, Action.SAVEPOINT, State.INFLIGHT)
-        raise
+    def __init__(self, run: Run, comment: str, user: str) -> None:
+        super().__init__(run)
+        self._comment = comment
+        self._user = user
+        self._content = b""
+        self.existed = True
+        """Whether the savepoint was there before this run."""
+
+    def find(self, timeline: Timeline) -> Instant:
+        """The savepoint, requested where it is not on the timeline: it has no plan of its own."""
+        return timeline.find(self.instant, Action.SAVEPOINT) or Instant(self.instant, Action.SAVEPOINT, State.REQUESTED)
+
+    def plan(self, timeline: Timeline) -> None:
+        """Raises as savepoint_create, before anything is written; again under the lock."""
+        if timeline.find(self.instant, Action.SAVEPOINT) is None:
+            _check(self.context, timeline, self.instant)
+
+    def begin(self, plan: None, held: Claim) -> None:
+        """Lists the files under the lock."""
+        with self.context.lock(self.owner) as lock:
+            timeline = self.active.load()
+            _check(self.context, timeline, self.instant)
+            files = _files(self.context, timeline, self.instant)
+            metadata = SavepointMetadata(self._user, int(time.time() * 1000), self._comment, files)
+            lock.check()
+            self.active.to_inflight(self.instant, Action.SAVEPOINT)
+        self._content, self.existed = encode_savepoint(metadata), False
+
+    def execute(self, plan: None, held: Claim) -> Completion[None]:
+        """Completes it unless a clean was planned since the files were listed."""
+        return Completion(self._content, None, preconditions=(partial(_check, self.context, instant=self.instant),))
+
+    def withdraw(self, plan: None, held: Claim, error: HudiError) -> None:
+        """Where the commit may no longer be kept, the attempt leaves nothing."""
+        if isinstance(error, TimelineError) and not self.existed:
+            with self.context.lock(self.owner):
+                self.active.remove(self.instant, Action.SAVEPOINT, State.INFLIGHT)
+
+    def clean_up_completed(self, *, decided: bool) -> None:
+        """Taking the lock breaks the one that a dead run may have left."""
+        with self.context.lock(self.owner):
+            pass
 
 
 def _newest(context: TableContext, timeline: Timeline) -> str:

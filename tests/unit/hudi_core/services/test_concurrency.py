@@ -17,7 +17,7 @@ from hudi_core.errors import ConfigError, ConflictError, HudiError, LockError, S
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
 from hudi_core.model.ids import FileGroupId
 from hudi_core.request.model import InstantResult
-from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.concurrency import conflict_checks
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
@@ -81,10 +81,8 @@ class Table:
     def compact(
         self, options: dict[str, str] | None = None, storage: Storage | None = None, engine: Engine | None = None
     ) -> InstantResult:
-        run = CompactionRun(
-            self.context(options or {}, storage), self.instant, engine or self.engine, Owner.current("tester")
-        )
-        return run.run()
+        context = self.context(options or {}, storage)
+        return CompactionService().run(context, self.instant, engine or self.engine, Owner.current("tester"), None)
 
     def state(self) -> State:
         return self.active.load().get(self.instant, Action.COMPACTION).state

@@ -17,8 +17,8 @@ from hudi_core.metadata_table.write import publish
 from hudi_core.metadata_table.write.prepare import Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
-from hudi_core.services.compaction import job as run
-from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services import rewrite
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
@@ -36,7 +36,7 @@ INDEXES = {"bloom_filters", "column_stats"}
 @pytest.fixture(autouse=True)
 def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few files there are."""
-    monkeypatch.setattr(run, "DRIVER_FILES", 0)
+    monkeypatch.setattr(rewrite, "DRIVER_FILES", 0)
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -65,7 +65,7 @@ def test_the_records_are_those_that_the_driver_makes(
     assert prepared.staged.keys() == prepared.groups.keys() >= INDEXES
     assert all(any(logs) for logs in prepared.staged.values())
     assert not (path / STAGING / instant).exists()
-    monkeypatch.setattr(run, "DRIVER_FILES", 64)
+    monkeypatch.setattr(rewrite, "DRIVER_FILES", 64)
     compact(other)
     assert len(seen) == 1
     ours, theirs = comparable(Table(path).live()), comparable(Table(other).live())
@@ -102,7 +102,7 @@ def test_staged_blocks_that_are_not_whole_are_not_published(golden: Golden) -> N
     instant = plan_all(path)
     engine = CutEngine(path / STAGING / instant)
     with pytest.raises(ConflictError, match="bytes were staged"):
-        CompactionRun(context_of(path), instant, engine, Owner.current("test")).run()
+        CompactionService().run(context_of(path), instant, engine, Owner.current("test"), None)
     rows, pending = read_rows(path), pending_instants(path)
     compact(path, instant=instant)
     assert_compacted(path, instant, rows, pending)
@@ -126,7 +126,9 @@ def test_a_rollback_of_the_instant_takes_what_was_staged(golden: Golden) -> None
     path = golden("9", "mdt_all_mor").table
     instant = plan_all(path)
     with pytest.raises(ConflictError):
-        CompactionRun(context_of(path), instant, CutEngine(path / STAGING / instant), Owner.current("test")).run()
+        CompactionService().run(
+            context_of(path), instant, CutEngine(path / STAGING / instant), Owner.current("test"), None
+        )
     assert staged_instants(context_of(path).storage) == {instant}
     rollback(context_of(path), instant, Owner.current("test"))
     assert staged_instants(context_of(path).storage) == frozenset()

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.metadata_table.write import restore as metadata_restore
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.job import restore
+from hudi_core.services.restore.verb import restore
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.changed_tables import an_owner, open_context

@@ -18,7 +18,7 @@ from hudi_core.services.clean import job as clean_run
 from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.job import REMOVED
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.clean.units import SMALLEST_UNIT, clean_units, delete_files, prove
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.services.provenance import OWNER_KEY, RUN_KEY, VERSION_KEY

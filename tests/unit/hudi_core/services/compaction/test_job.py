@@ -29,7 +29,7 @@ from hudi_core.errors import (
 )
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.request.model import InstantResult
-from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -102,9 +102,9 @@ def compact(
     context = TableContext(
         str(table), storage, config, ActiveTimeline(storage, config), {**SMALL_BLOOM, **(options or {})}, {}
     )
-    return CompactionRun(
-        context, instant or pending_instant(table), engine or LocalEngine(2), Owner.current(owner)
-    ).run()
+    return CompactionService().run(
+        context, instant or pending_instant(table), engine or LocalEngine(2), Owner.current(owner), None
+    )
 
 
 def files_of(table: Path) -> dict[str, bytes]:

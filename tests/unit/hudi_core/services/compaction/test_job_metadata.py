@@ -34,7 +34,7 @@ from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles, RemainingStatistics
 from hudi_core.model.ids import WriteToken
 from hudi_core.query.request import MetadataMode
-from hudi_core.services.compaction.job import CompactionRun
+from hudi_core.services.compaction.job import CompactionService
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
@@ -212,7 +212,7 @@ def test_an_index_that_was_made_meanwhile_stops_the_publication(golden: Golden) 
         after=lambda: update_properties(context.storage, {"hoodie.table.metadata.partitions": listed})
     )
     with pytest.raises(ConflictError, match="got or lost an index"):
-        CompactionRun(one_less, instant, engine, Owner.current("test")).run()
+        CompactionService().run(one_less, instant, engine, Owner.current("test"), None)
     assert not Table(path).metadata_timeline.load().contains(instant)
     rows, pending = read_rows(path), pending_instants(path)
     compact(path, instant=instant)
@@ -230,7 +230,7 @@ def test_a_column_that_is_indexed_since_stops_the_publication(golden: Golden, ve
     definitions.write_text(json.dumps(less))
     engine = HookedEngine(after=lambda: definitions.write_text(json.dumps(whole)))
     with pytest.raises(ConflictError, match="an index of the table was changed"):
-        CompactionRun(context_of(path), instant, engine, Owner.current("test")).run()
+        CompactionService().run(context_of(path), instant, engine, Owner.current("test"), None)
     assert not Table(path).metadata_timeline.load().contains(instant)
     compact(path, instant=instant)
     assert Table(path).data.load().get(instant, Action.COMPACTION).is_completed

@@ -18,7 +18,7 @@ from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.write.rollback_deletion import files_written_by
 from hudi_core.metadata_table.write.staged_logs import STAGING
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.maintain import Updated, update_metadata
 from hudi_core.services.metadata.row_changes import RowsUnknownError

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import RunRequest
-from hudi_core.services.indexing.job import IndexingRun
+from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata import maintain
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
@@ -136,15 +136,15 @@ def test_a_resize_does_not_complete_with_somebody_elses_number(
     """A writer that enables the index builds and lists it before the run's build begins."""
     table = Table(golden(version, "mdt_record_index_lookup").table)
     options = RECORD_INDEX | groups(3)
-    instant, runs, metadata_timeline = plan(table.path, options).instant, list[int](), IndexingRun._delist_misfits
+    instant, runs, metadata_timeline = plan(table.path, options).instant, list[int](), IndexingJob._delist_misfits
 
-    def delist(self: IndexingRun, *arguments: Any) -> None:
+    def delist(self: IndexingJob, *arguments: Any) -> None:
         metadata_timeline(self, *arguments)
         if not runs:
             runs.append(1)
             build_beside(table, instant, 7)
 
-    monkeypatch.setattr(IndexingRun, "_delist_misfits", delist)
+    monkeypatch.setattr(IndexingJob, "_delist_misfits", delist)
     with pytest.raises(ConflictError, match="built record_index itself meanwhile"):
         run_indexing(table.path, instant, options)
     assert group_counts(table.storage, "record_index") == {"record-index": 7}

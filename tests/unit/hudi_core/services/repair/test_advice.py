@@ -13,7 +13,7 @@ from hudi_core.services.doctor.examine import examine
 from hudi_core.services.repair.advice import advice
 from hudi_core.services.repair.pending_plan import PendingPlan, find_pending
 from hudi_core.services.repair.unschedule import unschedule
-from hudi_core.services.restore.job import restore
+from hudi_core.services.restore.verb import restore
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Instant, State
 from tests.support.changed_tables import an_owner, open_context

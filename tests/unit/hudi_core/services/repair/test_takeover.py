@@ -13,7 +13,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.request.model import RunRequest
 from hudi_core.services.repair.takeover import takeover
-from hudi_core.services.rollback.request import request_rollback
+from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash

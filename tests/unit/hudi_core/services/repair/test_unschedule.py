@@ -18,7 +18,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import Unscheduled, unschedule
-from hudi_core.services.rollback.request import request_rollback
+from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, Instant, State

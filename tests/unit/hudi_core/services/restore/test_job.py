@@ -15,7 +15,7 @@ import pytest
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.job import restore
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage

@@ -15,11 +15,10 @@ import pytest
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
-from hudi_core.services.rollback import request
+from hudi_core.services.rollback import planner
 from hudi_core.services.rollback import verb as run
-from hudi_core.services.rollback.job import RollbackRun
-from hudi_core.services.rollback.request import request_rollback
-from hudi_core.services.rollback.service import RollbackService
+from hudi_core.services.rollback.job import RollbackJob
+from hudi_core.services.rollback.planner import RollbackService, request_rollback
 from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
@@ -154,7 +153,7 @@ def test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(
     (metadata_timeline,) = new_instants(case.table, known)
     with monkeypatch.context() as without_guard:
         copy = Path(shutil.copytree(case.table, tmp_path / "without guard"))
-        for module in (run, request):
+        for module in (run, planner):
             without_guard.setattr(module, "pending_rollback_of", lambda active, timeline, instant: None)
         with pytest.raises(
             ConfigError, match="holds no instant"
@@ -287,7 +286,7 @@ def test_hudi_18783_what_a_zombie_writes_after_its_rollback_is_found(
     late = table / "2024-01-02" / f"00000000-0000-0000-0000-000000000000-0_9-1-9_{failed}.parquet"
     late.write_bytes(b"late")
     with monkeypatch.context() as without_guard:
-        without_guard.setattr(RollbackRun, "_delete_late_files", lambda self: None)
+        without_guard.setattr(RollbackJob, "_delete_late_files", lambda self: None)
         rollback(context, failed, an_owner())
         assert data_files(table) != before
     rollback(context, failed, an_owner())

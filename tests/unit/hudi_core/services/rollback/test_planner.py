@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.services.rollback.request import request_rollback
+from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State

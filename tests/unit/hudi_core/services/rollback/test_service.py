@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.services.rollback.request import request_rollback
-from hudi_core.services.rollback.service import RollbackService
+from hudi_core.services.rollback.planner import RollbackService, request_rollback
 from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import FaultPlan, FaultStorage, Operation

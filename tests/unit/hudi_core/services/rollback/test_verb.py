@@ -14,7 +14,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.services.compaction.job import CompactionService
-from hudi_core.services.rollback.request import request_rollback
+from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation

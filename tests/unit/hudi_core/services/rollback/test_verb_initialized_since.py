@@ -13,7 +13,7 @@ from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.services.metadata.columns import add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
-from hudi_core.services.rollback.request import request_rollback
+from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash

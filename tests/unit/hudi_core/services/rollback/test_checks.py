@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import TimelineError, UnsupportedError
-from hudi_core.services.rollback.guards import RollbackInputs, check_may_roll_back
+from hudi_core.services.rollback.checks import RollbackInputs, check_may_roll_back
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 

@@ -12,8 +12,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.model.stats import WriteStat
 from hudi_core.services.clean import planner as planning
-from hudi_core.services.clean import service as scheduling
-from hudi_core.services.clean.service import CleanService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.service import SchedulingService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import FaultPlan, FaultStorage
@@ -151,15 +150,16 @@ def test_a_savepoint_that_comes_while_it_is_planned_is_honoured(
     table = unplanned(golden, folder)
     plain = CleanService().schedule(context_of(table, TWO), OWNER, dry_run=True)
     calls: list[int] = []
+    make_plan = planning.make_plan
 
     def slow(*arguments: object, **named: object) -> object:
-        made = planning.make_plan(*arguments, **named)  # type: ignore[arg-type]
+        made = make_plan(*arguments, **named)  # type: ignore[arg-type]
         calls.append(1)
         if len(calls) == 1:
             savepoint(table)
         return made
 
-    monkeypatch.setattr(scheduling, "make_plan", slow)
+    monkeypatch.setattr(planning, "make_plan", slow)
     done = CleanService().schedule(context_of(table, TWO), OWNER, dry_run=False)
     assert done.instant is not None
     assert len(calls) == 2
@@ -172,7 +172,7 @@ def test_a_savepoint_that_comes_while_it_is_planned_is_honoured(
 def test_plans_that_never_hold_still_are_a_conflict(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     table = unplanned(golden, "9")
     counts = iter(range(1000))
-    monkeypatch.setattr(scheduling, "_basis", lambda timeline: next(counts))
+    monkeypatch.setattr(planning, "_basis", lambda timeline: next(counts))
     with pytest.raises(ConflictError, match="changed each time"):
         schedule(table)
     assert list(table.rglob("*.clean.requested")) == []

@@ -15,7 +15,7 @@ from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Und
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.planner import sizes_of
+from hudi_core.services.rollback.strategies import sizes_of
 from hudi_core.timeline.actions.rollback import (
     RollbackMetadata,
     RollbackPartition,

@@ -1,0 +1,59 @@
+"""The services of this release, one line each, and what a run of one does: the only list of service names.
+
+Standard library only, and the implementations are named, not imported: Airflow checks names without the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hudi_core.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceEntry:
+    """`implementation` is `module:class`, imported when the service is used. `on_driver`: it is requests to the storage
+    and no work on rows or on many files at a time. `units` is what its progress counts.
+    """
+
+    implementation: str
+    on_driver: bool = False
+    units: str = "steps done"
+
+
+SERVICES: Final[dict[str, ServiceEntry]] = {
+    "compaction": ServiceEntry("hudi_core.services.compaction.job:CompactionService", units="file groups written"),
+    "clean": ServiceEntry("hudi_core.services.clean.planner:CleanService", units="batches of files deleted"),
+    "indexing": ServiceEntry("hudi_core.services.indexing.planner:IndexingService"),
+    "rollback": ServiceEntry("hudi_core.services.rollback.planner:RollbackService", on_driver=True),
+    "archive": ServiceEntry("hudi_core.services.archive.job:ArchiveService", on_driver=True),
+}
+NOT_IN_RELEASE: Final = ("log_compaction", "clustering")
+"""Services of Hudi that this release does not run."""
+
+
+def check_service(name: str) -> ServiceEntry:
+    """The service called `name`. Raises UnsupportedError where this release has none."""
+    entry = SERVICES.get(name)
+    if entry is None:
+        raise UnsupportedError(
+            f"the service {name} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}"
+        )
+    return entry
+
+
+class Step(Enum):
+    """What a run that names no instant does."""
+
+    RUN = "run"
+    PLAN = "plan"
+    NOTHING = "nothing"
+
+
+def next_step(*, is_pending: bool, schedule: bool) -> Step:
+    """A run takes what is pending; only where nothing is, and `schedule` says so, is an instant planned first."""
+    if is_pending:
+        return Step.RUN
+    return Step.PLAN if schedule else Step.NOTHING

@@ -1,0 +1,248 @@
+"""The straight line of every service, as code: one function brings an instant from `requested` to `completed`.
+
+check → find → plan → claim → finish what an earlier owner decided → begin (earlier attempts go, inflight) → execute →
+complete (lock: owner, conflicts, metadata table, put) → clean up → forget claims
+
+Every step may be cut off. A process that claims the instant next finds what the earlier one left, and goes on, rolls it
+back, or only cleans up. A service adds a Job, which holds what is its own; the order of the steps is written here and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.protocol import Engine
+from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.request.model import InstantResult
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
+from hudi_core.transaction.commit import Completer, Precondition
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+UnitProgress = Callable[[int, int], None]
+"""Called with the units done and all units."""
+
+Plan = TypeVar("Plan")
+Done = TypeVar("Done")
+
+
+def _driver() -> Engine:
+    return LocalEngine(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one instant by one owner. A job without units needs no engine."""
+
+    context: TableContext
+    instant: str
+    owner: Owner
+    engine: Engine = field(default_factory=_driver)
+    progress: UnitProgress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Generic[Done]):
+    """What an attempt came to: the content of the completed file, and what has to hold and to happen under the lock.
+
+    `publish` and `preconditions`: see Completer.complete. `done` is the job's own, for its clean-up and its result.
+    """
+
+    content: bytes
+    done: Done
+    publish: Callable[[], None] | None = None
+    preconditions: tuple[Precondition, ...] = ()
+
+
+class Job(ABC, Generic[Plan, Done]):
+    """What a service adds to the line. The stages stand in the order in which `run_instant` calls them.
+
+    An object is made for one run. Nothing is written before `begin`.
+    """
+
+    action: ClassVar[str]
+    """The pending action of the instants, such as `compaction`."""
+    revisits: ClassVar[bool] = False
+    """Whether an instant that is completed already is claimed and cleaned up behind in any case. Otherwise only where
+    its run left something, and then under the table lock as well.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.context = run.context
+        self.storage = run.context.storage
+        self.active = run.context.active
+        self.instant = run.instant
+        self.owner = run.owner
+
+    def check(self) -> None:
+        """Raises where the service does not run on the table as it is, whatever the plan."""
+
+    def find(self, timeline: Timeline) -> Instant:
+        """The instant in any state. Raises ConfigError where the timeline holds none of this action."""
+        found = timeline.find(self.instant, self.action)
+        if found is None:
+            raise ConfigError(
+                f"the timeline holds no {self.action} at instant {self.instant}",
+                path=self.active.folder,
+                remedy=f"list the instants with `hudictl timeline --action {self.action}`",
+            )
+        return found
+
+    def leftovers(self) -> bool:
+        """Whether the run of a completed instant left something besides its claims."""
+        return False
+
+    @abstractmethod
+    def plan(self, timeline: Timeline) -> Plan:
+        """Reads and checks the plan. Raises bad input."""
+
+    def fence(self, stack: ExitStack) -> None:
+        """Enters what has to be held around the claim."""
+
+    def is_usable(self, content: bytes) -> bool:
+        """Whether everything is still there that an earlier owner decided to complete (Completer.finish_decided)."""
+        return True
+
+    def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
+        """What is held during the attempt, besides the claim."""
+        return nullcontext()
+
+    def begin(self, plan: Plan, held: Claim) -> None:
+        """Makes the instant inflight, behind a check of the claim. A job whose attempts cannot be continued rolls the
+        earlier ones back first.
+        """
+        held.check()
+        self.active.to_inflight(self.instant, self.action)
+
+    @abstractmethod
+    def execute(self, plan: Plan, held: Claim) -> Completion[Done] | None:
+        """Does the work and proves it; None where the instant left the timeline instead."""
+
+    def repeats(self, error: HudiError) -> bool:
+        """Whether `execute` is called again at once, after it or the completion raised `error`."""
+        return False
+
+    def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
+        """Called when the attempt failed by `error`: what no other run would remove goes."""
+
+    def clean_up(self, plan: Plan, done: Done) -> None:
+        """Removes what the attempt left that completed the instant; under the claim."""
+
+    def clean_up_completed(self, *, decided: bool) -> None:
+        """Removes what an earlier run left that completed the instant; under the claim. `decided`: that run was cut off
+        before the completion, which was carried out now.
+        """
+
+    def forget(self) -> None:
+        """The last step, with the claim released. Of an instant that is over no claim stays."""
+        forget_claims(self.storage, self.instant)
+
+    def refused(self) -> None:
+        """Called instead of `forget`, with the claim released, behind a ConflictError."""
+
+    def result(self, done: Done | None, seconds: float) -> InstantResult:
+        """What the run came to; `done` is None where an earlier run completed the instant."""
+        return InstantResult(self.instant, self.action, State.COMPLETED.value, seconds=seconds)
+
+
+def run_instant(job: Job[Plan, Done]) -> InstantResult:
+    """Runs the instant of `job` to its completion, or returns the completed state of one that is done.
+
+    Raises what `check`, `find` and `plan` of the job raise before anything is written; ConflictError while another
+    owner runs the instant. After any other failure, and after a kill, the instant can be run again.
+    """
+    started = time.monotonic()
+    job.check()
+    timeline = job.active.load()
+    if job.find(timeline).is_completed and not job.revisits:
+        _clean_up_behind(job)
+        return job.result(None, _seconds_since(started))
+    plan = job.plan(timeline)
+    try:
+        done = _run_claimed(job, plan)
+    except ConflictError:
+        job.refused()
+        raise
+    job.forget()
+    return job.result(done, _seconds_since(started))
+
+
+def _clean_up_behind(job: Job[Plan, Done]) -> None:
+    """Removes what the run of a completed instant left that died right after: claims, the table lock, and what is the
+    service's own. Nothing where it left nothing, or where it is alive and does so itself.
+    """
+    if not job.leftovers() and not job.storage.list_files(f"{CLAIMS}/{job.instant}"):
+        return
+    try:
+        held = job.context.claim(job.instant, job.owner)
+    except ConflictError as error:
+        log.info("%s: its owner cleans up", error)
+        return
+    with held, job.context.lock(job.owner):  # taking the lock also breaks the one that the dead run may have left
+        log.info("%s was completed by a run that died right after", job.instant)
+        job.clean_up_completed(decided=False)
+    job.forget()
+
+
+def _run_claimed(job: Job[Plan, Done], plan: Plan) -> Done | None:
+    with ExitStack() as stack:
+        job.fence(stack)
+        held = stack.enter_context(job.context.claim(job.instant, job.owner))
+        completer = job.context.completer(held, job.owner)
+        if completer.finish_decided(job.instant, usable=job.is_usable) is not None:
+            job.clean_up_completed(decided=True)
+        elif not job.find(job.active.load()).is_completed:
+            return _attempt(job, plan, held, completer)
+        elif job.revisits:
+            job.clean_up_completed(decided=False)
+    return None
+
+
+def _attempt(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Completer) -> Done | None:
+    with job.locks(plan, held):
+        try:
+            job.begin(plan, held)
+            completion = _complete(job, plan, held, completer)
+        except HudiError as error:
+            job.withdraw(plan, held, error)
+            raise
+        if completion is None:
+            return None
+        job.clean_up(plan, completion.done)
+    return completion.done
+
+
+def _complete(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Completer) -> Completion[Done] | None:
+    while True:
+        try:
+            completion = job.execute(plan, held)
+            if completion is not None:
+                completer.complete(
+                    job.instant,
+                    job.action,
+                    completion.content,
+                    publish=completion.publish,
+                    preconditions=completion.preconditions,
+                )
+                log.info("%s %s completed", job.action, job.instant)
+            return completion
+        except HudiError as error:
+            if not job.repeats(error):
+                raise
+
+
+def _seconds_since(started: float) -> float:
+    return round(time.monotonic() - started, 3)

@@ -1,0 +1,137 @@
+"""`restore`: the table goes back to what it was after a commit. All writers have to be stopped, as for a restore by
+Hudi.
+"""
+
+from __future__ import annotations
+
+import time
+
+from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import Run, run_instant
+from hudi_core.services.restore.candidates import RestoreCandidates
+from hudi_core.services.restore.job import RestoreJob, read_restore_plan
+from hudi_core.services.restore.result import RestoreResult
+from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.services.rollback.job import run_rollback
+from hudi_core.services.rollback.result import Removed
+from hudi_core.services.rollback.strategies import failed_of, plan_undo, sizes_of
+from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import live_heartbeats
+
+
+def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> RestoreResult:
+    """Takes away everything that was written after the completed commit `instant`, savepointed or not.
+
+    A pending restore to `instant` is finished under its own instant; pending rollbacks are finished first. With
+    `dry_run` nothing is written, and the result says what would go and which instants can be restored.
+
+    Raises ConfigError for an instant that is no completed commit of the timeline, TimelineError when its files may be
+    gone or something after it must stay (services.restore.candidates), ConflictError while a writer is alive or
+    somebody else restores.
+    """
+    timeline = context.active.load()
+    pending = _pending_restore(context, timeline, instant)
+    if dry_run:
+        return _preview(context, timeline, instant)
+    if pending is None:
+        RestoreCandidates(context, timeline).check(instant)  # before anything is written; again under the lock
+        for rollback in pending_rollbacks(context.active, timeline):
+            run_rollback(context, rollback, owner)
+        pending = _request(context, instant, owner)
+    if pending is None:
+        done = _last_restore(context, instant)
+        if done is not None:
+            run_instant(RestoreJob(Run(context, done, owner)))
+        return RestoreResult(done, instant, reason="nothing was written after it")
+    job = RestoreJob(Run(context, pending, owner))
+    run_instant(job)
+    return RestoreResult(pending, instant, job.removed)
+
+
+def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> str | None:
+    """The pending restore to `target`. Raises TimelineError for one to another instant, which has to be finished
+    first.
+    """
+    pending = timeline.pending().of_actions(Action.RESTORE).last()
+    if pending is None:
+        return None
+    plan = read_restore_plan(context, pending.requested_time)
+    if plan.target != target:
+        if not plan.target:
+            what = (
+                f"restore {pending.requested_time} is not finished, and its plan does not say which commit the "
+                "table goes back to"
+            )
+            raise TimelineError(what, remedy="finish it with the Hudi that began it")
+        raise TimelineError(
+            f"restore {pending.requested_time} to {plan.target} is not finished",
+            remedy=f"finish it first: `hudictl restore TABLE --instant {plan.target}`",
+        )
+    return pending.requested_time
+
+
+def _preview(context: TableContext, timeline: Timeline, instant: str) -> RestoreResult:
+    candidates = RestoreCandidates(context, timeline)
+    target = candidates.check(instant)
+    going = candidates.after(target)
+    files: dict[str, int] = {}
+    for item in going:
+        files.update(
+            sizes_of(context, plan_undo(context, failed_of(context, item), timeline, use_markers=False, restoring=True))
+        )
+    removed = Removed(files, tuple(item.requested_time for item in going))
+    return RestoreResult(
+        None, instant, removed, None if going else "nothing was written after it", tuple(candidates.all())
+    )
+
+
+def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
+    """Requests the restore, under the lock; None when nothing has to go."""
+    publisher = context.metadata_publisher()
+    if publisher is not None:
+        publisher.check()
+    with context.lock(owner) as lock:
+        timeline = context.active.load()
+        candidates = RestoreCandidates(context, timeline)
+        going = candidates.after(candidates.check(instant))
+        _refuse_live_writers(context, going)
+        if not going:
+            return None
+        restore_instant = context.new_instant(timeline)
+        plan = RestorePlan(instant, tuple(RestoredInstant(item.requested_time, item.action) for item in going))
+        lock.check()
+        context.active.create_requested(restore_instant, Action.RESTORE, encode_restore_plan(plan))
+        return restore_instant
+
+
+def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
+    """An instant that this engine claimed is told by its claim, which is taken over when its turn comes."""
+    pending = [
+        item.requested_time
+        for item in going
+        if not item.is_completed and current_claim(context.storage, item.requested_time) is None
+    ]
+    if not pending:
+        return
+    live = live_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time) & set(pending)
+    if live:
+        raise ConflictError(
+            f"a writer is at work on instant {min(live)}",
+            remedy="stop all writers of the table and wait until their heartbeats expire; then restore",
+        )
+
+
+def _last_restore(context: TableContext, target: str) -> str | None:
+    """The newest restore, when it was to `target`."""
+    last = context.active.load().completed().of_actions(Action.RESTORE).last()
+    return (
+        last.requested_time
+        if last is not None and read_restore_plan(context, last.requested_time).target == target
+        else None
+    )

@@ -1,0 +1,228 @@
+"""What a rollback has to undo, found by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
+ListingBasedRollbackStrategy).
+
+Where real Hudi finds nothing because the markers are gone, and leaves the files behind to come back as rows once the
+instant is archived (facts 10.5), this engine lists the storage. Where a listing of table version 6 would have to trust
+the writer's workload profile for the log files it appended to, the headers of the log files themselves are read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.write.markers import Marker, MarkerType, list_markers
+from hudi_core.filegroup.write.rollback_files import FileUndo
+from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.services.context import TableContext
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.reconcile import list_partitions
+from hudi_core.view.file_group import DataFile
+
+log = logging.getLogger(__name__)
+
+_NO_COMMIT: Final = "null"
+"""What a write stat of a new file group has for its previous commit (HoodieWriteStat.NULL_COMMIT)."""
+_PLANNED: Final = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
+"""Actions whose pending files say nothing of what was written; completed they have another name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The instant to roll back: as the timeline shows it, and what its file says where that is commit metadata or a
+    workload profile.
+    """
+
+    instant: Instant
+    metadata: CommitMetadata | None = None
+
+    @property
+    def time(self) -> str:
+        """Its requested time."""
+        return self.instant.requested_time
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether it is a compaction, pending or completed."""
+        if Action.COMPACTION in (self.instant.action, self.instant.pending_action):
+            return True
+        return self.metadata is not None and self.metadata.operation_type == Operation.COMPACT
+
+
+def failed_of(context: TableContext, instant: Instant) -> Failed:
+    """Reads what the instant's file says of its writes; nothing for an empty file and for a planned action that is
+    pending.
+    """
+    if not instant.is_completed and (
+        instant.state is State.REQUESTED
+        or instant.action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
+    ):
+        return Failed(instant)
+    data = context.active.read_details(instant)
+    return Failed(instant, decode_commit(data, path=context.active.path_of(instant)) if data else None)
+
+
+def plan_undo(
+    context: TableContext, failed: Failed, timeline: Timeline, *, use_markers: bool, restoring: bool = False
+) -> list[FileUndo]:
+    """The steps that undo the files of `failed`, sorted; none for an instant that only was requested, which has written
+    nothing.
+
+    A compaction that was completed, or that a restore takes away (`restoring`), goes with its whole slice. In table
+    version 6 the log files on top of it carry its instant from the time on that it was requested. Whatever wrote them
+    is rolled back by then; left behind without the compaction, they would be the newest slice of their file group one
+    day (facts 10.5), which is what real Hudi lets happen.
+    """
+    slice_goes = restoring and failed.is_compaction and not context.config.features.rollback_deletes_logs
+    if failed.instant.state is State.REQUESTED and not slice_goes:
+        return []
+    if use_markers and not failed.instant.is_completed and not restoring:
+        markers = list_markers(context.storage, failed.time)
+        if markers:
+            return sorted(_by_markers(context, failed, markers), key=_order)
+    return sorted(_by_listing(context, failed, timeline, restoring), key=_order)
+
+
+def _order(step: FileUndo) -> tuple[str, str, tuple[str, ...]]:
+    return step.partition, step.file_id, step.delete
+
+
+def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]) -> Iterator[FileUndo]:
+    partitions = sorted({marker.partition for marker in markers if marker.kind == MarkerType.APPEND.value})
+    listed = {
+        partition: {info.name: info for info in files}
+        for partition, files in list_partitions(context.storage, partitions)
+    }
+    appended: dict[tuple[str, str, str], dict[str, int]] = {}
+    shared_logs = not context.config.features.rollback_deletes_logs
+    for marker in markers:
+        parsed = parse_data_file(marker.file_name)
+        if parsed is None or (parsed.instant != failed.time and not shared_logs):
+            log.warning(
+                "marker of %s for %s/%s: that is no file of this instant, it is left alone",
+                failed.time,
+                marker.partition,
+                marker.file_name,
+            )
+        elif isinstance(parsed, LogFileName) and parsed.instant == failed.time and shared_logs:
+            yield FileUndo(marker.partition, delete=(marker.file_name,))
+        elif parsed.instant == failed.time:
+            yield FileUndo(marker.partition, parsed.file_id, failed.time, (marker.file_name,))
+        elif isinstance(parsed, LogFileName):
+            info = listed.get(marker.partition, {}).get(marker.file_name)
+            if info is not None:
+                # A writer that dies as it begins a log file leaves no byte. Real Hudi runs no plan that says so: it
+                # tells its metadata table the plan's size, which must be positive there (MarkerBasedRollbackStrategy
+                # stubs 1).
+                appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {})[marker.file_name] = max(
+                    info.size, 1
+                )
+        else:
+            # Before HUDI-1517 the marker of an append was named after the slice's base file.
+            here = listed.get(marker.partition, {}).values()
+            logs = [DataFile(marker.partition, info.name, info.size) for info in here if _is_log_of(info, parsed)]
+            blocks = _files_with_blocks(context, logs, failed.time, torn=True)
+            if blocks:
+                appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {}).update(blocks)
+    for (partition, file_id, base_instant), blocks in appended.items():
+        yield FileUndo(partition, file_id, base_instant, log_blocks=blocks)
+
+
+def _is_log_of(info: FileInfo, base: BaseFileName) -> bool:
+    parsed = parse_data_file(info.name)
+    return isinstance(parsed, LogFileName) and (parsed.file_id, parsed.instant) == (base.file_id, base.instant)
+
+
+def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, restoring: bool) -> Iterator[FileUndo]:
+    shared_logs = not context.config.features.rollback_deletes_logs
+    base_files_only = shared_logs and failed.is_compaction and not restoring and not failed.instant.is_completed
+    for partition, files in list_partitions(context.storage, _partitions(context, failed, timeline)):
+        for info in files:
+            parsed = parse_data_file(info.name)
+            if (
+                parsed is not None
+                and parsed.instant == failed.time
+                and not (base_files_only and isinstance(parsed, LogFileName))
+            ):
+                yield FileUndo(partition, delete=(info.name,))
+    if (
+        shared_logs
+        and not failed.is_compaction
+        and failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
+    ):
+        yield from _cancelled_blocks(context, failed, timeline)
+
+
+def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> list[str]:
+    """Where to look: a completed commit names its partitions, except for log files of others on top of it; a pending
+    one may have more.
+    """
+    if failed.instant.is_completed and failed.metadata is not None and failed.metadata.operation_type is not None:
+        failed.metadata.check_paths(source=context.active.path_of(failed.instant))
+        return sorted(failed.metadata.partition_to_write_stats)
+    return context.view(timeline, "off").partitions()
+
+
+def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline) -> Iterator[FileUndo]:
+    """Table version 6: the log files of older slices that hold blocks of the instant (getRollbackRequestToAppend).
+
+    Completed, its metadata names them. Pending, its profile names the file groups it was going to append to; without
+    one every file group may be concerned. Either way the slices' log headers tell which log files.
+    """
+    view = context.view(timeline, "off")
+    stats = None if failed.metadata is None else failed.metadata.partition_to_write_stats
+    if stats is not None and failed.metadata is not None:
+        failed.metadata.check_paths(source=context.active.path_of(failed.instant))
+    for partition in view.partitions() if stats is None else sorted(stats):
+        requested = (
+            None
+            if stats is None
+            else {stat.file_id for stat in stats[partition] if stat.prev_commit not in ("", _NO_COMMIT)}
+        )
+        if requested is not None and not requested:
+            continue
+        for item in view.latest_slices_up_to(partition, failed.time):
+            if item.base_instant < failed.time and (requested is None or item.file_group.file_id in requested):
+                blocks = _files_with_blocks(
+                    context, item.log_files, failed.time, torn=requested is not None and not failed.instant.is_completed
+                )
+                if blocks:
+                    yield FileUndo(partition, item.file_group.file_id, item.base_instant, log_blocks=blocks)
+
+
+def _files_with_blocks(context: TableContext, files: Iterable[DataFile], instant: str, *, torn: bool) -> dict[str, int]:
+    """The log files with blocks of `instant` and their sizes; with `torn` those with a damaged block too, which its
+    writer may have left.
+    """
+    return {file.name: file.size for file in files if _has_block(context, file, instant, torn)}
+
+
+def _has_block(context: TableContext, file: DataFile, instant: str, torn: bool) -> bool:
+    try:
+        for block in log_blocks(context.storage, [file]):
+            if isinstance(block, CorruptBlock):
+                if torn:
+                    return True
+            elif block.type is not BlockType.COMMAND and block.instant_time == instant:
+                return True
+    except StorageNotFoundError:
+        return False  # cleaned since the listing
+    return False
+
+
+def sizes_of(context: TableContext, steps: Iterable[FileUndo]) -> Mapping[str, int]:
+    """The files that `steps` delete and that are there now, by path, with their sizes in bytes."""
+    steps = list(steps)
+    requested = {(step.partition, name) for step in steps for name in step.delete}
+    listed = list_partitions(context.storage, {partition for partition, _ in requested})
+    return {
+        info.path: info.size for partition, files in listed for info in files if (partition, info.name) in requested
+    }
