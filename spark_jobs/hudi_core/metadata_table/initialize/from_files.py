@@ -28,6 +28,7 @@ from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import Sizes
 from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
@@ -40,7 +41,6 @@ from hudi_core.view.fs_view import FileSystemView
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, Json, TaskAttempt
 
-COLUMN_STATS: Final = "column_stats"
 _UNIT_FILES: Final = 50
 """Files that one task reads, or more where a data partition has more and the kind wants them together."""
 _BATCH_RECORDS: Final = 1000

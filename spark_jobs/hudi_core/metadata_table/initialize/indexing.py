@@ -29,7 +29,8 @@ from hudi_core.metadata_table.initialize.finish import check_written, initializa
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.instants import FIRST_SUFFIX
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, latest_slices
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema

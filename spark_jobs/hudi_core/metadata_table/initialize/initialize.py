@@ -22,8 +22,8 @@ from hudi_core.metadata_table.initialize.listed_files import committed_files, li
 from hudi_core.metadata_table.initialize.properties import write_metadata_properties
 from hudi_core.metadata_table.initialize.stored_schema import commit_schema
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
@@ -38,8 +38,6 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.view.listing import FileListing, StorageListing
 
 log = logging.getLogger(__name__)
-
-FILES_PREFIX = "files-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class MetadataCreation:
         log.info("the metadata table begins with %d partitions and %d files", len(files), sum(map(len, files.values())))
         initialization = Initialization(
             FILES_PARTITION,
-            numbered_file_ids(FILES_PREFIX, 1),
+            numbered_file_ids(f"{FILES_PARTITION}-", 1),
             lambda target: target.write(self._storage, listing_records(files)),
         )
         return self._begin(config, data, initialization)

@@ -9,7 +9,8 @@ from functools import cached_property
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.missing_files import refuse_missing

@@ -15,8 +15,9 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.clean_updates import Indexed, Record, clean_records
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, LatestSlice, blocks_by_instant
+from hudi_core.metadata_table.read.file_group import LatestSlice, blocks_by_instant
 from hudi_core.metadata_table.record import files_datum
 from hudi_core.metadata_table.records.files import sync_records
 from hudi_core.metadata_table.timeline import MetadataTimeline

@@ -20,8 +20,8 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import (
-    FILES_PARTITION,
     LatestSlice,
     blocks_by_instant,
     blocks_of,
