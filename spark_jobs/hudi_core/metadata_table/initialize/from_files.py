@@ -74,7 +74,7 @@ def initialization_from_files(
     """The beginning of `column_stats`, `bloom_filters`, `partition_stats` or an expression index.
 
     `files` are those that the kind's needs ask for, data partition by data partition; `instant` is the latest completed
-    one of the data table (validity.SOLO_COMMIT: none), which filters name. Tasks open the table by `uri` and
+    one of the data table (instants.SOLO_COMMIT: none), which filters name. Tasks open the table by `uri` and
     `storage_options`. Errors as PartitionType.group_count, and of the fill those of read_file_statistics and
     Engine.exchange. Memory here: the names of the files. Of a task: some megabytes of records; for a kind of whole data
     partitions the ranges of one partition's files, some 400 bytes for each column of each file.

@@ -17,11 +17,11 @@ from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConf
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
-from hudi_core.metadata_table.initialize.instants import initial_instant, unfinished
 from hudi_core.metadata_table.initialize.listed_files import committed_files, listing_records, pending_instants
 from hudi_core.metadata_table.initialize.properties import write_metadata_properties
 from hudi_core.metadata_table.initialize.stored_schema import commit_schema
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
+from hudi_core.metadata_table.instants import initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.record import block_schema
@@ -165,7 +165,7 @@ class MetadataCreation:
         lists, and go with that.
         """
         timeline = metadata_timeline.active.load()
-        dead = unfinished(timeline, metadata_timeline.features)
+        dead = unfinished_initializations(timeline, metadata_timeline.features)
         for item in dead:
             log.warning(
                 "deltacommit %s of the metadata table was left by a dead attempt: taken back", item.requested_time

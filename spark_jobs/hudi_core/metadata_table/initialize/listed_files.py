@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hudi_core.metadata_table.instants import SOLO_COMMIT
 from hudi_core.metadata_table.partitions.clean_updates import Record
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
-from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline

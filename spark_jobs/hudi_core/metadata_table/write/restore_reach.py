@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.early_instant import initialized_at, is_early
+from hudi_core.metadata_table.instants import is_early
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, STATISTICS, needs_definition
 from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.initialized_since import columns_came_with
+from hudi_core.metadata_table.write.initialized_since import columns_came_with, initialized_at
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.base import Storage

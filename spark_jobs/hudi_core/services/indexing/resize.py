@@ -15,8 +15,8 @@ from typing import Final
 from hudi_core.config.indexing_config import FILE_GROUPS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError
-from hudi_core.metadata_table.early_instant import is_early
 from hudi_core.metadata_table.initialize.target import first_log
+from hudi_core.metadata_table.instants import is_early
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.record_groups import (
     GLOBAL_MAXIMUM,

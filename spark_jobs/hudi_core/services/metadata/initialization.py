@@ -22,10 +22,10 @@ from hudi_core.metadata_table.initialize.from_files import (
 from hudi_core.metadata_table.initialize.from_rows import initialization_from_rows
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import committed_files
+from hudi_core.metadata_table.instants import SOLO_COMMIT
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, is_row_level
 from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of
 from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows
-from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
 from hudi_core.query.slices_plan import table_schema
 from hudi_core.storage.base import FileInfo
