@@ -37,9 +37,8 @@ from benchmarks.metadata_tables import (
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS, MetadataTable
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION, RECORD_INDEX
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline

@@ -24,11 +24,10 @@ from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.metadata_table.initialize.from_rows import write_base_shard
 from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, RECORD_INDEX
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
 from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConflictError, HudiError, TimelineError
+from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.files import live_entries
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.rollback import ROLLBACK_SUFFIX
 from hudi_core.model.ids import WriteToken
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, State
@@ -51,7 +51,9 @@ class Late:
     def metadata_timeline(self) -> str:
         """The metadata table's rollback."""
         return (
-            self.rollback if self.table.config.features.completion_time_in_name else f"{self.rollback}{ROLLBACK_SUFFIX}"
+            self.rollback
+            if self.table.config.features.completion_time_in_name
+            else OperationSuffix.ROLLBACK.of(self.rollback)
         )
 
     def write(self) -> None:

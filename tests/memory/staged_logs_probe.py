@@ -16,11 +16,11 @@ import pyarrow as pa
 from hudi_core.engine.exchange_rows import SHARD_ROWS
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.group_content import LOG_BYTES, log_contents
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.read.file_group import latest_slices
-from hudi_core.metadata_table.read.record_index import PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
@@ -35,7 +35,7 @@ def publish(table: Table, instant: str, files: int) -> int:
     """Tells `files` staged log files of LOG_BYTES each; what is in them makes no difference here."""
     metadata_timeline = MetadataTimeline(table.storage, table.config)
     place = latest_slices(
-        table.storage, metadata_timeline.active.load(), PARTITION, layout=metadata_timeline.features.layout
+        table.storage, metadata_timeline.active.load(), RECORD_INDEX, layout=metadata_timeline.features.layout
     )[0]
     content = np.random.default_rng(0).bytes(LOG_BYTES)
     logs = [
@@ -44,7 +44,7 @@ def publish(table: Table, instant: str, files: int) -> int:
     for log in logs:
         table.storage.write(log.path, content)
     _, peak, _ = measured(
-        lambda: DeltaWriter(table.storage, metadata_timeline, TOKEN).write_alone(instant, {}, {PARTITION: logs})
+        lambda: DeltaWriter(table.storage, metadata_timeline, TOKEN).write_alone(instant, {}, {RECORD_INDEX: logs})
     )
     return peak
 
@@ -62,11 +62,17 @@ def stage(table: Table, instant: str, rows: int) -> int:
             found = index.came("p", FILE_ID, instant, keys)
             yield pa.RecordBatch.from_arrays([found.column(1), found.column(2)], schema=SHARD_ROWS)
 
-    place = StagingPlace(PARTITION, "record-index-0000-0", staging_folder(instant, 1))
+    place = StagingPlace(RECORD_INDEX, "record-index-0000-0", staging_folder(instant, 1))
 
     def work() -> int:
         contents = log_contents(
-            PARTITION, batches(), instant, schema, conflict=index.conflict, hudi_1_headers=True, limit=LOG_BYTES // 16
+            RECORD_INDEX,
+            batches(),
+            instant,
+            schema,
+            conflict=index.conflict,
+            hudi_1_headers=True,
+            limit=LOG_BYTES // 16,
         )
         return sum(log.size for log in place.stage(table.storage, contents, TaskAttempt(0, 1, 0)))
 

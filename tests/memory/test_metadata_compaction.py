@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_core.metadata_table.read.record_index import PARTITION
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
@@ -44,7 +44,7 @@ def random_keys(count: int) -> pa.Array:
 def tell(table: Table, keys: pa.Array, instant: str) -> None:
     table.data.create_requested(instant, Action.DELTA_COMMIT)
     table.data.to_inflight(instant, Action.DELTA_COMMIT)
-    writer(table).write_alone(instant, {}, {PARTITION: staged_rows(table, instant, PLACE, keys)})
+    writer(table).write_alone(instant, {}, {RECORD_INDEX: staged_rows(table, instant, PLACE, keys)})
     complete(table, instant)
 
 
@@ -64,7 +64,7 @@ def compacted(table: Table, mappings: int) -> dict[str, Any]:
     held = table.metadata_timeline.load().completed().of_actions(Action.COMMIT).last()
     assert held is not None
     stats = [
-        stat for stat in table.metadata_timeline.read_commit(held).write_stats() if stat.partition_path == PARTITION
+        stat for stat in table.metadata_timeline.read_commit(held).write_stats() if stat.partition_path == RECORD_INDEX
     ]
     assert sum(stat.num_writes for stat in stats) >= mappings
     return answer

@@ -7,13 +7,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.tree import Column
 from hudi_core.index.equalities import equal_texts
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.partition_type import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.model.ids import FileGroupId
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECONDARY: Final = "secondary_index"
 T = TypeVar("T")
 
 
@@ -49,7 +48,7 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
     result: frozenset[FileGroupId] | None = None
     for name, definition in sorted(metadata.index_definitions().items()):
         if (
-            definition.type != SECONDARY
+            definition.type != SECONDARY_INDEX
             or name not in metadata.partition_types
             or len(definition.source_fields) != 1
             or not metadata.covers_all_rows(name)

@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_core.engine.protocol import Json
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
 
 PARTITION_PATH: Final = "partition_path"
-PARTITION_STATS: Final = "partition_stats"
-RECORD_INDEX: Final = "record_index"
-SECONDARY_INDEX: Final = "secondary_index"
-COLUMN_STATS: Final = "column_stats"
-EXPRESSION_INDEX: Final = "expr_index"
-BLOOM_FILTERS: Final = "bloom_filters"
 FOOTERS: Final = "footers"
 KINDS: Final = (
     PARTITION_PATH,

@@ -34,7 +34,14 @@ from hudi_core.index.report import PruneReport
 from hudi_core.index.row_groups import row_group_chooser
 from hudi_core.index.slice_ranges import files_of, slice_ranges
 from hudi_core.index.value_order import indexed_in_order_of
-from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.meta_fields import FILE_NAME
 from hudi_core.view.file_group import FileSlice
@@ -148,17 +155,15 @@ class SkippingPlan:
         ):
             by_stats = by_path & may_match(self._bound, {**ranges, **self._partition_statistics(new)}, len(new))
         for partition, path, stats in zip(new, by_path, by_stats, strict=True):
-            self._verdicts[partition] = (
-                report.PARTITION_PATH if not path else report.PARTITION_STATS if not stats else None
-            )
+            self._verdicts[partition] = report.PARTITION_PATH if not path else PARTITION_STATS if not stats else None
 
     def _stages(self) -> list[tuple[str, Callable[[Slices], Mask | None]]]:
         return [
-            (report.RECORD_INDEX, self._by_record_index),
-            (report.SECONDARY_INDEX, self._by_secondary_index),
-            (report.COLUMN_STATS, self._by_column_stats),
-            (report.EXPRESSION_INDEX, self._by_expression_indexes),
-            (report.BLOOM_FILTERS, self._by_bloom_filters),
+            (RECORD_INDEX, self._by_record_index),
+            (SECONDARY_INDEX, self._by_secondary_index),
+            (COLUMN_STATS, self._by_column_stats),
+            (EXPRESSION_INDEX, self._by_expression_indexes),
+            (BLOOM_FILTERS, self._by_bloom_filters),
             (report.FOOTERS, self._by_footers),
         ]
 

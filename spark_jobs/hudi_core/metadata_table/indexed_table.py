@@ -18,6 +18,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.base_file import History
 from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX, STATISTICS
 from hudi_core.model.meta_fields import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
 
 
@@ -35,7 +36,6 @@ COLUMN_LIST: Final = "hoodie.metadata.index.column.stats.column.list"
 COLUMN_COUNT: Final = "hoodie.metadata.index.column.stats.max.columns.to.index"
 _DEFAULT_COUNT: Final = 32
 _ALWAYS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
-_STATISTICS: Final = ("column_stats", "partition_stats")
 _V1_DIGITS: Final = 15
 """Of a decimal, on either side of the point: version 1 stores decimal(30, 15)."""
 
@@ -80,10 +80,10 @@ class IndexedTable:
         """The version of an index: as its definition says, else as the table's version has it; both kinds of statistics
         share one.
         """
-        for name in (partition, *_STATISTICS) if partition in _STATISTICS else (partition,):
+        for name in (partition, *STATISTICS) if partition in STATISTICS else (partition,):
             if name in self.definitions:
                 return self.definitions[name].version
-        typed = partition not in ("bloom_filters", "record_index")
+        typed = partition not in (BLOOM_FILTERS, RECORD_INDEX)
         return 2 if typed and self.config.features.typed_statistics else 1
 
     def statistics_columns(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class IndexedTable:
         `_hoodie_partition_path` and `_hoodie_record_key` besides the configured ones, or the first 32 (COLUMN_COUNT) of
         a type that has an order. Raises ConfigError for an option that is no number, or when no column is left.
         """
-        definition = next((self.definitions[name] for name in _STATISTICS if name in self.definitions), None)
+        definition = next((self.definitions[name] for name in STATISTICS if name in self.definitions), None)
         if definition is not None and definition.source_fields:
             return definition.source_fields
         found = self.chosen_columns()
@@ -108,7 +108,7 @@ class IndexedTable:
         """Those of statistics_columns that data files have and whose values have an order, with their types: of others
         nothing is held.
         """
-        stored, version = self.arrow_schema(), self.version_of(_STATISTICS[0])
+        stored, version = self.arrow_schema(), self.version_of(COLUMN_STATS)
         types = {name: column_type(stored, name) for name in self.statistics_columns()}
         by_value = self.config.features.indexes_all_columns
         return {
@@ -120,7 +120,7 @@ class IndexedTable:
     def chosen_columns(self) -> tuple[str, ...]:
         """The columns that a new index gets by the options and the schema; see statistics_columns."""
         stored = self.arrow_schema()
-        version = self.version_of(_STATISTICS[0])
+        version = self.version_of(COLUMN_STATS)
         listed = [name.strip() for name in self.settings.get(COLUMN_LIST, "").split(",") if name.strip()]
         if self.config.features.indexes_all_columns:
             return tuple(listed or [column.name for column in stored])

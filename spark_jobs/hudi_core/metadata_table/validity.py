@@ -8,22 +8,13 @@ when its instant is completed on the data timeline too, or is one that only the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.instants import SOLO_COMMIT, is_metadata_suffix, is_solo
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-
-SOLO_COMMIT: Final = "00000000000000"
-"""How the instants of a metadata table start that was made before the data table's first commit."""
-
-_INSTANT_LENGTH: Final = 17
-_SUFFIXES: Final = frozenset({"001", "002", "003", "004", "005", "006"})
-"""What the metadata table appends to an instant for its own compaction, clean, restore, indexer, log compaction and
-rollback.
-"""
-_FIRST_INIT_SUFFIX: Final = "010"
 
 RolledBack = Callable[[Instant], list[str]]
 """The instants that a completed rollback or restore of the data table took back."""
@@ -46,7 +37,7 @@ def valid_instants(
     for instant in metadata.completed():
         time = instant.requested_time
         is_metadata_service = instant.action == Action.DELTA_COMMIT and (
-            is_metadata_suffix(time) if suffixes else time not in pending or time.startswith(SOLO_COMMIT)
+            is_metadata_suffix(time) if suffixes else time not in pending or is_solo(time)
         )
         if is_metadata_service or instant.action in (Action.ROLLBACK, Action.RESTORE):
             valid.add(time)
@@ -57,16 +48,6 @@ def valid_instants(
         if instant.requested_time > earliest:
             valid.update(rolled_back(instant))
     return frozenset(valid)
-
-
-def is_metadata_suffix(instant_time: str) -> bool:
-    """Whether only the metadata table has this deltacommit: it started a partition, or carries a suffix of the table's
-    own services.
-    """
-    if instant_time.startswith(SOLO_COMMIT):
-        return True
-    suffix = instant_time[_INSTANT_LENGTH:]
-    return len(suffix) == 3 and (suffix in _SUFFIXES or suffix >= _FIRST_INIT_SUFFIX)
 
 
 def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:

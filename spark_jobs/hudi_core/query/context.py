@@ -11,6 +11,7 @@ from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.errors import MetadataUnavailableError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.load import load_history
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
@@ -58,7 +59,7 @@ class ReadContext:
         `schema` is the query's, by which statistics are typed; the timeline's when None.
         Raises MetadataUnavailableError for `on` when there is no metadata table to read.
         """
-        if mode == "off" or (mode == "auto" and "files" not in self.config.metadata_partitions):
+        if mode == "off" or (mode == "auto" and FILES_PARTITION not in self.config.metadata_partitions):
             return None
         metadata = MetadataTable(self.storage, self.config, timeline, schema)
         try:

@@ -10,7 +10,7 @@ from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.load import load_history
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.ids import WriteToken
 from hudi_core.query.context import ReadContext

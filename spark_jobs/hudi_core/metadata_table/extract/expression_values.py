@@ -12,6 +12,7 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.expressions import function_of
 from hudi_core.metadata_table.extract.row_ranges import RowRanges
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 
 
@@ -23,7 +24,7 @@ class ExpressionValues:
         self.expression = expression
         self._function, result = function_of(expression.function, expression.options, column, expression.zone)
         self._bloom: BloomFilter | None = None
-        if expression.kind == "column_stats":
+        if expression.kind == COLUMN_STATS:
             # Spark's timestamps count microseconds, and come to Hudi as timestamps, which version 1 wraps as such.
             self._micros = pa.timestamp("us", tz=result.tz) if pa.types.is_timestamp(result) else None
             kind = None if self._micros is None else "timestamp_micros"

@@ -28,6 +28,7 @@ from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import Sizes
 from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
@@ -40,7 +41,6 @@ from hudi_core.view.fs_view import FileSystemView
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, Json, TaskAttempt
 
-COLUMN_STATS: Final = "column_stats"
 _UNIT_FILES: Final = 50
 """Files that one task reads, or more where a data partition has more and the kind wants them together."""
 _BATCH_RECORDS: Final = 1000
@@ -74,7 +74,7 @@ def initialization_from_files(
     """The beginning of `column_stats`, `bloom_filters`, `partition_stats` or an expression index.
 
     `files` are those that the kind's needs ask for, data partition by data partition; `instant` is the latest completed
-    one of the data table (validity.SOLO_COMMIT: none), which filters name. Tasks open the table by `uri` and
+    one of the data table (instants.SOLO_COMMIT: none), which filters name. Tasks open the table by `uri` and
     `storage_options`. Errors as PartitionType.group_count, and of the fill those of read_file_statistics and
     Engine.exchange. Memory here: the names of the files. Of a task: some megabytes of records; for a kind of whole data
     partitions the ranges of one partition's files, some 400 bytes for each column of each file.

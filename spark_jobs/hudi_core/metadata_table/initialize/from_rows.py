@@ -14,10 +14,10 @@ from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.group_content import base_cells
 from hudi_core.metadata_table.partitions.row_level import Counts, index_rows, row_file_ids
 from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows, rows_from_json
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:

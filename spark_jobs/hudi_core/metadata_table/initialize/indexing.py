@@ -17,19 +17,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
 from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
-from hudi_core.metadata_table.early_instant import INDEXER_SUFFIX, early_instant, initialization_time
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.build_heartbeat import heartbeat_path
 from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
 from hudi_core.metadata_table.initialize.initialize import Initialization
-from hudi_core.metadata_table.initialize.instants import FIRST_SUFFIX
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, latest_slices
+from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
@@ -43,8 +42,6 @@ from hudi_core.transaction.instant_generator import InstantClock
 
 log = logging.getLogger(__name__)
 
-_PLAIN: Final = 17
-
 
 @dataclass(frozen=True, slots=True)
 class Build:
@@ -56,29 +53,6 @@ class Build:
     targets: Mapping[str, NewPartition]
     schema: str
     recorded_before: frozenset[str]
-
-
-def is_of_indexing(metadata_instant: str, data: Timeline) -> bool:
-    """Whether a deltacommit of the metadata table belongs to an indexing action that is pending on the data table's
-    timeline.
-    """
-    pending = data.pending().of_actions(Action.INDEXING)
-    if metadata_instant in pending.requested_times:
-        return True
-    return (
-        bool(len(pending))
-        and len(metadata_instant) == _PLAIN + len(INDEXER_SUFFIX)
-        and metadata_instant.endswith(INDEXER_SUFFIX)
-    )
-
-
-def _is_suffixed(metadata_instant: str) -> bool:
-    suffix = metadata_instant[_PLAIN:]
-    return (
-        len(suffix) == len(INDEXER_SUFFIX)
-        and suffix.isdecimal()
-        and (suffix == INDEXER_SUFFIX or int(suffix) >= FIRST_SUFFIX)
-    )
 
 
 class IndexBuild:
@@ -239,7 +213,7 @@ class IndexBuild:
             for name in sorted(set(names).difference(listed))
             for info in self._storage.list_files(f"{ROOT}/{name}")
         )
-        times = sorted({item.instant for item in parsed if item is not None and _is_suffixed(item.instant)})
+        times = sorted({item.instant for item in parsed if item is not None and may_be_of_indexer(item.instant)})
         return [time for time in times if timeline.pending().find(time, Action.DELTA_COMMIT) is not None]
 
     def _check_slices(self, build: Build, metadata_timeline: MetadataTimeline) -> None:

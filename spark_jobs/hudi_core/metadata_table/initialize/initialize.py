@@ -17,13 +17,13 @@ from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConf
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
-from hudi_core.metadata_table.initialize.instants import initial_instant, unfinished
 from hudi_core.metadata_table.initialize.listed_files import committed_files, pending_instants
 from hudi_core.metadata_table.initialize.properties import write_metadata_properties
 from hudi_core.metadata_table.initialize.stored_schema import commit_schema
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
+from hudi_core.metadata_table.instants import initial_instant, unfinished_initializations
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
 from hudi_core.metadata_table.record import block_schema, files_datum
 from hudi_core.metadata_table.records.files import listing_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -39,8 +39,6 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.view.listing import FileListing, StorageListing
 
 log = logging.getLogger(__name__)
-
-FILES_PREFIX = "files-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class MetadataCreation:
         log.info("the metadata table begins with %d partitions and %d files", len(files), sum(map(len, files.values())))
         initialization = Initialization(
             FILES_PARTITION,
-            numbered_file_ids(FILES_PREFIX, 1),
+            numbered_file_ids(f"{FILES_PARTITION}-", 1),
             lambda target: target.write(
                 self._storage, ((record.key, files_datum(record)) for record in listing_records(files))
             ),
@@ -170,7 +168,7 @@ class MetadataCreation:
         lists, and go with that.
         """
         timeline = metadata_timeline.active.load()
-        dead = unfinished(timeline, metadata_timeline.features)
+        dead = unfinished_initializations(timeline, metadata_timeline.features)
         for item in dead:
             log.warning(
                 "deltacommit %s of the metadata table was left by a dead attempt: taken back", item.requested_time

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hudi_core.metadata_table.validity import SOLO_COMMIT
+from hudi_core.metadata_table.instants import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from hudi_core.errors import StorageExistsError
 from hudi_core.metadata_table.initialize.finish import initialization_content
-from hudi_core.metadata_table.initialize.instants import initial_instant
 from hudi_core.metadata_table.initialize.target import initialize_group
+from hudi_core.metadata_table.instants import initial_instant
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.storage.base import Storage

@@ -17,16 +17,18 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.keys import bloom_filter_key, column_id, file_id, partition_id
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES_PARTITION,
+    PARTITION_STATS,
+    is_expression_index,
+    is_row_level,
+)
 from hudi_core.metadata_table.record import FILE_NAME, Datum, FileDatum, RecordType, files_datum
 from hudi_core.metadata_table.records.files import deletion_records
 from hudi_core.model.names import BaseFileName, parse_data_file
 
-COLUMN_STATS: Final = "column_stats"
-BLOOM_FILTERS: Final = "bloom_filters"
-EXPRESSION_PREFIX: Final = "expr_index_"
-_UNTOUCHED: Final = frozenset({"partition_stats", "record_index"})
-_UNTOUCHED_PREFIX: Final = "secondary_index_"
 _UNKNOWN: Final = -1
 _NULL_TYPE: Final = {"typeOrdinal": 1, "additionalInfo": None}
 """The value type of a range without values, in indexes of version 2 (ValueMetadata.NULL_METADATA)."""
@@ -59,11 +61,11 @@ class Indexed:
         """
         if partition in (COLUMN_STATS, BLOOM_FILTERS):
             return partition
-        if partition == FILES_PARTITION or partition in _UNTOUCHED or partition.startswith(_UNTOUCHED_PREFIX):
+        if partition in (FILES_PARTITION, PARTITION_STATS) or is_row_level(partition):
             return None
         definition = self.definitions.get(partition)
         found = None if definition is None else definition.type.lower()
-        if not partition.startswith(EXPRESSION_PREFIX) or found not in (COLUMN_STATS, BLOOM_FILTERS):
+        if not is_expression_index(partition) or found not in (COLUMN_STATS, BLOOM_FILTERS):
             raise UnsupportedError(
                 f"the metadata partition `{partition}` holds records that this release cannot keep true",
                 path=f".hoodie/metadata/{partition}",

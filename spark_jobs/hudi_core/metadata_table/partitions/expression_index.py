@@ -15,6 +15,7 @@ from hudi_core.metadata_table.extract.expression_values import check_expression
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, positive_setting
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
 from hudi_core.metadata_table.partitions.bloom_filters import filter_record
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.records.file_statistics import (
@@ -31,8 +32,7 @@ from hudi_core.metadata_table.records.value_types import contains, merged
 
 GROUPS: Final = "hoodie.metadata.index.expression.file.group.count"
 _DEFAULT_GROUPS: Final = 2
-_RANGES: Final = "column_stats"
-_TYPES: Final = (_RANGES, "bloom_filters")
+_TYPES: Final = (COLUMN_STATS, BLOOM_FILTERS)
 _ENTRIES: Final = "hoodie.index.bloom.num_entries"
 _RATE: Final = "hoodie.index.bloom.fpp"
 _MOST: Final = "hoodie.bloom.index.filter.dynamic.max.entries"
@@ -50,7 +50,7 @@ class ExpressionIndexPartition:
         """
         self.partition = partition
         self._expression = expression_of(partition, table)
-        self.needs = Needs(expression=self._expression, remaining=self._expression.kind == _RANGES)
+        self.needs = Needs(expression=self._expression, remaining=self._expression.kind == COLUMN_STATS)
 
     def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """What every file written says of the expression; of ranges, also those of the partitions, made anew.
@@ -59,7 +59,7 @@ class ExpressionIndexPartition:
         """
         if not statistics.by_partition:
             yield from file_records(self._expression, statistics.instant, statistics.written)
-        if self._expression.kind != _RANGES:
+        if self._expression.kind != COLUMN_STATS:
             return
         for name, files in statistics.written_in().items():
             if not statistics.rewrites:
@@ -94,7 +94,7 @@ class ExpressionIndexPartition:
         return numbered_file_ids(self.partition.replace("_", "-") + "-", count)
 
     def _whole(self, name: str, files: Iterable[FileStatistics], *, widens: bool = False) -> Iterator[Record]:
-        found = self._range(name, files) if self._expression.kind == _RANGES else None
+        found = self._range(name, files) if self._expression.kind == COLUMN_STATS else None
         if found is not None:
             yield self._record(name, found, widens=widens)
 
@@ -143,7 +143,7 @@ def expression_of(partition: str, table: IndexedTable) -> Expression:
     kind = "" if definition is None else definition.type.lower()
     if definition is None or kind not in _TYPES or len(definition.source_fields) != 1:
         raise _refused(partition, "its definition is not there, or not that of an expression over one column")
-    if kind == "bloom_filters" and table.config.is_merge_on_read:
+    if kind == BLOOM_FILTERS and table.config.is_merge_on_read:
         raise _refused(partition, "Hudi itself has no filters for log files, and its writers fail on such an index")
     column = definition.source_fields[0]
     found = column_type(table.arrow_schema(), column)

@@ -23,9 +23,9 @@ from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange, difference
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.distinct_rows import GONE
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
-from hudi_core.metadata_table.read.record_index import PARTITION
 from hudi_core.metadata_table.record import RecordEncoder, RecordType
 from hudi_core.timeline.instant_time import parse_instant
 
@@ -92,7 +92,7 @@ class RecordIndexRows:
     schema: str
     zone: str
 
-    partition = PARTITION
+    partition = RECORD_INDEX
 
     @property
     def shards(self) -> int:
@@ -146,7 +146,7 @@ class RecordIndexRows:
             f"the record key {key.decode('utf-8', 'replace')!r} is in two file groups, and a record index "
             "holds one "
             "place for a key",
-            path=f".hoodie/metadata/{PARTITION}",
+            path=f".hoodie/metadata/{RECORD_INDEX}",
             remedy="remove the duplicates from the table, or drop its record index",
         )
 

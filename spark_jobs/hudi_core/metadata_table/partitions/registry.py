@@ -14,6 +14,13 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_PREFIX,
+    FILES_PARTITION,
+    PARTITION_STATS,
+)
 from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
 from hudi_core.metadata_table.partitions.clean_updates import Indexed, clean_records
 from hudi_core.metadata_table.partitions.clean_updates import Record as CleanRecord
@@ -31,7 +38,7 @@ def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType
     return StatisticsRequirements(
         table.stored_schema(),
         tuple(table.indexed_types()) if ranges else (),
-        table.version_of("column_stats"),
+        table.version_of(COLUMN_STATS),
         any(partition_type.needs.bloom for partition_type in partition_types),
         tuple(
             partition_type.needs.expression
@@ -46,12 +53,12 @@ def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType
 Make = Callable[[str, IndexedTable], PartitionType]
 
 _NAMED: Final[Mapping[str, Make]] = {
-    "files": FilesPartition,
-    "column_stats": ColumnStatsPartition,
-    "partition_stats": PartitionStatsPartition,
-    "bloom_filters": BloomFiltersPartition,
+    FILES_PARTITION: FilesPartition,
+    COLUMN_STATS: ColumnStatsPartition,
+    PARTITION_STATS: PartitionStatsPartition,
+    BLOOM_FILTERS: BloomFiltersPartition,
 }
-_PREFIXED: Final[Mapping[str, Make]] = {"expr_index_": ExpressionIndexPartition}
+_PREFIXED: Final[Mapping[str, Make]] = {EXPRESSION_PREFIX: ExpressionIndexPartition}
 
 
 def partition_type_of(name: str, table: IndexedTable) -> PartitionType:

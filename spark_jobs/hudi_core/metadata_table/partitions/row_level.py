@@ -12,23 +12,17 @@ import pyarrow as pa
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups, global_group_count, partitioned_group_count
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_units import IndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, value_texts
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY_PREFIX
 
 Counts = Mapping[str | None, int]
 """File groups: all of them under None, or those of each data partition (RecordIndex.parts)."""
 _REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 _DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
-
-
-def is_row_level(name: str) -> bool:
-    """Whether a metadata partition is such an index."""
-    return name == RECORD_INDEX or (name.startswith(SECONDARY_PREFIX) and name != SECONDARY_PREFIX)
 
 
 def moves_rows(operation: str | None) -> bool:

@@ -15,9 +15,9 @@ import pyarrow as pa
 from hudi_core.errors import ConfigError, HudiError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:

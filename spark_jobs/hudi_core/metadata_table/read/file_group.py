@@ -14,6 +14,7 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.slices import MergedSlice, merged_slices
 from hudi_core.model.ids import FileGroupId, WriteToken
 from hudi_core.model.names import LogFileName, parse_base_file, parse_data_file
@@ -24,7 +25,6 @@ from hudi_core.timeline.timeline import Timeline
 
 ROOT = ".hoodie/metadata"
 """The metadata table's base path, below the data table's."""
-FILES_PARTITION = "files"
 FOLDER = f"{ROOT}/{FILES_PARTITION}"
 
 _WHOLE_FILE = 1 << 20

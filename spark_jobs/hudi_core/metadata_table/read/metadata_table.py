@@ -13,11 +13,17 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.keys import bloom_filter_key, secondary_hashed_part
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES_PARTITION,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from hudi_core.metadata_table.read import statistics
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, FOLDER
+from hudi_core.metadata_table.read.file_group import FOLDER
 from hudi_core.metadata_table.read.listing import MetadataTableListing
 from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.read.record_index import RecordIndex, RecordIndexRules, RecordLocation
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules, record_keys
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
@@ -28,10 +34,6 @@ from hudi_core.metadata_table.records.files import FilesRules, live_entries, par
 from hudi_core.model.partition import check_file_names, check_partitions
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline
-
-COLUMN_STATS = "column_stats"
-PARTITION_STATS = "partition_stats"
-BLOOM_FILTERS = "bloom_filters"
 
 
 class MetadataTable:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.metadata_table.instants import is_solo
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.slices import MergedSlice
-from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
@@ -75,9 +75,7 @@ def _makers(files: Sequence[FileInfo]) -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for info in files:
         name = parse_data_file(info.name)
-        if name is not None and (
-            isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or name.instant.startswith(SOLO_COMMIT)
-        ):
+        if name is not None and (isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant)):
             found.setdefault(name.file_id, set()).add(name.instant)
     return {file_id: frozenset(instants) for file_id, instants in found.items()}
 
@@ -98,7 +96,7 @@ def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[s
     found: dict[str, str] = {}
     for item in slices:
         base = _base_instant(item)
-        if base in made or base.startswith(SOLO_COMMIT) or not base:
+        if base in made or is_solo(base) or not base:
             found[item.file_id] = max(
                 (made[time] for time in makers.get(item.file_id, ()) if time in made), default=compaction
             )
@@ -118,7 +116,7 @@ def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[s
         time = item.requested_time
         if item.action == Action.COMMIT:
             requested = any(base < time for base in bases)
-        elif time.startswith(SOLO_COMMIT):
+        elif is_solo(time):
             requested = time in instants and not all(bases)
         else:
             requested = False

@@ -13,12 +13,11 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.timeline.instant_time import of_epoch_millis
-
-PARTITION = "record_index"
 
 _UUID_ENCODING: Final = 0
 _NO_FILE_INDEX: Final = -1
@@ -102,14 +101,15 @@ class RecordIndex:
                 found[_unescaped(match["partition"])].append(group)
         if not found:
             check_numbers(folder, groups)
-            self._global = MetadataPartition(PARTITION, folder, groups, is_remote=is_remote)
+            self._global = MetadataPartition(RECORD_INDEX, folder, groups, is_remote=is_remote)
         elif sum(map(len, found.values())) != len(groups):
             raise CorruptFileError(
                 "the record index holds file groups of the global and of the partitioned form", path=folder
             )
         else:
             self._by_partition = {
-                name: MetadataPartition(PARTITION, folder, parts, is_remote=is_remote) for name, parts in found.items()
+                name: MetadataPartition(RECORD_INDEX, folder, parts, is_remote=is_remote)
+                for name, parts in found.items()
             }
 
     @property

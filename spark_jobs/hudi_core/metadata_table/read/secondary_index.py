@@ -13,8 +13,6 @@ from hudi_core.metadata_table.keys import parse_secondary_key, secondary_prefix
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.record import RecordType
 
-PREFIX = "secondary_index_"
-
 
 class SecondaryIndexRules:
     """group_reader.RecordRules of a secondary index: whether the pair in the key stands (False: it was taken away)."""

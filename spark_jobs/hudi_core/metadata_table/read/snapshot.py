@@ -9,13 +9,15 @@ from functools import cached_property
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
+from hudi_core.metadata_table.instants import is_solo
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
 from hudi_core.metadata_table.read.slices import merged_slices
-from hudi_core.metadata_table.validity import SOLO_COMMIT, rolled_back_by, valid_instants
+from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.model.stats import WriteStat
@@ -99,13 +101,11 @@ class MetadataTableSnapshot:
         by an indexing action.
         """
         names = map(parse_data_file, (info.name for info in self.storage.list_files(self.folder(name))))
-        first = {parsed.instant for parsed in names if parsed is not None and parsed.instant.startswith(SOLO_COMMIT)}
+        first = {parsed.instant for parsed in names if parsed is not None and is_solo(parsed.instant)}
         active = ActiveTimeline(self.storage, self._metadata_config, ROOT)
         for instant in self.timeline.commits():
             time = instant.requested_time
-            if time in first or (
-                time.startswith(SOLO_COMMIT) and name in active.read_commit(instant).partition_to_write_stats
-            ):
+            if time in first or (is_solo(time) and name in active.read_commit(instant).partition_to_write_stats):
                 return instant.completion_time
         return None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.record import Datum
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from hudi_core.model.names import LogFileName, parse_data_file
@@ -177,7 +178,7 @@ class Expression:
     @property
     def base_files_only(self) -> bool:
         """Whether log files have no part in it: filters are of base files."""
-        return self.kind != "column_stats"
+        return self.kind != COLUMN_STATS
 
     def to_json(self) -> Json:
         """As it crosses the engine."""

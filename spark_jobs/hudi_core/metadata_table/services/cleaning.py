@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
+from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import join
@@ -37,10 +38,6 @@ from hudi_core.view.slicing import slicing_for
 
 log = logging.getLogger(__name__)
 
-SUFFIX: Final = "002"
-"""HoodieTableMetadataUtil.OperationSuffix.CLEAN: in version 6 the instant is the latest deltacommit's with this behind
-it.
-"""
 _VERSIONS: Final = 2
 _LEAST_COMMITS: Final = 3
 _MORE_THAN_DATA: Final = 1.2
@@ -97,7 +94,7 @@ class MetadataCleaning:
         if not plan.files:
             return Cleaned((), reason="every slice of the metadata table is to be kept")
         instant = (
-            f"{latest.requested_time}{SUFFIX}"
+            OperationSuffix.CLEAN.of(latest.requested_time)
             if self._metadata_timeline.features.metadata_suffixes
             else self._metadata_timeline.clock.next(metadata_timeline)
         )

@@ -14,6 +14,7 @@ from typing import Final
 
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import TimelineError
+from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.read.file_group import LatestSlice
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
@@ -23,10 +24,6 @@ from hudi_core.timeline.timeline import Timeline
 
 TRIGGER: Final = "hoodie.metadata.compact.max.delta.commits"
 DEFAULT_TRIGGER: Final = 10
-SUFFIX: Final = "001"
-"""HoodieTableMetadataUtil.OperationSuffix.COMPACTION: the instant of layout 1 is the latest deltacommit's with this
-behind it.
-"""
 _MIB: Final = 1 << 20
 _NO_BASE_MIB: Final = 120
 """What Hudi takes a base file for that is not there yet (hoodie.parquet.max.file.size)."""
@@ -107,7 +104,7 @@ def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Du
         return NotNow(
             f"actions of the table are pending that the metadata table may have been told of: {', '.join(pending)}"
         )
-    instant = f"{latest}{SUFFIX}"
+    instant = OperationSuffix.COMPACTION.of(latest)
     if instant in metadata_timeline.completed().requested_times:
         return NotNow(f"the metadata table was compacted at {instant}, and nothing was told to it since")
     earlier = [

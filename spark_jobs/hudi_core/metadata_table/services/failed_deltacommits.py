@@ -12,8 +12,7 @@ from __future__ import annotations
 import logging
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.initialize.indexing import is_of_indexing
-from hudi_core.metadata_table.initialize.instants import unfinished
+from hudi_core.metadata_table.instants import is_of_indexing, unfinished_initializations
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.rollback import MetadataRollback
 from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
@@ -37,7 +36,7 @@ def roll_back_failed(
     """
     metadata_timeline = MetadataTimeline(storage, config, clock)
     timeline = metadata_timeline.active.load()
-    initialization = {item.requested_time for item in unfinished(timeline, metadata_timeline.features)}
+    initialization = {item.requested_time for item in unfinished_initializations(timeline, metadata_timeline.features)}
     data = ActiveTimeline(storage, config).load()
     awaited = data.pending().requested_times
     done = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
@@ -15,10 +14,9 @@ from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, is_row_level
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Record
 from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.storage.base import Storage
@@ -26,16 +24,6 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.view.listing import FileListing
-
-PARTITION_STATS: Final = "partition_stats"
-SECONDARY_PREFIX: Final = "secondary_index_"
-
-
-def is_of_rows(name: str) -> bool:
-    """Whether a metadata partition says of single rows where they are: a commit tells it of those that came, went or
-    moved to another group.
-    """
-    return name == RECORD_INDEX or name.startswith(SECONDARY_PREFIX)
 
 
 class CommitPartitions:
@@ -126,7 +114,7 @@ class CommitPartitions:
     def _partition_types(self) -> dict[str, PartitionType]:
         names = self._config.metadata_partitions if self._names is None else frozenset(self._names)
         if self._operation == Operation.COMPACT:
-            names = frozenset(name for name in names if not is_of_rows(name))
+            names = frozenset(name for name in names if not is_row_level(name))
         return partition_types_of(names, self._table)
 
     @cached_property

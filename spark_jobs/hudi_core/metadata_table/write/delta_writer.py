@@ -23,6 +23,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.keys import secondary_hashed_part
+from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
 from hudi_core.metadata_table.read.file_group import (
     ROOT,
     LatestSlice,
@@ -31,7 +32,6 @@ from hudi_core.metadata_table.read.file_group import (
     metadata_path,
     pending_bases,
 )
-from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY_PREFIX
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.timeline import MetadataTimeline

@@ -7,19 +7,15 @@ From then on readers list the storage, and Hudi's next write builds anew what it
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, PROPERTIES, TableConfig
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, MADE_OF
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 
 _PROPERTIES = f"{ROOT}/{PROPERTIES}"
-_MADE_OF: Final = {"column_stats": frozenset({"partition_stats"})}
-"""What cannot be kept without a partition: Hudi makes ranges of whole partitions from those of the files, and takes
-both away by one switch (HoodieTable.isMetadataIndexDisabled).
-"""
 
 
 def drop_metadata_table(storage: Storage) -> TableConfig:
@@ -84,4 +80,4 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Collectio
 
 def with_dependents(partitions: Collection[str]) -> frozenset[str]:
     """The named partitions, and those that go with them: `partition_stats` with `column_stats`."""
-    return frozenset(partitions).union(*(_MADE_OF.get(name, ()) for name in partitions))
+    return frozenset(partitions).union(*(MADE_OF.get(name, ()) for name in partitions))

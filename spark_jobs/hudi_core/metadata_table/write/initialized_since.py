@@ -8,22 +8,23 @@ are gone, and file groups for keys that nobody has. Real Hudi does not look
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.early_instant import initialized_at, is_early
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.metadata_table.instants import data_instant, is_early, is_solo
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION, STATISTICS
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.validity import SOLO_COMMIT
 from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import PARTITION_METADATA, join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
-STATISTICS: Final = frozenset({"column_stats", "partition_stats"})
-"""What goes back together: the index's definition goes on naming the columns for both."""
-_COLUMN_STATS: Final = "column_stats"
+_COMMIT_TIME: Final = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
 
 
 def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[Instant]) -> bool:
@@ -41,10 +42,7 @@ def _is_statistics_only(metadata_timeline: MetadataTimeline, item: Instant) -> b
     written = {
         name for name, stats in metadata_timeline.active.read_commit(item).partition_to_write_stats.items() if stats
     }
-    return _COLUMN_STATS in written and FILES_PARTITION not in written
-
-
-_INSTANT_LENGTH: Final = 17
+    return COLUMN_STATS in written and FILES_PARTITION not in written
 
 
 def initialized_since(
@@ -62,7 +60,7 @@ def initialized_since(
     names = config.metadata_partitions | config.metadata_partitions_inflight
     found = frozenset(name for name in names if _initialized_since(storage, metadata_timeline, timeline, name, commit))
     later = (item for item in timeline.commits() if item.completed_at > commit.completed_at)
-    return found | (STATISTICS & names) if columns_came_with(metadata_timeline, later) else found
+    return found | names.intersection(STATISTICS) if columns_came_with(metadata_timeline, later) else found
 
 
 def _initialized_since(
@@ -84,4 +82,25 @@ def _initialized_since(
 
 
 def _is_since(initialized: str, commit: Instant) -> bool:
-    return not initialized.startswith(SOLO_COMMIT) and initialized[:_INSTANT_LENGTH] >= commit.requested_time
+    return not is_solo(initialized) and data_instant(initialized) >= commit.requested_time
+
+
+def initialized_at(storage: Storage, partition: str) -> str:
+    """The instants.initialization_time of a partition whose file groups were initialized under an early instant.
+
+    Raises CorruptFileError where its partition metadata does not say it.
+    """
+    path = join(f"{ROOT}/{partition}", PARTITION_METADATA)
+    try:
+        found = _COMMIT_TIME.search(storage.read(path))
+    except StorageNotFoundError:
+        found = None
+    if found is None:
+        raise CorruptFileError(
+            "does not say when the index began",
+            path=path,
+            remedy=(
+                f"build it anew: `hudictl metadata drop TABLE --partition {partition}`, then `hudictl metadata create`"
+            ),
+        )
+    return found[1].decode("ascii")

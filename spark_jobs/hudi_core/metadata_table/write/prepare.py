@@ -25,8 +25,8 @@ from hudi_core.metadata_table.extract.merged_statistics import (
     statistics_from_bytes,
     statistics_to_bytes,
 )
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
 from hudi_core.metadata_table.partitions.bloom_filters import file_filters
-from hudi_core.metadata_table.partitions.clean_updates import BLOOM_FILTERS, COLUMN_STATS
 from hudi_core.metadata_table.partitions.column_stats import file_ranges
 from hudi_core.metadata_table.partitions.expression_index import file_records
 from hudi_core.metadata_table.partitions.group_content import log_contents

@@ -15,8 +15,9 @@ from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.partitions.clean_updates import COLUMN_STATS, Indexed, clean_records
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, latest_slices
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
+from hudi_core.metadata_table.partitions.clean_updates import Indexed, clean_records
+from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics

@@ -18,8 +18,9 @@ from hudi_core.metadata_table.extract.stored_ranges import (
     remaining_expressions,
     remaining_statistics,
 )
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import PartitionType
-from hudi_core.metadata_table.read.metadata_table import COLUMN_STATS, MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics

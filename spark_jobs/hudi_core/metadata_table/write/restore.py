@@ -15,8 +15,10 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.metadata_table.instants import OperationSuffix
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.clean_updates import Indexed, Record, clean_records
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, LatestSlice, blocks_by_instant
+from hudi_core.metadata_table.read.file_group import LatestSlice, blocks_by_instant
 from hudi_core.metadata_table.record import files_datum
 from hudi_core.metadata_table.records.files import sync_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -34,10 +36,6 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.addresses import plan_address, status_address
 
-SYNC_SUFFIX = "003"
-"""What layout 1 appends to the instant of the deltacommit behind a restore
-(HoodieTableMetadataUtil.OperationSuffix.METADATA_RESTORE).
-"""
 _PLAN_VERSION = 2
 _DROP = "drop the metadata table: Hudi's next write builds it anew"
 _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
@@ -221,12 +219,12 @@ class MetadataRestore:
         found = self._of_restore(timeline, Action.DELTA_COMMIT, after)
         if found is not None and found.is_completed:
             return
-        suffix = SYNC_SUFFIX if self._metadata_timeline.features.metadata_suffixes else ""
-        instant = (
-            found.requested_time
-            if found is not None
-            else f"{self._metadata_timeline.clock.next(timeline, minimum=after)}{suffix}"
-        )
+        if found is not None:
+            instant = found.requested_time
+        else:
+            instant = self._metadata_timeline.clock.next(timeline, minimum=after)
+            if self._metadata_timeline.features.metadata_suffixes:
+                instant = OperationSuffix.RESTORE.of(instant)
         data = ActiveTimeline(self._storage, self._config).load()
         changes = sync_changes(self._storage, self._config, data, restore)
         files = sync_records(changes.written, changes.deleted, changes.dropped_partitions)

@@ -7,10 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.early_instant import initialized_at, is_early
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT, partition_folders
+from hudi_core.metadata_table.instants import is_early
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, STATISTICS, needs_definition
+from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.initialized_since import STATISTICS, columns_came_with
+from hudi_core.metadata_table.write.initialized_since import columns_came_with, initialized_at
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.base import Storage
@@ -19,10 +20,6 @@ from hudi_core.timeline.timeline import Timeline
 
 _FIRST_LOG = WriteToken(0, 0, 0)
 """The token of the log file with which a file group starts (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
-_DEFINED = ("expr_index_", "secondary_index_")
-"""Indexes that Hudi looks for where their definition is there, listed or not: they cannot go alone without losing the
-definition.
-"""
 _WRITES = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 
 
@@ -57,12 +54,13 @@ def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataT
         if not _holds(storage, metadata_timeline, timeline, name, target, until)
     }
     if columns_came_with(metadata_timeline, instants_after(metadata_timeline, timeline, target, until)):
-        late |= STATISTICS
+        late.update(STATISTICS)
     if FILES_PARTITION in late:
         return Reach(f"it was built after {target}, or what it held then was cleaned")
     listed = config.metadata_partitions | config.metadata_partitions_inflight
     dropped = listed & (late | config.metadata_partitions_inflight)
-    defined = sorted(name for name in dropped if name.startswith(_DEFINED))
+    # Such an index cannot go alone without losing its definition.
+    defined = sorted(filter(needs_definition, dropped))
     if defined:
         return Reach(f"{', '.join(defined)} was built after {target}")
     return Reach(None, dropped)

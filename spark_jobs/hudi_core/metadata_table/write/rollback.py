@@ -20,8 +20,9 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.instants import OperationSuffix
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import (
-    FILES_PARTITION,
     LatestSlice,
     blocks_by_instant,
     blocks_of,
@@ -54,8 +55,6 @@ from hudi_core.transaction.addresses import plan_address, status_address
 
 log = logging.getLogger(__name__)
 
-ROLLBACK_SUFFIX = "006"
-"""HoodieTableMetadataUtil.OperationSuffix.ROLLBACK."""
 _TOKEN = WriteToken(0, 0, 0)
 
 
@@ -112,7 +111,7 @@ class MetadataRollback:
         timeline = self._active.load()
         groups = self._groups(timeline, failed)
         footprint = self._footprint(timeline, groups, failed)
-        metadata_timeline = footprint.pending_rollback or f"{rollback}{ROLLBACK_SUFFIX}"
+        metadata_timeline = footprint.pending_rollback or OperationSuffix.ROLLBACK.of(rollback)
         done = timeline.find(metadata_timeline, Action.ROLLBACK)
         if footprint:
             check_not_merged(self._metadata_timeline, timeline, failed)

@@ -25,16 +25,22 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.initialize.from_rows import record_index_definition
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_PREFIX,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+    SECONDARY_PREFIX,
+)
 from hudi_core.model.partition import check_file_name
 
-_SECONDARY: Final = "secondary_index_"
-_EXPRESSION: Final = "expr_index_"
 _IDENTITY: Final = "identity"
 _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
-    (BLOOM_FILTERS_ENABLE, "bloom_filters"),
-    (COLUMN_STATS_ENABLE, "column_stats"),
-    (PARTITION_STATS_ENABLE, "partition_stats"),
+    (BLOOM_FILTERS_ENABLE, BLOOM_FILTERS),
+    (COLUMN_STATS_ENABLE, COLUMN_STATS),
+    (PARTITION_STATS_ENABLE, PARTITION_STATS),
     (RECORD_INDEX_ENABLE, RECORD_INDEX),
     (PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX),
 )
@@ -77,7 +83,7 @@ def requested_indexes(
         raise ConfigError(
             "the options name no index to build", remedy=f"set one of {switches} to true, or {SECONDARY_COLUMN.name}"
         )
-    if not config.partition_fields and "partition_stats" in names:
+    if not config.partition_fields and PARTITION_STATS in names:
         raise UnsupportedError("a table without partitions has no statistics of them", path=config.path)
     return RequestedIndexes(tuple(sorted(names)), definitions)
 
@@ -88,8 +94,8 @@ def _defined_by(
     """The secondary or expression indexes that are asked for, by a column, or by the name of one that is defined."""
     found = []
     for prefix, column in (
-        (_SECONDARY, SECONDARY_COLUMN.read(options)),
-        (_EXPRESSION, EXPRESSION_COLUMN.read(options)),
+        (SECONDARY_PREFIX, SECONDARY_COLUMN.read(options)),
+        (EXPRESSION_PREFIX, EXPRESSION_COLUMN.read(options)),
     ):
         named = INDEX_NAME.read(options)
         if column is None and named is None:
@@ -123,11 +129,11 @@ def _definition(
     prefix: str, name: str, column: str, config: TableConfig, options: Mapping[str, str]
 ) -> IndexDefinition:
     version = 2 if config.features.typed_statistics else 1
-    if prefix == _SECONDARY:
-        return IndexDefinition(name, "secondary_index", _IDENTITY, (column,), {}, version)
+    if prefix == SECONDARY_PREFIX:
+        return IndexDefinition(name, SECONDARY_INDEX, _IDENTITY, (column,), {}, version)
     settings = _settings(EXPRESSION_OPTIONS.read(options))
     partition_type = EXPRESSION_TYPE.read(options).lower()
-    if partition_type == "secondary_index":
+    if partition_type == SECONDARY_INDEX:
         raise ConfigError(
             f"{EXPRESSION_TYPE.name} is {partition_type}, which holds no expression",
             remedy=f"use {SECONDARY_COLUMN.name}",

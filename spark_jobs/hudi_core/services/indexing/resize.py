@@ -15,15 +15,15 @@ from typing import Final
 from hudi_core.config.indexing_config import FILE_GROUPS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError
-from hudi_core.metadata_table.early_instant import is_early
 from hudi_core.metadata_table.initialize.target import first_log
+from hudi_core.metadata_table.instants import is_early
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.record_groups import (
     GLOBAL_MAXIMUM,
     GLOBAL_MINIMUM,
     PARTITIONED_MAXIMUM,
     PARTITIONED_MINIMUM,
 )
-from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import parse_data_file

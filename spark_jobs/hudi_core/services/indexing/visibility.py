@@ -10,8 +10,8 @@ from typing import Final
 
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.initialize.indexing import Build
-from hudi_core.metadata_table.partitions.row_level import is_row_level, moves_rows
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, PARTITION_STATS, RECORD_INDEX, is_row_level
+from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.model.names import BaseFileName, parse_data_file
@@ -25,7 +25,6 @@ _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.RO
 had told the index; where the index began with it, see _rolled_back.
 """
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
-_FILTERS: Final = "bloom_filters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def _has_recorded(
 def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files: Collection[str]) -> bool:
     """Whether a partition hears nothing of an action, so that its silence means nothing."""
     if item.action == Action.CLEAN:
-        return is_row_level(name) or name == "partition_stats"
+        return is_row_level(name) or name == PARTITION_STATS
     if item.action not in COMMIT_ACTIONS:
         return False
     metadata = context.active.read_commit(item)
@@ -118,7 +117,7 @@ def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files
         return True
     if is_row_level(name):
         return not moves_rows(metadata.operation_type)
-    if name == "partition_stats" and metadata.operation_type in _REWRITES:
+    if name == PARTITION_STATS and metadata.operation_type in _REWRITES:
         return True  # its rows lie within the ranges already, and so they do in those made of the files before it
     return name in of_base_files and not metadata.replaced_file_ids and not _wrote_base_files(metadata)
 
@@ -139,7 +138,9 @@ def _of_base_files(context: TableContext, names: Iterable[str]) -> frozenset[str
     """The indexes that say nothing of log files."""
     definitions = load_index_definitions(context.storage, context.config)
     return frozenset(
-        name for name in names if name == _FILTERS or (name in definitions and definitions[name].type == _FILTERS)
+        name
+        for name in names
+        if name == BLOOM_FILTERS or (name in definitions and definitions[name].type == BLOOM_FILTERS)
     )
 
 

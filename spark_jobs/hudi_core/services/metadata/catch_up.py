@@ -26,8 +26,8 @@ from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partitions.row_level import is_row_level, moves_rows
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
+from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import Datum, FileDatum, RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record

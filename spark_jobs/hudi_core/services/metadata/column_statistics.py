@@ -16,10 +16,10 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.extract.stored_ranges import StoredRange, StoredRangeRules
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, is_indexable
-from hudi_core.metadata_table.initialize.from_files import COLUMN_STATS, files_of_all_slices
+from hudi_core.metadata_table.initialize.from_files import files_of_all_slices
 from hudi_core.metadata_table.initialize.listed_files import Sizes
 from hudi_core.metadata_table.keys import column_id, column_stats_key
-from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics, Record

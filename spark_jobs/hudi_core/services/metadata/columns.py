@@ -34,9 +34,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.indexed_table import COLUMN_LIST
-from hudi_core.metadata_table.initialize.from_files import COLUMN_STATS
-from hudi_core.metadata_table.initialize.instants import FIRST_SUFFIX
-from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS
+from hudi_core.metadata_table.instants import metadata_only_instant
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, STATISTICS
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STATISTICS: Final = frozenset({COLUMN_STATS, PARTITION_STATS})
 _ALWAYS: Final = frozenset({COMMIT_TIME, PARTITION_PATH, RECORD_KEY})
 _ROUNDS: Final = 3
 _FEW: Final = 100
@@ -301,7 +299,7 @@ def _metadata_instant(metadata_timeline: MetadataTimeline, data: Timeline) -> st
     instant = metadata_timeline.clock.next(
         metadata_timeline.active.load(), minimum=max(newest, max(data.requested_times, default=""))
     )
-    return f"{instant}{FIRST_SUFFIX:03d}" if metadata_timeline.features.metadata_suffixes else instant
+    return metadata_only_instant(instant, metadata_timeline.features)
 
 
 def _column(record: Record) -> object:
@@ -312,7 +310,7 @@ def _column(record: Record) -> object:
 
 def _check_index(config: TableConfig) -> None:
     """Raises where the index is not there, or is on its way."""
-    building = sorted(_STATISTICS & config.metadata_partitions_inflight)
+    building = sorted(config.metadata_partitions_inflight.intersection(STATISTICS))
     if building:
         raise ConflictError(
             f"{', '.join(building)} is being built", path=config.path, remedy="run this again when it is there"

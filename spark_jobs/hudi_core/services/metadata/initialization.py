@@ -16,7 +16,6 @@ from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.from_files import (
-    COLUMN_STATS,
     files_of_all_slices,
     files_of_latest_slices,
     initialization_from_files,
@@ -24,9 +23,10 @@ from hudi_core.metadata_table.initialize.from_files import (
 from hudi_core.metadata_table.initialize.from_rows import initialization_from_rows
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import committed_files
+from hudi_core.metadata_table.instants import SOLO_COMMIT
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, is_row_level
 from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of
-from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows, is_row_level
-from hudi_core.metadata_table.validity import SOLO_COMMIT
+from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schema_history import internal_schema_history
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
 
-PARTITION_STATS: Final = "partition_stats"
 _THREADS: Final = 16
 
 

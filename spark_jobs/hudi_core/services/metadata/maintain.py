@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
@@ -18,15 +18,14 @@ from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.from_rows import record_index_definition
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX, initialization_order
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.compaction_units import compact_group_task
 from hudi_core.metadata_table.services.run import Upkeep, keep_up
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.metadata.catch_up import catch_up
-from hudi_core.services.metadata.initialization import PARTITION_STATS, Initializations, Snapshot
+from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.pending_indexing import give_up_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.rebuild import forget_rebuild, planned_rebuild, retire_rows
 from hudi_core.services.metadata.retired import left_over, refuse_compacting, retire, rows_among, users_of
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
-
-_ORDER: Final = (FILES_PARTITION, "column_stats", "bloom_filters", RECORD_INDEX, PARTITION_STATS)
 
 
 def create_metadata(
@@ -55,9 +52,7 @@ def create_metadata(
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
-    requirements = sorted(
-        {*names} - {FILES_PARTITION}, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
-    )
+    requirements = sorted({*names} - {FILES_PARTITION}, key=initialization_order)
     defined = _defined(context, requirements)
     Initializations(context, engine, epoch, defined).check(requirements)
     with context.lock(owner) as lock:

@@ -12,9 +12,10 @@ from typing import Final
 
 from hudi_core.errors import TimelineError
 from hudi_core.history.load import load_history
+from hudi_core.metadata_table.instants import data_instant, is_solo
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.validity import SOLO_COMMIT, rolled_back_by
+from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -24,7 +25,6 @@ REBUILD: Final = (
 )
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
 """Each of these has a deltacommit of its own instant."""
-_INSTANT_LENGTH: Final = 17
 
 
 def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) -> list[Instant]:
@@ -87,21 +87,19 @@ def _is_suspect(item: Instant, metadata_timeline: MetadataTimeline, mine: Timeli
 def _archived(context: TableContext, mine: Timeline) -> list[Instant]:
     """Archived actions of the data table that the metadata table's active timeline should know."""
     first = min(
-        (item.requested_time for item in mine.completed() if not item.requested_time.startswith(SOLO_COMMIT)),
+        (item.requested_time for item in mine.completed() if not is_solo(item.requested_time)),
         default=None,
     )
     return (
         []
         if first is None
-        else [item for item in context.history().instants(first[:_INSTANT_LENGTH]) if item.action in _RECORDED]
+        else [item for item in context.history().instants(data_instant(first)) if item.action in _RECORDED]
     )
 
 
 def _start(items: Iterable[Instant], metadata_timeline: MetadataTimeline) -> str:
     """When the metadata table began: what completed by then is in it (create.listed)."""
-    return min(
-        _order(item, metadata_timeline)[:_INSTANT_LENGTH] for item in items if item.action == Action.DELTA_COMMIT
-    )
+    return min(data_instant(_order(item, metadata_timeline)) for item in items if item.action == Action.DELTA_COMMIT)
 
 
 def _order(item: Instant, metadata_timeline: MetadataTimeline) -> str:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, needs_definition
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.retired import counts_early, left_over, refuse_compacting
@@ -23,8 +22,6 @@ from hudi_core.transaction.claim import current_claim, forget_claims, is_live
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
-
-_DEFINED: Final = ("secondary_index_", "expr_index_")
 
 
 def read_index_plan(context: TableContext, instant: str) -> tuple[IndexedPartition, ...]:
@@ -90,7 +87,7 @@ def take_back_build(context: TableContext, instant: str, names: Collection[str],
     config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(
         unlisted, context.active.load()
     )
-    put_index_definitions(context.storage, config, [], [name for name in unlisted if name.startswith(_DEFINED)])
+    put_index_definitions(context.storage, config, [], [name for name in unlisted if needs_definition(name)])
 
 
 def refuse_running_builds(context: TableContext, names: Collection[str]) -> None:

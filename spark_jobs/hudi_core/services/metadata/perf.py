@@ -27,11 +27,16 @@ from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
-from hudi_core.metadata_table.partitions.clean_updates import EXPRESSION_PREFIX as EXPRESSION
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, MetadataTable
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_PREFIX,
+    FILES_PARTITION,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_PREFIX,
+)
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.meta_fields import RECORD_KEY
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
@@ -150,9 +155,9 @@ class _Measure:
             columns = [str(self._schema["fields"][0]["name"])]
             yield self._time("statistics of partitions", len(self._names), lambda table: table.partition_stats(columns))
         for name in sorted(self._partition_types):
-            if name.startswith(EXPRESSION):
+            if name.startswith(EXPRESSION_PREFIX):
                 yield from self._of_expression(name, place)
-            elif name.startswith(SECONDARY):
+            elif name.startswith(SECONDARY_PREFIX):
                 yield from self._of_values(name)
         if RECORD_INDEX in self._partition_types:
             yield from self._of_keys(self._keys())

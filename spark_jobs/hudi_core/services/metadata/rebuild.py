@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.errors import CorruptFileError, HudiError, StorageNotFoundError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
-from hudi_core.metadata_table.partitions.row_level import is_row_level
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, RECORD_INDEX, is_row_level
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.model.partition import check_file_name
 from hudi_core.services.metadata.retired import delist, users_of

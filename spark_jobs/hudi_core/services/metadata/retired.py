@@ -15,8 +15,8 @@ from typing import Final
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.partitions.row_level import is_row_level
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION, ROOT
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.waiting import is_at_work, pending_writers, writers_at_work

@@ -18,11 +18,11 @@ from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.new_groups import initialize_groups
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.row_level import Counts, index_rows, row_file_ids
 from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline

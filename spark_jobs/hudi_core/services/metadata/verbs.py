@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.indexed_table import COLUMN_LIST
-from hudi_core.metadata_table.initialize.from_files import COLUMN_STATS
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.retired import left_over

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
-from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, Record
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter

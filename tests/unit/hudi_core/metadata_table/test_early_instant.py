@@ -11,13 +11,12 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError
-from hudi_core.metadata_table.early_instant import early_instant, initialization_time, initialized_at, is_early
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
+from hudi_core.metadata_table.instants import early_instant, initialization_time, is_early, is_metadata_suffix
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.validity import is_metadata_suffix
-from hudi_core.metadata_table.write.initialized_since import initialized_since
+from hudi_core.metadata_table.write.initialized_since import initialized_at, initialized_since
 from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file

@@ -19,7 +19,7 @@ import pyarrow as pa
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
-from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules

@@ -15,10 +15,15 @@ from hudi_core.expr.tree import Column, Operand
 from hudi_core.index.expression_indexes import indexed_operand
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part
-from hudi_core.metadata_table.read.file_group import FILES_PARTITION
-from hudi_core.metadata_table.read.metadata_table import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
-from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY_PREFIX
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_PREFIX,
+    FILES_PARTITION,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_PREFIX,
+)
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
 from hudi_core.metadata_table.read.statistics import ColumnTypes
 from hudi_core.model.meta_fields import META_FIELDS
@@ -37,7 +42,6 @@ from hudi_core.services.metadata.validate.record_index import RecordIndexCheck
 from hudi_core.services.metadata.validate.secondary_index import SecondaryIndexCheck, can_print
 from hudi_core.services.metadata.validate.subject import Subject
 
-EXPRESSION_PREFIX: Final = "expr_index_"
 _RENAMED: Final = "columns that older files hold under another name"
 
 

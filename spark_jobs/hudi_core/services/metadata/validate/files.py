@@ -11,16 +11,14 @@ elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.services.listed_sizes import is_wrong_size
 from hudi_core.services.metadata.validate.check import PartitionFiles
 from hudi_core.services.metadata.validate.difference import KEPT, Findings
 from hudi_core.storage.base import FileInfo
-
-KIND: Final = "files"
 
 
 class FilesCheck:
@@ -60,20 +58,23 @@ class FilesCheck:
             self._unseen.discard(partition)
         elif there:
             self._findings.add(
-                KIND,
+                FILES_PARTITION,
                 "the partition is not in the list of partitions, and has files of completed commits",
                 partition=partition,
             )
         for name in unlisted:
             self._remember(self._unlisted, name, partition)
             self._findings.add(
-                KIND, f"not listed: {data[name].size} bytes of a completed commit", partition=partition, file=name
+                FILES_PARTITION,
+                f"not listed: {data[name].size} bytes of a completed commit",
+                partition=partition,
+                file=name,
             )
         self._add_missing(partition, sorted(listed.keys() - data.keys()))
         for name in sorted(data.keys() & listed.keys()):
             if listed[name] != data[name].size and is_wrong_size(listed[name], data[name], self._written):
                 what = f"listed with {listed[name]} bytes, but it has {data[name].size}"
-                self._findings.add(KIND, what, partition=partition, file=name)
+                self._findings.add(FILES_PARTITION, what, partition=partition, file=name)
         return PartitionFiles(partition, listed, there)
 
     def not_walked(self) -> list[str]:
@@ -85,7 +86,7 @@ class FilesCheck:
         self._unseen.discard(partition)
         if self._judges_missing:
             self._findings.add(
-                KIND, "the partition is in the list of partitions, but it is not there", partition=partition
+                FILES_PARTITION, "the partition is in the list of partitions, but it is not there", partition=partition
             )
         self._add_missing(partition, sorted(self._metadata.list_files(partition)))
 
@@ -93,14 +94,14 @@ class FilesCheck:
         """Says of files that are listed in one partition and lie in another that it is so."""
         for name in sorted(self._missing.keys() & self._unlisted.keys()):
             what = f"listed in partition {self._missing[name]!r}, but it is in {self._unlisted[name]!r}"
-            self._findings.add(KIND, what, partition=self._missing[name], file=name)
+            self._findings.add(FILES_PARTITION, what, partition=self._missing[name], file=name)
 
     def _add_missing(self, partition: str, names: Sequence[str]) -> None:
         if not self._judges_missing:
             return
         for name in names:
             self._remember(self._missing, name, partition)
-            self._findings.add(KIND, "listed, but it is not there", partition=partition, file=name)
+            self._findings.add(FILES_PARTITION, "listed, but it is not there", partition=partition, file=name)
 
     def _counts(self, info: FileInfo) -> bool:
         """Whether a file that is not listed should be: a completed commit wrote it. What attempts at its tasks left

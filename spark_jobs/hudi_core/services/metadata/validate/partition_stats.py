@@ -16,7 +16,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.metadata_table.read.metadata_table import PARTITION_STATS, MetadataTable
+from hudi_core.metadata_table.partition_type import PARTITION_STATS
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import Counts, TrueRanges, contradictions, statistics_by

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.codec.hashing import file_group_index, file_group_indexes
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.read.record_index import PARTITION, RecordIndex, RecordLocation
+from hudi_core.metadata_table.read.record_index import RecordIndex, RecordLocation
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles
@@ -74,7 +75,9 @@ class RecordIndexCheck(PartitionCheck):
             self._compare(_GLOBAL)
         for partition, rows in self._unindexed.items():
             self._findings.add(
-                PARTITION, f"the index has no file groups of the partition, which has {rows} rows", partition=partition
+                RECORD_INDEX,
+                f"the index has no file groups of the partition, which has {rows} rows",
+                partition=partition,
             )
         for partition in sorted({name for name in self._parts if name is not None} - self._seen):
             self._buckets = self._new_buckets(partition)
@@ -124,7 +127,7 @@ class RecordIndexCheck(PartitionCheck):
             for at in found.missing.tolist():
                 group = names[int(expected_places[at])]
                 what = f"key {requirements[at].as_py()!r} is not mapped, but the file group has a row of it"
-                yield Difference(PARTITION, group.partition, group.file_id, what)
+                yield Difference(RECORD_INDEX, group.partition, group.file_id, what)
 
         def extra() -> Iterator[Difference]:
             for at in found.extra.tolist():
@@ -135,7 +138,7 @@ class RecordIndexCheck(PartitionCheck):
                     else f"in file group {position} of the index, where nobody looks for it (but in {home})"
                 )
                 yield Difference(
-                    PARTITION,
+                    RECORD_INDEX,
                     place.partition,
                     place.file_id,
                     f"key {text(at)!r} is mapped to the file group, but {why}",
@@ -146,12 +149,12 @@ class RecordIndexCheck(PartitionCheck):
                 place, right = locations[at], names[int(expected_places[first])]
                 where = f"file group {right.file_id} of partition {right.partition!r}"
                 yield Difference(
-                    PARTITION,
+                    RECORD_INDEX,
                     place.partition,
                     place.file_id,
                     f"key {text(at)!r} is mapped to the file group, but it is in {where}",
                 )
 
-        self._findings.add_all(PARTITION, len(found.missing), missing())
-        self._findings.add_all(PARTITION, len(found.extra), extra())
-        self._findings.add_all(PARTITION, len(found.elsewhere), elsewhere())
+        self._findings.add_all(RECORD_INDEX, len(found.missing), missing())
+        self._findings.add_all(RECORD_INDEX, len(found.extra), extra())
+        self._findings.add_all(RECORD_INDEX, len(found.elsewhere), elsewhere())

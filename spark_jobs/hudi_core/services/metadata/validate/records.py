@@ -13,10 +13,10 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.base_file import base_batches, open_base_file, read_base_file
 from hudi_core.filegroup.read.log_records import block_batches, has_operations
 from hudi_core.filegroup.read.slice_reader import READ_ROWS
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.model.meta_fields import OPERATION
 from hudi_core.services.metadata.validate.check import FileCheck, FileHead, PartitionCheck
 from hudi_core.services.metadata.validate.difference import Findings
-from hudi_core.services.metadata.validate.files import KIND as FILES
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.timeline.schema_history import sources_at
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
@@ -60,7 +60,7 @@ class FileReader:
             read(*arguments)
         except _DamagedError as error:
             name = error.path.rpartition("/")[2] if error.path else file.name
-            self._findings.add(FILES, f"cannot be read: {error.message}", partition=file.partition, file=name)
+            self._findings.add(FILES_PARTITION, f"cannot be read: {error.message}", partition=file.partition, file=name)
 
     def _read_base(self, file: DataFile, is_latest: bool) -> None:
         storage = self._subject.reader.storage

@@ -18,11 +18,12 @@ from hudi_core.errors import (
     MetadataUnavailableError,
     StorageNotFoundError,
 )
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.checks import Checks
 from hudi_core.services.metadata.validate.difference import Findings, ValidationReport
-from hudi_core.services.metadata.validate.files import KIND, FilesCheck
+from hudi_core.services.metadata.validate.files import FilesCheck
 from hudi_core.services.metadata.validate.records import FileReader
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import Storage
@@ -68,7 +69,7 @@ class _Validation:
         undoes = [item for item in timeline if item.action in _UNDOES and item.state is State.INFLIGHT]
         for item in undoes:
             self._findings.not_checked(
-                KIND,
+                FILES_PARTITION,
                 f"listed files that are missing: {item.action} {item.requested_time} is inflight and may delete them",
             )
         self._files = FilesCheck(
@@ -129,7 +130,7 @@ class _Validation:
         except CorruptFileError as error:
             group = item.file_group
             self._findings.add(
-                KIND,
+                FILES_PARTITION,
                 f"the rows of the file group cannot be read: {error.message}",
                 partition=group.partition,
                 file=group.file_id,

@@ -21,8 +21,8 @@ from hudi_core.metadata_table.initialize.from_rows import initialization_from_ro
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import committed_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.registry import partition_type_of
-from hudi_core.metadata_table.partitions.row_level import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.record_index import RecordLocation
 from hudi_core.metadata_table.write.drop import drop_metadata_table

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConflictError
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.group_content import LOG_BYTES
 from hudi_core.metadata_table.partitions.record_index import location_datum
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.record_index import PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.staged_logs import (
@@ -78,16 +78,16 @@ def complete(table: Table, instant: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_file_group_gets_several_log_files_and_the_driver_adds_its_own(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
-    before, instant = table.live()[PARTITION], initialized(table)
+    before, instant = table.live()[RECORD_INDEX], initialized(table)
     staged = staged_rows(table, instant, PLACE, keys(), limit=1, batch=10)
     groups = {item.file_id for item in staged}
     assert len(staged) > len(groups) > 1
     metadata_timeline = [(f"driver-{number}", location_datum(PLACE, FILE_ID, instant, "UTC")) for number in range(30)]
     gone = next(iter(before))
-    writer(table).write_alone(instant, {PARTITION: [*metadata_timeline, (gone, None)]}, {PARTITION: staged})
-    assert table.live()[PARTITION] == before, "the instant is not completed"
+    writer(table).write_alone(instant, {RECORD_INDEX: [*metadata_timeline, (gone, None)]}, {RECORD_INDEX: staged})
+    assert table.live()[RECORD_INDEX] == before, "the instant is not completed"
     complete(table, instant)
-    after = table.live()[PARTITION]
+    after = table.live()[RECORD_INDEX]
     assert after.keys() == ({*before} - {gone}) | {*keys().to_pylist()} | {key for key, _ in metadata_timeline}
     assert {after[key].file_id for key in (*keys().to_pylist(), *(key for key, _ in metadata_timeline))} == {FILE_ID}
     stats = list(
@@ -105,25 +105,25 @@ def test_a_file_group_gets_several_log_files_and_the_driver_adds_its_own(golden:
 def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version: str, killed: int) -> None:
     """Staged anew by the attempt that comes again, cut otherwise: told twice it says the same."""
     table = Table(golden(version, "mdt_all_mor").table)
-    before, instant = table.live()[PARTITION], initialized(table)
+    before, instant = table.live()[RECORD_INDEX], initialized(table)
     logs = 0
 
     def count(operation: object) -> bool:
         nonlocal logs
         logs += getattr(operation, "kind", "") == "create_exclusive" and getattr(operation, "path", "").startswith(
-            f"{ROOT}/{PARTITION}/"
+            f"{ROOT}/{RECORD_INDEX}/"
         )
         return logs == killed
 
     dying = FaultStorage(table.storage, FaultPlan(when=count, timing="after"))
     with pytest.raises(InjectedCrash):
         writer(table, dying).write(
-            instant, {}, {PARTITION: staged_rows(table, instant, PLACE, keys(), limit=1, batch=10)}
+            instant, {}, {RECORD_INDEX: staged_rows(table, instant, PLACE, keys(), limit=1, batch=10)}
         )
     forget_staged(table.storage, instant)
-    writer(table).write(instant, {}, {PARTITION: staged_rows(table, instant, PLACE, keys(), limit=1, batch=37)})
+    writer(table).write(instant, {}, {RECORD_INDEX: staged_rows(table, instant, PLACE, keys(), limit=1, batch=37)})
     complete(table, instant)
-    after = table.live()[PARTITION]
+    after = table.live()[RECORD_INDEX]
     assert after.keys() == {*before} | {*keys().to_pylist()}
     named = {
         stat.path
@@ -132,8 +132,8 @@ def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version
         ).write_stats()
     }
     there = {
-        f"{PARTITION}/{path.name}"
-        for path in (table.path / ROOT / PARTITION).iterdir()
+        f"{RECORD_INDEX}/{path.name}"
+        for path in (table.path / ROOT / RECORD_INDEX).iterdir()
         if f"{instant}.log" in path.name
     }
     assert there <= named
@@ -141,13 +141,13 @@ def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version
 
 def test_keys_that_went(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
-    before, instant = table.live()[PARTITION], initialized(table)
+    before, instant = table.live()[RECORD_INDEX], initialized(table)
     gone = pa.array(sorted(before)[::2])
     writer(table).write_alone(
-        instant, {}, {PARTITION: staged_rows(table, instant, PLACE, gone, came=False, limit=1, batch=3)}
+        instant, {}, {RECORD_INDEX: staged_rows(table, instant, PLACE, gone, came=False, limit=1, batch=3)}
     )
     complete(table, instant)
-    assert table.live()[PARTITION].keys() == {*before} - {*gone.to_pylist()}
+    assert table.live()[RECORD_INDEX].keys() == {*before} - {*gone.to_pylist()}
 
 
 def test_an_attempt_forgets_no_later_one(golden: Golden) -> None:
@@ -169,7 +169,7 @@ def test_blocks_for_a_group_that_is_gone_are_refused(golden: Golden) -> None:
     assert staged_instants(table.storage) == {instant}
     with pytest.raises(ConflictError, match="is gone"):
         writer(table).write_alone(
-            instant, {}, {PARTITION: [StagedLog("record-index-9999-0", first.path, 1, 0, first.size)]}
+            instant, {}, {RECORD_INDEX: [StagedLog("record-index-9999-0", first.path, 1, 0, first.size)]}
         )
     assert not table.metadata_timeline.load().contains(instant)
 

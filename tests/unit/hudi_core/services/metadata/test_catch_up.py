@@ -14,7 +14,7 @@ import pytest
 from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, TimelineError
-from hudi_core.metadata_table.partitions.row_level import is_row_level
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.write.rollback_deletion import files_written_by
 from hudi_core.metadata_table.write.staged_logs import STAGING

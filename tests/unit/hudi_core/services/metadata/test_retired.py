@@ -15,7 +15,7 @@ from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
-from hudi_core.metadata_table.partitions.row_level import is_row_level
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.model import RunRequest

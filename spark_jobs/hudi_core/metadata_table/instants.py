@@ -1,0 +1,144 @@
+"""The instants of the metadata timeline: how they are made, and what they say (HoodieTableMetadataUtil,
+HoodieBackedTableMetadataWriter).
+
+Most are the data table's own. In version 6 the metadata table's services append a suffix to the instant that they
+follow, and partitions are initialized under suffixes from 010 on; from version 8 on services draw instants of their
+own, and partitions are initialized under instants that begin with SOLO_COMMIT.
+
+In version 6 the file groups of an index that is built beside writers are initialized under an early instant, before
+every timeline. Every release takes a slice for committed whose base instant is before the timeline starts
+(containsOrBeforeTimelineStarts): so all writers append to it what they write to the index, and there is no pending
+deltacommit that one of them could take for a failed one. Readers leave the index alone until the properties list it.
+Such an instant does not say when the index was initialized: its partition metadata does
+(write.initialized_since.initialized_at).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import count
+from typing import Final
+
+from hudi_core.config.versions import TableVersion
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant_time import DIGITS
+from hudi_core.timeline.timeline import Timeline
+
+SOLO_COMMIT: Final = "00000000000000"
+"""How the instants of a metadata table start that was made before the data table's first commit
+(HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP).
+"""
+_FIRST_INITIALIZATION: Final = 10
+"""HoodieTableMetadataUtil.PARTITION_INITIALIZATION_TIME_SUFFIX."""
+_LENGTH: Final = 3
+_EARLY: Final = (f"{SOLO_COMMIT}0", f"{SOLO_COMMIT}00")
+"""Metadata tables start at SOLO_COMMIT and 010 in version 6, and at SOLO_COMMIT and 000 from version 8 on, to which a
+table may be upgraded.
+"""
+
+
+class OperationSuffix(str, Enum):
+    """What the metadata table's own services append to an instant (HoodieTableMetadataUtil.OperationSuffix)."""
+
+    COMPACTION = "001"
+    CLEAN = "002"
+    RESTORE = "003"
+    INDEXER = "004"
+    LOG_COMPACTION = "005"
+    ROLLBACK = "006"
+
+    def of(self, instant: str) -> str:
+        """The instant with this suffix behind it."""
+        return f"{instant}{self.value}"
+
+
+def data_instant(instant: str) -> str:
+    """An instant without its suffix."""
+    return instant[:DIGITS]
+
+
+def is_solo(instant: str) -> bool:
+    """Whether it is no time, but of a partition that was initialized (SOLO_COMMIT)."""
+    return instant.startswith(SOLO_COMMIT)
+
+
+def is_metadata_suffix(instant: str) -> bool:
+    """Whether only the metadata table has this deltacommit: it initialized a partition, or carries a suffix of the
+    table's own services.
+    """
+    suffix = _suffix(instant)
+    return is_solo(instant) or suffix in _SERVICES or _initializes(suffix)
+
+
+def initial_instant(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> str:
+    """A free instant for a partition that is initialized now (generateUniqueCommitInstantTime). `data` and
+    `metadata_timeline` are the timelines of the data table and of the metadata table.
+
+    In version 6 the latest completed instant of the data table with the suffix 010, 011 …, later `00000000000000000`,
+    `…001` and on.
+    """
+    last = data.last_completed()
+    start = SOLO_COMMIT if last is None or not features.metadata_suffixes else last.requested_time
+    numbers = count(_FIRST_INITIALIZATION if features.metadata_suffixes else 0)
+    taken = metadata_timeline.requested_times
+    return next(time for time in (f"{start}{number:03d}" for number in numbers) if time not in taken)
+
+
+def metadata_only_instant(instant: str, features: TableVersion) -> str:
+    """A new instant as one of a deltacommit that only the metadata table has, and that counts (is_metadata_suffix)."""
+    return f"{instant}{_FIRST_INITIALIZATION:03d}" if features.metadata_suffixes else instant
+
+
+def unfinished_initializations(metadata_timeline: Timeline, features: TableVersion) -> list[Instant]:
+    """The pending deltacommits of initializations, which no writer will complete: a writer that initializes a partition
+    holds the table lock.
+    """
+    return [
+        item
+        for item in metadata_timeline.pending().of_actions(Action.DELTA_COMMIT)
+        if is_solo(item.requested_time) or (features.metadata_suffixes and _initializes(_suffix(item.requested_time)))
+    ]
+
+
+def is_of_indexing(instant: str, data: Timeline) -> bool:
+    """Whether a deltacommit of the metadata table belongs to an indexing action that is pending on the data table's
+    timeline.
+    """
+    pending = data.pending().of_actions(Action.INDEXING)
+    return instant in pending.requested_times or (bool(len(pending)) and _suffix(instant) == OperationSuffix.INDEXER)
+
+
+def may_be_of_indexer(instant: str) -> bool:
+    """Whether in version 6 an indexer of real Hudi names a deltacommit so: by its suffix, or as an initialization."""
+    suffix = _suffix(instant)
+    return suffix == OperationSuffix.INDEXER or _initializes(suffix)
+
+
+def early_instant(epoch: int) -> str:
+    """The base instant of what the claim `epoch` builds in version 6: another one than that of the claim before."""
+    return _EARLY[epoch % len(_EARLY)]
+
+
+def is_early(base_instant: str) -> bool:
+    """Whether a base instant is of an index that was built beside writers in version 6."""
+    return base_instant in _EARLY
+
+
+def initialization_time(last: str | None) -> str:
+    """When an index was initialized that holds the data table up to its latest completed instant `last`, as real Hudi's
+    indexer of version 6 names it.
+    """
+    return SOLO_COMMIT if last is None else OperationSuffix.INDEXER.of(last)
+
+
+_SERVICES: Final = frozenset(item.value for item in OperationSuffix)
+
+
+def _suffix(instant: str) -> str:
+    """What is behind a data instant; empty where that is no suffix."""
+    suffix = instant[DIGITS:]
+    return suffix if len(suffix) == _LENGTH and suffix.isdecimal() else ""
+
+
+def _initializes(suffix: str) -> bool:
+    return bool(suffix) and int(suffix) >= _FIRST_INITIALIZATION

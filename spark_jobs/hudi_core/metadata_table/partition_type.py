@@ -1,0 +1,52 @@
+"""Partition types of the metadata table: their names, and what follows from a name alone (MetadataPartitionType)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FILES_PARTITION: Final = "files"
+COLUMN_STATS: Final = "column_stats"
+BLOOM_FILTERS: Final = "bloom_filters"
+RECORD_INDEX: Final = "record_index"
+PARTITION_STATS: Final = "partition_stats"
+SECONDARY_INDEX: Final = "secondary_index"
+EXPRESSION_INDEX: Final = "expr_index"
+SECONDARY_PREFIX: Final = f"{SECONDARY_INDEX}_"
+EXPRESSION_PREFIX: Final = f"{EXPRESSION_INDEX}_"
+
+STATISTICS: Final = (COLUMN_STATS, PARTITION_STATS)
+"""Partitions of one definition: it names the columns, and the version of the values, of both."""
+MADE_OF: Final = {COLUMN_STATS: frozenset({PARTITION_STATS})}
+"""Partitions that cannot be kept without another one: Hudi makes ranges of whole partitions from those of the files,
+and removes both by one switch (HoodieTable.isMetadataIndexDisabled).
+"""
+_ORDER: Final = (FILES_PARTITION, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, PARTITION_STATS)
+
+
+def initialization_order(name: str) -> tuple[int, str]:
+    """The sort key by which partitions are initialized: `files` first, secondary and expression indexes last."""
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
+
+
+def is_secondary_index(name: str) -> bool:
+    """Whether a metadata partition is `secondary_index_<name>`."""
+    return name.startswith(SECONDARY_PREFIX) and name != SECONDARY_PREFIX
+
+
+def is_expression_index(name: str) -> bool:
+    """Whether a metadata partition is `expr_index_<name>`."""
+    return name.startswith(EXPRESSION_PREFIX) and name != EXPRESSION_PREFIX
+
+
+def is_row_level(name: str) -> bool:
+    """Whether a metadata partition has a record for each row of the table: its records come from rows by an exchange,
+    not from statistics of files.
+    """
+    return name == RECORD_INDEX or is_secondary_index(name)
+
+
+def needs_definition(name: str) -> bool:
+    """Whether a metadata partition is an index that exists by its definition (`.hoodie/.index_defs`): Hudi looks for it
+    where the definition is there, listed or not.
+    """
+    return name.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))
