@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 export AIRFLOW_HOME ?= $(XDG_CACHE_HOME)/airflow-tests
 ARGS ?= --help
 
-.PHONY: help demo test test-fast soak lint format zip hudictl bench lock clean
+.PHONY: help demo test test-fast soak lint format zip hudictl bench options lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench: $(VENV)/.done ## compare compaction, reading, cleaning, archival and the 
 	@$(BIN)/python -m benchmarks.read
 	@$(BIN)/python -m benchmarks.services
 	@$(BIN)/python -m benchmarks.metadata
+
+options: $(VENV)/.done ## write docs/options.md from the typed option keys
+	@PYTHONPATH=spark_jobs $(BIN)/python docs/make_options.py
 
 lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in -o requirements.lock

@@ -19,43 +19,43 @@ KEEP_MAX: ConfigKey[int] = ConfigKey(
     "hoodie.keep.max.commits",
     30,
     whole_number(1, _MAX),
-    "completed commits on the active timeline above which the oldest are archived",
+    "number of completed commits on the active timeline above which the oldest are archived",
 )
 KEEP_MIN: ConfigKey[int] = ConfigKey(
     "hoodie.keep.min.commits",
     20,
     whole_number(1, _MAX),
-    "completed commits that archival leaves on the timeline; without any a table is empty",
+    "number of completed commits that archival leaves on the active timeline; without any, a table is empty",
 )
 ARCHIVE_BATCH: ConfigKey[int] = ConfigKey(
     "hoodie.commits.archival.batch",
     10,
     whole_number(1, 10_000),
-    "records in a block of the archive of table version 6; an instant has three",
+    "number of records in a block of the archive of table version 6; an instant has three records",
 )
 ARCHIVE_ON_CLEAN: ConfigKey[bool] = ConfigKey(
     "hoodie.archive.block.on.latest.clean.ectr",
     False,
     boolean,
-    "keep the commits on the timeline whose files the last clean did not delete",
+    "keep those commits on the timeline whose files the last clean did not delete",
 )
 HISTORY_BATCH: ConfigKey[int] = ConfigKey(
     "hoodie.timeline.compaction.batch.size",
     10,
     whole_number(2, 10_000),
-    "files of one level of the archive of versions 8 and 9 that are merged",
+    "number of files of one level of the archive of versions 8 and 9 that are merged at once",
 )
 HISTORY_FILE_BYTES: ConfigKey[int] = ConfigKey(
     "hoodie.timeline.compaction.target.file.max.bytes",
     1000 << 20,
     whole_number(1 << 10, 1 << 40),
-    "bytes at which a merge takes no further file",
+    "bytes at which a merge of the archive takes no further file",
 )
 HISTORY_MANIFESTS: ConfigKey[int] = ConfigKey(
     "hoodie.timeline.manifest.retained.versions",
     3,
     whole_number(1, 10_000),
-    "snapshots of the archive of versions 8 and 9 kept for slow readers",
+    "number of snapshots of the archive of versions 8 and 9 that are kept for slow readers",
 )
 COMPACTION_TRIGGER: ConfigKey[str] = ConfigKey(
     "hoodie.compact.inline.trigger.strategy",
@@ -73,9 +73,9 @@ ORPHANS: ConfigKey[str] = ConfigKey(
     "airflow_hudi.archive.orphans",
     REFUSE_ORPHANS,
     one_of(REFUSE_ORPHANS, LEAVE_ORPHANS, IGNORE_ORPHANS),
-    "files of instants that never completed, which readers would take for committed once the instants around "
-    "them are archived: refuse to "
-    "archive, leave those instants on the timeline, or ignore the files (as Hudi does, and without listing the table)",
+    "files of instants that never completed, which readers would take for committed once the instants around them"
+    " are archived: refuse to archive, leave those instants on the timeline, or ignore the files (as Hudi does, "
+    "and without listing the table)",
 )
 
 ARCHIVE_KEYS: tuple[ConfigKey[object], ...] = (

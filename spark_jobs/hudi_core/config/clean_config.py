@@ -29,30 +29,29 @@ CLEAN_POLICY: ConfigKey[str | None] = ConfigKey(
     "hoodie.clean.policy",
     None,
     one_of(KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS),
-    "what a clean keeps: KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS or KEEP_LATEST_BY_HOURS; when absent, "
-    "what the one retention option "
-    "that is set stands for, else KEEP_LATEST_COMMITS",
+    "what a clean keeps: KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS or KEEP_LATEST_BY_HOURS; when absent, the"
+    " policy of the one retention option that is set, otherwise KEEP_LATEST_COMMITS",
     aliases=("hoodie.cleaner.policy",),
 )
 CLEAN_COMMITS_RETAINED: ConfigKey[int] = ConfigKey(
     "hoodie.clean.commits.retained",
     10,
     whole_number(1, _MAX),
-    "commits whose files KEEP_LATEST_COMMITS keeps, besides the slice before them",
+    "number of commits whose file slices KEEP_LATEST_COMMITS keeps, and the slice before them",
     aliases=("hoodie.cleaner.commits.retained",),
 )
 CLEAN_HOURS_RETAINED: ConfigKey[int] = ConfigKey(
     "hoodie.clean.hours.retained",
     24,
     whole_number(1, 24 * 366 * 1000),
-    "hours for which KEEP_LATEST_BY_HOURS keeps files, besides the slice before them",
+    "hours for which KEEP_LATEST_BY_HOURS keeps file slices, and the slice before them",
     aliases=("hoodie.cleaner.hours.retained",),
 )
 CLEAN_VERSIONS_RETAINED: ConfigKey[int] = ConfigKey(
     "hoodie.clean.fileversions.retained",
     3,
     whole_number(1, _MAX),
-    "slices of each file group that KEEP_LATEST_FILE_VERSIONS keeps",
+    "number of file slices of each file group that KEEP_LATEST_FILE_VERSIONS keeps",
     aliases=("hoodie.cleaner.fileversions.retained",),
 )
 CLEAN_TRIGGER: ConfigKey[str] = ConfigKey(
@@ -72,28 +71,28 @@ CLEAN_INCREMENTAL: ConfigKey[bool] = ConfigKey(
     "hoodie.clean.incremental.enabled",
     True,
     boolean,
-    "look only at the partitions that commits changed since the last clean, where the timeline tells them",
+    "scan only the partitions that commits changed since the last clean, where the timeline records them",
     aliases=("hoodie.cleaner.incremental.mode",),
 )
 CLEAN_PARALLELISM: ConfigKey[int] = ConfigKey(
     "hoodie.clean.parallelism",
     200,
     whole_number(1, 10**6),
-    "tasks at most over which deletes are spread",
+    "largest number of tasks that delete files",
     aliases=("hoodie.cleaner.parallelism",),
 )
 CLEAN_MULTIPLE: ConfigKey[bool] = ConfigKey(
     "hoodie.clean.multiple.enabled",
     False,
     boolean,
-    "plan a clean although another is pending",
+    "plan a clean although another one is pending",
     aliases=("hoodie.clean.allow.multiple",),
 )
 CLEAN_MAX_COMMITS: ConfigKey[int] = ConfigKey(
     "hoodie.clean.max.commits.to.clean",
     _NO_CAP,
     whole_number(1, _NO_CAP),
-    "commits at most that one clean moves on by; not for file versions",
+    "largest number of commits by which one clean advances; not for file versions",
 )
 CLEAN_PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
     "hoodie.clean.partition.filter.regex",
@@ -106,7 +105,8 @@ CLEAN_PARTITIONS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "hoodie.clean.partition.filter.selected",
     (),
     name_list,
-    "clean only these partitions; goes before the regular expression, and needs hoodie.clean.incremental.enabled=false",
+    "clean only these partitions; takes precedence over the regular expression, and needs "
+    "hoodie.clean.incremental.enabled=false",
     aliases=("hoodie.cleaner.partition.filter.selected",),
 )
 

@@ -10,7 +10,7 @@ COLUMN_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
     "hoodie.metadata.index.column.stats.enable",
     False,
     boolean,
-    "indexing builds the statistics of columns (`column_stats`)",
+    "indexing builds the column statistics (`column_stats`)",
 )
 BLOOM_FILTERS_ENABLE: ConfigKey[bool] = ConfigKey(
     "hoodie.metadata.index.bloom.filter.enable",
@@ -22,7 +22,7 @@ PARTITION_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
     "hoodie.metadata.index.partition.stats.enable",
     False,
     boolean,
-    "indexing builds the statistics of partitions (`partition_stats`)",
+    "indexing builds the partition statistics (`partition_stats`)",
 )
 RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
     "hoodie.metadata.global.record.level.index.enable",
@@ -35,13 +35,13 @@ PARTITIONED_RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
     "hoodie.metadata.record.level.index.enable",
     False,
     boolean,
-    "indexing builds a record index of each data partition (`record_index`; table version 9)",
+    "indexing builds a record index for each data partition (`record_index`; table version 9)",
 )
 INDEX_NAME: ConfigKey[str | None] = ConfigKey(
     "hoodie.index.name",
     None,
     optional_text,
-    "name of a secondary or an expression index, without its prefix; the column's when absent",
+    "name of a secondary or an expression index, without its prefix; when absent, the name of the column",
 )
 SECONDARY_COLUMN: ConfigKey[str | None] = ConfigKey(
     "hoodie.metadata.index.secondary.column",
@@ -59,28 +59,27 @@ EXPRESSION_OPTIONS: ConfigKey[str | None] = ConfigKey(
     "hoodie.metadata.index.expression.options",
     None,
     optional_text,
-    "the expression and its settings as name=value, parted by commas: expr=from_unixtime,format=yyyy-MM-dd",
+    "the expression and its settings as name=value, separated by commas: expr=from_unixtime,format=yyyy-MM-dd",
 )
 EXPRESSION_TYPE: ConfigKey[str] = ConfigKey(
     "hoodie.expression.index.type",
     "COLUMN_STATS",
     one_of("COLUMN_STATS", "BLOOM_FILTERS", "SECONDARY_INDEX"),
-    "what an expression index holds",
+    "what an expression index holds: COLUMN_STATS or BLOOM_FILTERS",
 )
 FILE_GROUPS: ConfigKey[int | None] = ConfigKey(
     "airflow_hudi.indexing.file_groups",
     None,
     whole_number(1, 10_000),
-    "file groups that the named indexes of rows (`record_index`, `secondary_index_*`) are to have, a "
-    "partitioned record index in each data "
-    "partition; one that is there with another number is resized",
+    "number of file groups that the named row-level indexes (`record_index`, `secondary_index_*`) are to have, "
+    "for a partitioned record index in each data partition; an existing index with another number is resized",
 )
 CATCHUP_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.indexing.catchup_minutes",
     15,
     whole_number(0, 10**6),
-    "minutes that indexing, and whoever drops an index of rows or adds a column, waits for writes that were "
-    "pending before it gives up for now",
+    "minutes that indexing, and a command that drops a row-level index or adds a column, waits for writes that "
+    "were pending, before it ends with exit code 3",
 )
 
 INDEXING_KEYS: tuple[ConfigKey[object], ...] = (

@@ -37,7 +37,7 @@ LOCK_EXPIRE_MINUTES: ConfigKey[int] = ConfigKey(
     "hoodie.write.lock.filesystem.expire",
     0,
     whole_number(0, 10**6),
-    "minutes after which a lock counts as left behind; 0 is never",
+    "minutes after which a lock counts as abandoned; 0 is never",
 )
 UNCONFIGURED: ConfigKey[str] = ConfigKey(
     "airflow_hudi.lock.unconfigured",
@@ -49,13 +49,13 @@ FOREIGN_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.lock.foreign_inflight_minutes",
     60,
     whole_number(0, 10**6),
-    "minutes for which an inflight instant of somebody else is a sign that its writer is alive",
+    "minutes for which an inflight instant of another process is a sign that its writer is alive",
 )
 BASE_PATH: ConfigKey[str | None] = ConfigKey(
     "hoodie.base.path",
     None,
     optional_text,
-    "address of the table as its writers spell it, where a lock is named after it",
+    "address of the table as its writers spell it, for lock providers that name the lock after it",
 )
 
 ZOOKEEPER_URL: ConfigKey[str | None] = ConfigKey(
@@ -96,7 +96,7 @@ LEASE_VALIDITY_SECONDS: ConfigKey[int] = ConfigKey(
     "hoodie.write.lock.storage.validity.timeout.secs",
     300,
     whole_number(10, 10**6),
-    "seconds for which a storage lease is valid unless renewed",
+    "seconds for which a storage lease is valid unless it is renewed",
 )
 LEASE_RENEW_SECONDS: ConfigKey[int] = ConfigKey(
     "hoodie.write.lock.storage.renew.interval.secs",
@@ -146,7 +146,7 @@ DYNAMODB_CREATION_MS: ConfigKey[int] = ConfigKey(
     "hoodie.write.lock.dynamodb.table_creation_timeout",
     600_000,
     whole_number(1, _MAX_MS),
-    "milliseconds to wait for a lock table that is created",
+    "milliseconds to wait until a lock table is created",
 )
 
 LOCK_KEYS: tuple[ConfigKey[object], ...] = (

@@ -8,28 +8,27 @@ FULL_SCAN: ConfigKey[bool | None] = ConfigKey(
     "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
     None,
     boolean,
-    "read the latest snapshot where files of an incremental query's range are gone; false in table version "
-    "6, true "
-    "from 8 on",
+    "read the latest snapshot where files of an incremental query's range are missing; when absent, false in "
+    "table version 6 and true from version 8 on",
 )
 END_SCHEMA: ConfigKey[bool] = ConfigKey(
     "hoodie.datasource.read.schema.use.end.instanttime",
     False,
     boolean,
-    "read with the schema of the range's last commit, not the latest",
+    "read with the schema of the last commit of the range instead of the latest schema",
 )
 HOLLOW_COMMITS: ConfigKey[str] = ConfigKey(
     "hoodie.read.timeline.holes.resolution.policy",
     "FAIL",
     one_of("FAIL", "BLOCK"),
-    "FAIL or BLOCK: what an incremental query of table version 6 does where a commit is not complete and later "
-    "ones are",
+    "FAIL or BLOCK: what an incremental query of table version 6 does when a commit is pending and later ones are"
+    " completed",
 )
 SKIP_COMPACTION: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.read.incr.skip_compact", False, boolean, "leave compactions out of an incremental query"
+    "hoodie.datasource.read.incr.skip_compact", False, boolean, "skip compactions in an incremental query"
 )
 SKIP_CLUSTERING: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.read.incr.skip_cluster", False, boolean, "leave clusterings out of an incremental query"
+    "hoodie.datasource.read.incr.skip_cluster", False, boolean, "skip clusterings in an incremental query"
 )
 REPORT_REPLACED: ConfigKey[bool] = ConfigKey(
     "airflow_hudi.incremental.report_replaced",

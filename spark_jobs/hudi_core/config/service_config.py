@@ -33,22 +33,22 @@ BLOOM_ENTRIES: ConfigKey[int] = ConfigKey(
     "hoodie.index.bloom.num_entries",
     60_000,
     whole_number(1, 10**9),
-    "keys that a base file's bloom filter is first made for",
+    "number of keys for which the bloom filter of a base file is sized at first",
 )
 BLOOM_ERROR_RATE: ConfigKey[float] = ConfigKey(
-    "hoodie.index.bloom.fpp", 1e-9, real_number(0.0, 1.0), "share of false positives of a base file's bloom filter"
+    "hoodie.index.bloom.fpp", 1e-9, real_number(0.0, 1.0), "rate of false positives of the bloom filter of a base file"
 )
 BLOOM_MAX_ENTRIES: ConfigKey[int] = ConfigKey(
     "hoodie.bloom.index.filter.dynamic.max.entries",
     100_000,
     whole_number(1, 10**9),
-    "keys up to which a bloom filter grows",
+    "number of keys up to which a bloom filter grows",
 )
 PARQUET_CODEC: ConfigKey[str | None] = ConfigKey(
     "hoodie.parquet.compression.codec",
     None,
     one_of("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD", "BROTLI"),
-    "compression of base files; the codec of the file that is replaced when absent",
+    "compression of base files; when absent, the codec of the file that is replaced",
 )
 PARQUET_ROW_GROUP_BYTES: ConfigKey[int] = ConfigKey(
     "hoodie.parquet.block.size", 120 * 1024 * 1024, whole_number(1 << 16, _MAX), "bytes of a row group of a base file"
@@ -69,10 +69,10 @@ MEMORY_BYTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.memory.bytes",
     1 << 30,
     whole_number(1 << 20, _MAX),
-    "bytes of log records that one task holds in memory before it spills",
+    "bytes of log records that one task holds in memory before it spills to disk",
 )
 BATCH_ROWS: ConfigKey[int] = ConfigKey(
-    "airflow_hudi.batch.rows", 65_536, whole_number(1, 10**7), "rows of a base file that are read at once"
+    "airflow_hudi.batch.rows", 65_536, whole_number(1, 10**7), "number of rows of a base file that are read at once"
 )
 ALLOW_CORRUPT: ConfigKey[bool] = ConfigKey(
     "airflow_hudi.allow_corrupt_log_blocks",
@@ -90,25 +90,25 @@ MERGE_FUNCTION: ConfigKey[str | None] = ConfigKey(
     "airflow_hudi.merge.function",
     None,
     optional_text,
-    "name of a merge function that was registered in this process (register_merger)",
+    "name of a merge function that this process registered (register_merger)",
 )
 DATA_SKIPPING: ConfigKey[bool] = ConfigKey(
     "hoodie.enable.data.skipping",
     True,
     boolean,
-    "leave out files by the indexes of the metadata table when a query has a predicate",
+    "skip files by the indexes of the metadata table when a query has a predicate",
 )
 FOOTER_SKIPPING: ConfigKey[bool] = ConfigKey(
     "airflow_hudi.read.footer_skipping",
     False,
     boolean,
-    "leave out base files by their footers where no index tells; opens each of them to plan",
+    "skip base files by their footers where no index covers them; opens each of them to plan",
 )
 READ_ZONE: ConfigKey[str | None] = ConfigKey(
     "airflow_hudi.read.zone",
     None,
     optional_text,
-    "time zone of wall time in predicates, such as Europe/Berlin; UTC when absent",
+    "time zone of local time in predicates, such as Europe/Berlin; UTC when absent",
 )
 
 KEYS: tuple[ConfigKey[object], ...] = (

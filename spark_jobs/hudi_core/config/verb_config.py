@@ -1,4 +1,4 @@
-"""Options of rollbacks and restores, under Hudi's own names."""
+"""Options of rollbacks, of the doctor and of metadata updates, under Hudi's own names where Hudi has them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ REBUILD_ROW_INDEXES: ConfigKey[bool] = ConfigKey(
     "airflow_hudi.metadata.rebuild_row_indexes",
     False,
     boolean,
-    "whether `metadata update` takes record and secondary indexes away, and builds them anew, where they cannot be "
-    "told what was left out",
+    "whether `metadata update` drops and rebuilds record and secondary indexes that cannot be updated with a "
+    "missing commit",
 )
 
 METADATA_KEYS: tuple[ConfigKey[object], ...] = (REBUILD_ROW_INDEXES,)
@@ -20,9 +20,8 @@ STALLED_MINUTES: ConfigKey[int] = ConfigKey(
     "airflow_hudi.doctor.stuck_minutes",
     60,
     whole_number(0, 10**6),
-    "minutes after which a pending instant that nobody works on counts as stuck; one whose owner is "
-    "provably dead does "
-    "at once",
+    "minutes after which a pending instant that no process works on counts as stuck; one whose owner is provably "
+    "dead counts at once",
 )
 
 DOCTOR_KEYS: tuple[ConfigKey[object], ...] = (STALLED_MINUTES,)
@@ -33,13 +32,13 @@ ROLLBACK_USING_MARKERS: ConfigKey[bool] = ConfigKey(
     "hoodie.rollback.using.markers",
     True,
     boolean,
-    "find what a failed write left by its markers, where there are any; else by listing the table",
+    "find the files of a failed write by its markers, where it has any; otherwise by listing the table",
 )
 ARCHIVE_BEYOND_SAVEPOINT: ConfigKey[bool] = ConfigKey(
     "hoodie.archive.beyond.savepoint",
     False,
     boolean,
-    "archive instants behind the first savepoint; the table cannot be restored then",
+    "archive instants after the first savepoint too; the table can then no longer be restored to it",
 )
 
 ROLLBACK_KEYS: tuple[ConfigKey[object], ...] = (ROLLBACK_USING_MARKERS, ARCHIVE_BEYOND_SAVEPOINT)
