@@ -7,12 +7,7 @@ from pathlib import Path
 import click
 
 from hudi_cli.main import hudictl
-<<<<<<< HEAD
-from hudi_core.config.service_config import KEYS
 from hudi_core.request.services import SERVICES
-=======
-from hudi_core.request.model import SERVICES
->>>>>>> words
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "hudictl.md").read_text()
 
