@@ -6,28 +6,22 @@ import json
 import os
 import shutil
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.listings import compare_listings
-from hudi_core.services.doctor.observations import ListingObservations
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
-from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.transaction.claim import CLAIMS
+from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner
 from tests.support.golden_cleans import context_of
-from tests.support.golden_data import GoldenCase, golden_cases, golden_root
+from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -145,120 +139,10 @@ def test_a_drop_of_the_metadata_table_that_was_cut_off(golden: Golden, version: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_metadata_table_and_the_storage_that_differ(golden: Golden, version: str) -> None:
-    table = golden(version, "mor_compacted").table
-    newest = context_of(table).active.load().commits().instants[0].requested_time
-    gone, *_ = sorted(table.glob("*/*.parquet"))
-    late = gone.with_name(f"late-0_0-0-0_{newest}.parquet")
-    gone.rename(late)
-    found = {finding.rule: finding.path for finding in findings(table)}
-    assert found["metadata_unlisted"] == late.relative_to(table).as_posix()
-    assert found["metadata_missing_file"] == gone.relative_to(table).as_posix()
-    assert findings(table, files=False) == []
-    context = context_of(table)
-    clean = context.new_instant(context.active.load())
-    context.active.create_requested(clean, Action.CLEAN, b"")
-    context.active.to_inflight(clean, Action.CLEAN)
-    assert not {"metadata_unlisted", "metadata_missing_file"} & set(rules(table)), (
-        "a clean at work has deleted, and not told yet"
-    )
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("kind", "change"), [("parquet", -1), ("parquet", 1), ("log", -1)])
-def test_a_size_that_the_metadata_table_has_wrong(
-    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, kind: str, change: int
-) -> None:
-    """As readers meet it that open files by the listed size; the file itself may have been cut as well."""
-    table = golden(version, "mor_basic").table
-    path = sorted(table.glob("*/*.parquet") if kind == "parquet" else table.glob("*/.*.log.*"))[-1]
-    size = path.stat().st_size
-    listed = MetadataTable.list_files
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            MetadataTable,
-            "list_files",
-            lambda self, at: {name: had + change * (name == path.name) for name, had in listed(self, at).items()},
-        )
-        (finding,) = [item for item in findings(table) if item.rule != "stuck_instant"]
-    where = path.relative_to(table).as_posix()
-    assert (finding.rule, finding.severity, finding.path) == ("metadata_wrong_size", "error", where)
-    assert f"{where}: {size + change} bytes listed, {size} there" in finding.what
-    assert not [item for item in findings(table) if item.rule != "stuck_instant"]
-
-
-@pytest.mark.parametrize("version", [*VERSIONS, "6-by-1.2.0", "8-by-1.2.0"])
-def test_no_metadata_table_of_real_hudi_is_blamed(golden: Golden, version: str) -> None:
-    """Also not for the stubs of 1 byte that it lists for log files of a write that it rolled back (rolled_back_mor in
-    version 6).
-    """
-    compared = 0
-    for name in golden_cases(version):
-        if not any(
-            "/.hoodie/metadata/" in member
-            for member in zipfile.ZipFile(golden_root() / version / f"{name}.zip").namelist()
-        ):
-            continue
-        context = context_of(golden(version, name).table)
-        assert compare_listings(context, context.active.load()) == ListingObservations(), name
-        compared += context.has_metadata_table
-    assert compared >= 5
-
-
-@pytest.mark.parametrize(("version", "expected"), [("6", 0), ("8", 1), ("9", 1)])
-def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(
-    golden: Golden, version: str, expected: int
-) -> None:
-    """A pending or rolled-back write of version 6 appends to the last log file, of which the metadata table hears
-    nothing, or a stub.
-    """
-    table = golden(version, "mor_basic").table
-    path = sorted(table.glob("*/.*.log.*"))[-1]
-    with path.open("ab") as file:
-        file.write(bytes(64))
-    context = context_of(table)
-    assert compare_listings(context, context.active.load()).wrong_size_count == expected
-    with path.open("r+b") as file:
-        file.truncate(path.stat().st_size - 65)
-    (cut,) = compare_listings(context, context.active.load()).wrong_size
-    assert (cut.path, cut.listed - cut.there) == (path.relative_to(table).as_posix(), 1)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_age_of_a_plan_is_the_younger_of_its_files_and_its_instants(golden: Golden, version: str) -> None:
-    table = golden(version, "mor_compaction_requested").table
-    active = context_of(table).active
-    (plan,) = active.load().pending_compactions()
-    path = table / active.path(plan.requested_time, plan.action, State.REQUESTED)
-    drawn = parse_instant(plan.requested_time, "UTC").timestamp()
-    zone = {"airflow_hudi.timeline.zone": "UTC"}
-    for made, age in ((0.0, time.time() - drawn), (time.time() - 5000, 5000.0)):
-        os.utime(path, (made, made))
-        (finding,) = [item for item in findings(table, zone) if item.rule == "stuck_instant"]
-        assert finding.age_seconds == pytest.approx(min(age, time.time() - drawn), abs=60)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
 def test_a_compaction_is_offered(golden: Golden, version: str) -> None:
     (finding,) = findings(golden(version, "mor_compaction_requested").table)
     assert "hudictl run compaction" in finding.fix
     assert "hudictl unschedule" in finding.fix
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_writers_in_another_zone(golden: Golden, version: str) -> None:
-    """The files' times are set to when their instants say they were made, in another zone."""
-    table = golden(version, "mor_compacted").table
-    context = context_of(table)
-    for instant in context.active.load():
-        path = table / context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
-        if path.exists():
-            made = parse_instant(instant.requested_time, "Asia/Kolkata").timestamp() + 0.3
-            os.utime(path, (made, made))
-    utc = {"airflow_hudi.timeline.zone": "UTC"}
-    (finding,) = [item for item in findings(table, utc) if item.rule == "timeline_zone"]
-    assert "+5.5 h" in finding.what
-    assert "timeline_zone" not in rules(table, {"airflow_hudi.timeline.zone": "Asia/Kolkata"})
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -277,33 +161,6 @@ def test_a_base_file_that_landed_after_its_rollback(golden: Golden, version: str
     expected = "orphan_visible" if when.startswith("before") else "orphan_hidden"
     assert (finding.rule, finding.instant, finding.path) == (expected, instant, late.relative_to(table).as_posix())
     assert findings(table, files=False) == []
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_plan_that_cannot_be_read_is_a_finding(golden: Golden, version: str) -> None:
-    table = golden(version, "mor_compaction_requested").table
-    active = context_of(table).active
-    (pending,) = active.load().pending_compactions()
-    path = table / active.path(pending.requested_time, pending.action, State.REQUESTED)
-    written = path.stat()
-    path.write_bytes(b"no plan")
-    os.utime(
-        path, ns=(written.st_atime_ns, written.st_mtime_ns)
-    )  # its age is evidence of the zone: now may be a whole quarter of an hour later
-    (finding,) = findings(table)
-    assert (finding.rule, finding.instant) == ("unreadable_plan", pending.requested_time)
-    assert "not an Avro container" in finding.what
-
-
-def test_a_claim_that_cannot_be_read_is_a_finding(golden: Golden) -> None:
-    table = golden("9", "mor_compaction_requested").table
-    (pending,) = context_of(table).active.load().pending_compactions()
-    claim = table / CLAIMS / pending.requested_time / "000001.json"
-    claim.parent.mkdir(parents=True)
-    claim.write_bytes(b"no claim")
-    (finding,) = findings(table)
-    assert (finding.rule, finding.instant) == ("unreadable_plan", pending.requested_time)
-    assert "the claim is not JSON" in finding.what
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -21,7 +21,6 @@ from hudi_core.services.doctor.observations import (
     WrongSize,
 )
 from hudi_core.services.doctor.rules import diagnose
-from hudi_core.services.doctor.writer_rules import writer_options
 from hudi_core.timeline.instant import Action, Instant, State
 
 T = "20261120223342658"
@@ -149,108 +148,6 @@ def test_a_lock_that_stands_in_the_way(lock: LockObservations, expected: str) ->
 
 def test_a_lock_in_use_is_no_finding() -> None:
     assert rules(lock=LockObservations(None, "l", "process 7 on h", 5.0, how_to_break="delete l")) == []
-
-
-@pytest.mark.parametrize(
-    ("offsets", "expected"),
-    [
-        ((7199.9, 7199.8, 7199.9), ["timeline_zone"]),
-        ((-12600.1, -12600.2, -12600.5), ["timeline_zone"]),
-        ((-0.1, 7199.8, 7199.9), ["mixed_zones"]),
-        ((7199.9, 7199.8), []),
-        ((7199.9, 7199.8, 400.0), []),
-        ((-15 * 3600.0,) * 3, []),
-    ],
-)
-def test_zones(offsets: tuple[float, ...], expected: list[str]) -> None:
-    assert rules(clock=replace(CLOCK, offsets=offsets)) == expected
-
-
-def test_the_zone_finding_names_hours_and_the_option() -> None:
-    (finding,) = found(clock=replace(CLOCK, offsets=(7199.9,) * 3))
-    assert "+2 h" in finding.what
-    assert "airflow_hudi.timeline.zone" in finding.fix
-
-
-@pytest.mark.parametrize(
-    ("clock", "expected"),
-    [
-        (replace(CLOCK, storage_ahead=3.0), ["clock_skew"]),
-        (replace(CLOCK, storage_ahead=0.1), []),
-        (replace(CLOCK, offsets=(-0.1, 4.0, -0.1)), ["clock_skew"]),
-        (replace(CLOCK, offsets=(-0.1, 1.9, -0.1)), []),
-        (replace(CLOCK, newest_ahead=3600.0), ["instant_ahead"]),
-        (replace(CLOCK, newest_ahead=None, newest=None, storage_ahead=None, offsets=()), []),
-    ],
-)
-def test_clocks(clock: ClockObservations, expected: list[str]) -> None:
-    assert rules(clock=clock) == expected
-
-
-def test_skew_names_the_milliseconds_to_wait_for() -> None:
-    (finding,) = found(clock=replace(CLOCK, storage_ahead=3.0))
-    assert "hoodie.time.generator.max_expected_clock_skew_ms to 3001" in finding.fix
-
-
-@pytest.mark.parametrize(
-    ("observed", "expected"),
-    [
-        ({"options": {"hoodie.cleaner.policy.failed.writes": "EAGER"}}, ["failed_writes_policy"]),
-        ({"options": {"hoodie.clean.failed.writes.policy": "LAZY"}}, []),
-        ({"eager": (T,)}, ["failed_writes_policy"]),
-        ({"other_writers": ("x has a heartbeat",)}, ["lock_provider"]),
-        ({"other_writers": ("x has a heartbeat",), "lock": LockObservations(IN_PROCESS, "l")}, ["lock_provider"]),
-        ({"other_writers": ("x has a heartbeat",), "lock": LockObservations(ZOOKEEPER, "zk")}, []),
-        (
-            {"options": {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}, "lock": LockObservations(ZOOKEEPER, "zk")},
-            ["concurrency_mode"],
-        ),
-        (
-            {
-                "options": {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"},
-                "lock": LockObservations(ZOOKEEPER, "zk"),
-            },
-            [],
-        ),
-    ],
-)
-def test_writers(observed: dict[str, Any], expected: list[str]) -> None:
-    assert rules(**observed) == expected
-
-
-def test_the_options_that_every_writer_needs() -> None:
-    options = {option.name: option for option in writer_options(HEALTHY)}
-    assert {name: option.value for name, option in options.items()} == {
-        "hoodie.cleaner.policy.failed.writes": "LAZY",
-        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
-    }
-    assert all(option.now is None for option in options.values())
-
-
-def test_the_lock_of_this_run_is_the_lock_for_all() -> None:
-    given = {
-        "hoodie.write.lock.provider": ZOOKEEPER,
-        "hoodie.write.lock.zookeeper.url": "zk:2181",
-        "hoodie.write.concurrency.mode": "SINGLE_WRITER",
-    }
-    options = {
-        option.name: option
-        for option in writer_options(replace(HEALTHY, options=given, lock=LockObservations(ZOOKEEPER, "zk")))
-    }
-    assert (options["hoodie.write.lock.provider"].value, options["hoodie.write.lock.zookeeper.url"].value) == (
-        ZOOKEEPER,
-        "zk:2181",
-    )
-    assert (options["hoodie.write.concurrency.mode"].value, options["hoodie.write.concurrency.mode"].now) == (
-        "OPTIMISTIC_CONCURRENCY_CONTROL",
-        "SINGLE_WRITER",
-    )
-    on_s3 = {
-        option.name: option.value
-        for option in writer_options(replace(HEALTHY, store=StoreObservations("s3", True, True)))
-    }
-    assert on_s3["hoodie.write.lock.provider"] == ZOOKEEPER
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
 from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.keys import (
+    column_stats_key,
+)
 from hudi_core.request.model import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import data_files
-from tests.support.damaged_tables import DamagedTable
+from tests.support.damaged_tables import DamagedTable, changed
 from tests.support.golden_data import GoldenCase
+from tests.unit.hudi_core.services.metadata.validate.test_run import STATS, VERSIONS, metadata_snapshot
 
 Golden = Callable[[str, str], GoldenCase]
 BY_VERSIONS = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
@@ -64,3 +72,109 @@ def test_later_cleans_do_not(golden: Golden) -> None:
     assert {(item.partition_type, item.what) for item in table.found()} == {
         ("column_stats", "has statistics, but `files` does not list it")
     }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["mdt_all_cow", "mdt_all_mor"])
+@pytest.mark.parametrize(
+    ("from_", "to", "word"), [("maxValue", "minValue", "minimum"), ("minValue", "maxValue", "maximum")]
+)
+def test_a_stale_bound(golden: Golden, version: str, name: str, from_: str, to: str, word: str) -> None:
+    table = metadata_snapshot(golden, version, name)
+    partition, file = table.latest_base()
+    values = pq.read_table(table.path / partition / file)["qty"]
+    key = column_stats_key("qty", partition, file)
+    datum = table.raw("column_stats")[key]
+    table.rewrite("column_stats", {key: changed(datum, STATS, **{to: datum[STATS][from_]})})
+    (found,) = table.found()
+    least, greatest = pc.min(values).as_py(), pc.max(values).as_py()
+    stored, true = (greatest, least) if word == "minimum" else (least, greatest)
+    assert (found.partition_type, found.partition, found.file) == ("column_stats", partition, file)
+    assert found.what == f"column qty: the stored {word} is {stored}, but there is {true}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_stale_bound_of_text_and_wrong_counts(golden: Golden, version: str) -> None:
+    table = metadata_snapshot(golden, version)
+    partition, file = table.latest_base()
+    key = column_stats_key("id", partition, file)
+    datum = table.raw("column_stats")[key]
+    rows = datum[STATS]["valueCount"]
+    table.rewrite(
+        "column_stats",
+        {key: changed(datum, STATS, minValue=datum[STATS]["maxValue"], nullCount=1, valueCount=rows + 3)},
+    )
+    counts, bound = table.found()
+    assert counts.what == f"column id: stored are 1 nulls of {rows + 3} values, but there are 0 of {rows}"
+    assert bound.what.startswith("column id: the stored minimum is ")
+    assert counts.file == bound.file == file
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_values_that_are_said_to_be_null(golden: Golden, version: str) -> None:
+    table = metadata_snapshot(golden, version)
+    partition, file = table.latest_base()
+    key = column_stats_key("ts", partition, file)
+    datum = table.raw("column_stats")[key]
+    rows = datum[STATS]["valueCount"]
+    table.rewrite("column_stats", {key: changed(datum, STATS, minValue=None, maxValue=None, nullCount=rows)})
+    assert any(
+        item.what.startswith(f"column ts: stored are {rows} values, all null, but there is ") for item in table.found()
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_wider_bound_is_no_difference(golden: Golden, version: str) -> None:
+    table = metadata_snapshot(golden, version)
+    partition, file = table.latest_base()
+    key = column_stats_key("qty", partition, file)
+    datum = table.raw("column_stats")[key]
+    wrapper = datum[STATS]["minValue"][0]
+    table.rewrite("column_stats", {key: changed(datum, STATS, minValue=(wrapper, {"value": -(10**6)}), maxValue=None)})
+    assert table.found() == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_stale_bound_of_a_log_file(golden: Golden, version: str) -> None:
+    table = metadata_snapshot(golden, version, "mdt_all_mor")
+    data = {key: datum for key, datum in table.raw("column_stats").items() if ".log." in datum[STATS]["fileName"]}
+    key, datum = next(
+        (key, item) for key, item in data.items() if item[STATS]["columnName"] == "qty" and item[STATS]["minValue"]
+    )
+    low, high = (datum[STATS][end][1]["value"] for end in ("minValue", "maxValue"))
+    assert low < high
+    table.rewrite("column_stats", {key: changed(datum, STATS, maxValue=datum[STATS]["minValue"])})
+    (found,) = table.found()
+    assert (found.partition_type, found.file) == ("column_stats", datum[STATS]["fileName"])
+    assert found.what == f"column qty: the stored maximum is {low}, but there is {high}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_statistics_of_a_deleted_file(golden: Golden, version: str) -> None:
+    table = metadata_snapshot(golden, version)
+    partition, file = table.latest_base()
+    datum = table.raw("column_stats")[column_stats_key("qty", partition, file)]
+    table.write(
+        {
+            "column_stats": [
+                (column_stats_key("qty", partition, "gone.parquet"), changed(datum, STATS, fileName="gone.parquet"))
+            ]
+        }
+    )
+    (found,) = table.found()
+    assert (found.partition_type, found.partition, found.file) == ("column_stats", partition, "gone.parquet")
+    assert found.what == "has statistics, but `files` does not list it"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_without_statistics(golden: Golden, version: str) -> None:
+    table = metadata_snapshot(golden, version)
+    _, file = table.latest_base()
+    data = {key: datum for key, datum in table.raw("column_stats").items() if datum[STATS]["fileName"] == file}
+    gone = [(key, changed(datum, STATS, isDeleted=True)) for key, datum in data.items()]
+    assert len(gone) >= 10
+    table.write({"column_stats": gone})
+    (found,) = table.found()
+    assert (found.partition_type, found.file) == ("column_stats", file)
+    assert found.what.startswith("has no statistics of _hoodie_commit_time, ")
+    assert found.what.endswith(f" and {len(gone) - 3} more")

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.output_columns import OutputColumns
+from hudi_core.filegroup.read.reading_rules import PartitionColumns
+
+SCHEMA = {
+    "type": "record",
+    "name": "t",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "day", "type": ["null", "int"]},
+        {"name": "x", "type": "int"},
+    ],
+}
+
+
+def columns(*from_path: str, last: bool = False, as_text: frozenset[str] = frozenset()) -> OutputColumns:
+    config = TableConfig.of(
+        {
+            "hoodie.table.name": "t",
+            "hoodie.table.type": "COPY_ON_WRITE",
+            "hoodie.table.version": "8",
+            "hoodie.table.partition.fields": "day",
+            "hoodie.populate.meta.fields": "false",
+        }
+    )
+    return OutputColumns(config, SCHEMA, PartitionColumns(from_path, as_text, False, last))
+
+
+ROWS = pa.RecordBatch.from_pydict(
+    {"id": ["a", "b"], "day": pa.array([1, None], pa.int32()), "x": pa.array([5, 6], pa.int32())}
+)
+
+
+def finished(output: OutputColumns, partition: str, *names: str) -> list[list[object]]:
+    schema = output.select(names or None)
+    stored = output.stored_of(schema.names)
+    batch = output.finish(ROWS.select(stored.names), partition, schema, path="p")
+    assert batch.schema == schema
+    return [column.to_pylist() for column in batch.columns]
+
+
+def test_values_come_from_rows_or_from_the_path() -> None:
+    assert finished(columns(), "7") == [["a", "b"], [1, None], [5, 6]]
+    assert finished(columns("day"), "7") == [["a", "b"], [7, 7], [5, 6]]
+    assert finished(columns("day"), "7", "x", "day") == [[5, 6], [7, 7]]
+
+
+def test_columns_of_the_path_may_stand_behind_all_others() -> None:
+    assert columns("day").all.names == ["id", "day", "x"]
+    assert columns("day", last=True).all.names == ["id", "x", "day"]
+
+
+def test_columns_that_are_shown_as_text() -> None:
+    output = columns(as_text=frozenset({"day"}))
+    assert output.all.field("day").type == pa.string()
+    assert finished(output, "7", "day") == [["1", None]]
+
+
+def test_a_column_that_the_table_lacks() -> None:
+    with pytest.raises(ConfigError, match="no column 'y', 'z'") as caught:
+        columns().select(["x", "y", "z"])
+    assert caught.value.remedy == "the columns are id, day, x"

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.index.slice_ranges import files_of, slice_ranges
+from hudi_core.model.ids import FileGroupId
+from hudi_core.view.file_group import DataFile, FileSlice
+
+
+def slice_of(base: str | None, *logs: str) -> FileSlice:
+    group = FileGroupId("p", base or logs[0])
+    files = [DataFile("p", name, 1) for name in logs]
+    return FileSlice(group, "001", None if base is None else DataFile("p", base, 1), tuple(files))
+
+
+def statistics(kind: pa.DataType, **bounds: tuple[Any, Any]) -> pa.Table:
+    rows = [("p", name, low, high, 1, 3) for name, (low, high) in bounds.items()]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    schema = [
+        ("partition", pa.string()),
+        ("file", pa.string()),
+        ("min", kind),
+        ("max", kind),
+        ("null_count", pa.int64()),
+        ("value_count", pa.int64()),
+    ]
+    return pa.table(columns, schema=pa.schema(schema))
+
+
+def test_the_range_of_a_slice_is_that_of_its_files_together() -> None:
+    slices = [slice_of("a"), slice_of("a", "l"), slice_of(None, "l"), slice_of("a", "absent")]
+    found = slice_ranges(slices, statistics(pa.int32(), a=(3, 7), l=(1, 4)), pa.int32())
+    assert found is not None
+    assert found.minimum.to_pylist() == [3, 1, 1, None]
+    assert found.maximum.to_pylist() == [7, 7, 4, None]
+
+
+def test_counts_are_those_of_base_files_alone() -> None:
+    found = slice_ranges([slice_of("a"), slice_of("a", "l")], statistics(pa.int32(), a=(3, 7), l=(1, 4)), pa.int32())
+    assert found is not None
+    assert found.null_count.to_pylist() == [1, None]
+    assert found.value_count.to_pylist() == [3, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "expected"),
+    [
+        (pa.bool_(), (False, False), (True, True), (0, 1)),
+        (
+            pa.timestamp("us", tz="UTC"),
+            (dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc),) * 2,
+            (dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc),) * 2,
+            tuple(dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2)),
+        ),
+    ],
+)
+def test_types_that_arrow_does_not_order(kind: pa.DataType, first: Any, second: Any, expected: Any) -> None:
+    found = slice_ranges([slice_of("a", "l")], statistics(kind, a=first, l=second), kind)
+    assert found is not None
+    assert (found.minimum[0].as_py(), found.maximum[0].as_py()) == expected
+
+
+def test_nan_is_the_greatest_value() -> None:
+    found = slice_ranges([slice_of("a", "l")], statistics(pa.float64(), a=(1.0, math.nan), l=(0.0, 2.0)), pa.float64())
+    assert found is not None
+    assert found.minimum.to_pylist() == [0.0]
+    assert math.isnan(found.maximum[0].as_py())
+
+
+def test_files_of_a_slice() -> None:
+    assert [file.name for file in files_of(slice_of("a", "l", "m"))] == ["a", "l", "m"]
+    assert [file.name for file in files_of(slice_of(None, "l"))] == ["l"]

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.errors import (
+    FormatError,
+    LockError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+    is_transient,
+)
+from hudi_core.storage.failures import check_file_path, missing_bucket, to_storage_error, translated
+
+
+class ServiceError(Exception):
+    response = {"Error": {"Code": "NoSuchBucket"}}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (FileNotFoundError(), StorageNotFoundError),
+        (NotADirectoryError(), StorageNotFoundError),
+        (IsADirectoryError(), StorageNotFoundError),
+        (FileExistsError(), StorageExistsError),
+        (PermissionError("no"), StorageError),
+        (TimeoutError("late"), StorageError),
+    ],
+)
+def test_errors_of_the_port(error: Exception, expected: type[StorageError]) -> None:
+    found = to_storage_error(error, "a/b", "s3://bucket")
+    assert type(found) is expected
+    assert (found.path, "s3://bucket" in found.message) == ("a/b", True)
+
+
+def test_our_own_errors_pass() -> None:
+    error = LockError("lost")
+    assert to_storage_error(error, "a", "u") is error
+    assert is_transient(to_storage_error(TimeoutError(), "a", "u"))
+
+
+def test_a_missing_bucket_is_no_missing_file() -> None:
+    error = FileNotFoundError("a")
+    error.__cause__ = ServiceError()
+    assert missing_bucket(error)
+    assert not missing_bucket(FileNotFoundError("a"))
+    found = to_storage_error(error, "a", "s3://bucket/t")
+    assert type(found) is StorageError
+    assert "bucket of s3://bucket/t does not exist" in found.message
+
+
+def test_only_failures_of_the_layer_below_are_translated() -> None:
+    with pytest.raises(StorageNotFoundError), translated("a", "u"):
+        raise FileNotFoundError
+    with pytest.raises(StorageError, match="KeyError in u"), translated("a", "u", (KeyError,)):
+        raise KeyError("x")
+    with pytest.raises(KeyError), translated("a", "u"):
+        raise KeyError("x")
+
+
+@pytest.mark.parametrize("path", ["../a", "/a", "a//b", "a/./b"])
+def test_paths_stay_below_the_root(path: str) -> None:
+    with pytest.raises(FormatError):
+        check_file_path(path, "u")
+
+
+def test_the_root_is_no_file() -> None:
+    with pytest.raises(StorageError, match="not a file"):
+        check_file_path("", "u")
+    assert check_file_path("a/b", "u") == "a/b"

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.errors import LockError, StorageError
+from hudi_core.transaction.locks import base
+from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
+from hudi_core.transaction.owner import Owner
+
+OWNER = Owner.current("this run")
+OTHER = LockHolder("t", None, 0.0, "another writer")
+
+
+class Scripted(PolledLock):
+    """A lock whose tries and blockers are given; the last ones go on for ever."""
+
+    def __init__(
+        self, tries: list[bool | StorageError], blockers: list[LockHolder | None], wait_ms: int = 60_000
+    ) -> None:
+        super().__init__("the lock", OWNER, wait_ms)
+        self.tries, self.blockers, self.calls, self.released = tries, blockers, 0, True
+
+    def _take(self) -> bool:
+        self.calls += 1
+        found = self.tries.pop(0) if len(self.tries) > 1 else self.tries[0]
+        self._failure = found if isinstance(found, StorageError) else None
+        self._token = "mine" if found is True else None
+        return found is True
+
+    def _blocker(self) -> LockHolder | None:
+        return self.blockers.pop(0) if len(self.blockers) > 1 else self.blockers[0]
+
+    def release(self) -> bool:
+        self._token = None
+        return self.released
+
+    def holder(self) -> LockHolder | None:
+        return None
+
+    def how_to_break(self, holder: LockHolder) -> str:
+        return f"delete what {holder.describe()} left"
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    slept: list[float] = []
+    monkeypatch.setattr(base.time, "sleep", slept.append)
+    return slept
+
+
+def test_a_lock_is_waited_for_with_growing_pauses(pauses: list[float]) -> None:
+    with Scripted([False] * 8 + [True], [OTHER]) as lock:
+        assert lock.calls == 9
+    assert len(pauses) == 8
+    assert max(pauses) <= 0.5 < sum(pauses)
+
+
+def test_a_lock_that_became_free_is_tried_at_once(pauses: list[float]) -> None:
+    Scripted([False, True], [None]).acquire()
+    assert pauses == []
+
+
+def test_a_lock_is_not_taken_twice() -> None:
+    lock = Scripted([True], [OTHER])
+    with lock, pytest.raises(LockError, match="holds the lock already"):
+        lock.acquire()
+
+
+def test_the_error_names_the_holder_and_the_way_out() -> None:
+    with pytest.raises(LockError, match="held by another writer") as caught:
+        Scripted([False], [OTHER], wait_ms=0).acquire()
+    assert caught.value.path == "the lock"
+    assert "delete what another writer left" in str(caught.value.remedy)
+
+
+def test_why_nothing_could_be_told_is_the_error() -> None:
+    with pytest.raises(StorageError, match="no answer"):
+        Scripted([StorageError("no answer")], [None], wait_ms=0).acquire()
+
+
+def test_a_lock_that_was_lost_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    lock = Scripted([True], [OTHER])
+    lock.released = False
+    with lock:
+        pass
+    assert "the lock was taken away from this run" in caplog.text
+    assert "held by another writer" in lost("the lock", OTHER, "expired").message
