@@ -17,12 +17,13 @@ from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConf
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
-from hudi_core.metadata_table.initialize.listed_files import committed_files, listing_records, pending_instants
+from hudi_core.metadata_table.initialize.listed_files import committed_files, pending_instants
 from hudi_core.metadata_table.initialize.properties import write_metadata_properties
 from hudi_core.metadata_table.initialize.stored_schema import commit_schema
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
 from hudi_core.metadata_table.instants import initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.partitions.files import initial_listing
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -106,7 +107,7 @@ class MetadataCreation:
         initialization = Initialization(
             FILES_PARTITION,
             numbered_file_ids(f"{FILES_PARTITION}-", 1),
-            lambda target: target.write(self._storage, listing_records(files)),
+            lambda target: target.write(self._storage, initial_listing(files)),
         )
         return self._begin(config, data, initialization)
 

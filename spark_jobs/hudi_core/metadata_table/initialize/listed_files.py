@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hudi_core.metadata_table.instants import SOLO_COMMIT
-from hudi_core.metadata_table.partitions.clean_updates import Record
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
-from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.model.names import parse_data_file
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
@@ -53,22 +50,3 @@ def _committed(listing: FileListing, partition: str, pending: frozenset[str], la
         name = parse_data_file(info.name)
         if name is not None and info.size > 0 and name.instant <= latest and name.instant not in pending:
             yield info.name, info.size
-
-
-def listing_records(files: Sizes) -> Iterator[Record]:
-    """The records: one of all partitions, one of each partition's files."""
-    yield _record(
-        FilesRecord(
-            ALL_PARTITIONS, RecordType.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in files}
-        )
-    )
-    for partition, sizes in files.items():
-        yield _record(
-            FilesRecord(
-                partition_key(partition), RecordType.FILES, {name: FileEntry(size) for name, size in sizes.items()}
-            )
-        )
-
-
-def _record(record: FilesRecord) -> Record:
-    return record.key, files_datum(record)

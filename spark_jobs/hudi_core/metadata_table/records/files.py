@@ -6,7 +6,7 @@ Pure functions: write stats in, records out; two records in, one out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hudi_core.errors import CorruptFileError, FormatError
@@ -75,6 +75,13 @@ def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: I
         entries = dict.fromkeys(map(partition_key, gone), _GONE)
         records.append(FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, entries))
     return records
+
+
+def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRecord]:
+    """The records of a new partition, from file names and sizes by partition path."""
+    yield _partitions_record(files)
+    for partition, sizes in files.items():
+        yield _files_record(partition, sizes, ())
 
 
 def sync_records(
