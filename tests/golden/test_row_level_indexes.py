@@ -19,7 +19,7 @@ from hudi_core.codec.log.frames import ReadAt
 from hudi_core.metadata_table.partitions.distinct_rows import GONE
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_units import IndexRows
+from hudi_core.metadata_table.partitions.row_level import IndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.read.log_blocks import live_blocks
 from hudi_core.metadata_table.read.record_index import RecordIndexRules, RecordLocation

@@ -19,7 +19,8 @@ from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
-from hudi_core.metadata_table.partitions.row_units import IndexRows, index_unit, produce_index_rows, rows_from_json
+from hudi_core.metadata_table.partitions.row_level import IndexRows
+from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows, rows_from_json
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.record import MetadataCodec, block_schema
 from hudi_core.metadata_table.write.delta_commit import latest_schema

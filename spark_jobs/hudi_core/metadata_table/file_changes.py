@@ -1,9 +1,18 @@
-"""What a clean, a rollback or a restore did to the data table's files: what the metadata table must learn of it."""
+"""What a clean, a rollback or a restore did to the data table's files: the input of the metadata table's updates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+MAX_DELETIONS: Final = 1 << 18
+"""Deletions of statistics or filters that a clean writes into one partition of the metadata table; some 600 bytes each
+while they are sorted.
+
+Those of more files are omitted: readers ask for the statistics and filters of listed files only, and no file name comes
+twice.
+"""
 
 
 @dataclass(frozen=True, slots=True)

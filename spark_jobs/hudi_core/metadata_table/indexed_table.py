@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
@@ -17,9 +18,14 @@ from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_met
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.base_file import History
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX, STATISTICS
 from hudi_core.model.meta_fields import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.timeline import Timeline
 
 
 def positive_setting(settings: Mapping[str, str], key: str, default: int) -> int:
@@ -40,7 +46,7 @@ _V1_DIGITS: Final = 15
 """Of a decimal, on either side of the point: version 1 stores decimal(30, 15)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexedTable:
     """`schema` is the table's Avro schema without meta fields; `definitions` are by metadata partition; `settings` are
     Hudi's options by name.
@@ -137,6 +143,36 @@ class IndexedTable:
             ]
             chosen = file_schema[: positive_setting(self.settings, COLUMN_COUNT, _DEFAULT_COUNT)]
         return tuple(dict.fromkeys([*always, *chosen]))
+
+
+class StoredTable(IndexedTable):
+    """The table in `storage` as it is now, of which nothing is read before it is needed.
+
+    Errors of its members: those of load_index_definitions, and of table_schema, for a table without a schema.
+    """
+
+    def __init__(self, storage: Storage, config: TableConfig, settings: Mapping[str, str]) -> None:
+        self.__dict__.update(config=config, settings=settings, _storage=storage)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, IndexDefinition]:
+        """As stored."""
+        return load_index_definitions(self.__dict__["_storage"], self.config)
+
+    @cached_property
+    def schema(self) -> AvroSchema:
+        """By the rule of table_schema."""
+        return table_schema(self.__dict__["_storage"], self.config, self._timeline)
+
+    @cached_property
+    def history(self) -> History | None:
+        """Of a schema-on-read table."""
+        found = internal_schema_history(self.__dict__["_storage"], self._timeline)
+        return None if found is None else found.to_json()
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return ActiveTimeline(self.__dict__["_storage"], self.config).load()
 
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:

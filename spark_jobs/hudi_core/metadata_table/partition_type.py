@@ -20,12 +20,6 @@ MADE_OF: Final = {COLUMN_STATS: frozenset({PARTITION_STATS})}
 """Partitions that cannot be kept without another one: Hudi makes ranges of whole partitions from those of the files,
 and removes both by one switch (HoodieTable.isMetadataIndexDisabled).
 """
-_ORDER: Final = (FILES_PARTITION, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, PARTITION_STATS)
-
-
-def initialization_order(name: str) -> tuple[int, str]:
-    """The sort key by which partitions are initialized: `files` first, secondary and expression indexes last."""
-    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
 def is_secondary_index(name: str) -> bool:

@@ -19,7 +19,6 @@ from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import read_file_statistics
 from hudi_core.metadata_table.index_definitions import (
-    IndexDefinition,
     parse_index_definitions,
     render_index_definitions,
 )
@@ -28,7 +27,6 @@ from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import Sizes
 from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
@@ -107,7 +105,7 @@ def initialization_from_files(
         partition_type.partition,
         partition_type.file_ids(partition_type.group_count(table.settings)),
         fill,
-        _definition(partition_type, table),
+        partition_type.definition(),
     )
 
 
@@ -206,18 +204,6 @@ def _table_from_json(text: str) -> IndexedTable:
     return IndexedTable(
         TableConfig.of(raw["properties"], path=_SOURCE), raw["schema"], definitions, raw["settings"], raw["history"]
     )
-
-
-def _definition(partition_type: PartitionType, table: IndexedTable) -> IndexDefinition | None:
-    """Of column statistics, in which columns are indexed; expression indexes are defined before they begin.
-
-    Readers of 1.x skip nothing without it, of version 6 neither (SparkBaseIndexSupport.getCandidateFiles); 0.15 has no
-    definitions.
-    """
-    if partition_type.partition != COLUMN_STATS or not table.config.is_of_hudi_1:
-        return None
-    requirements = requirements_of(table, [partition_type])
-    return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, requirements.columns, {}, requirements.version)
 
 
 def _reference(partition: str, name: str, size: int) -> DataFileRef:

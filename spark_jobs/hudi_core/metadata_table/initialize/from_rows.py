@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.extract.slice_change import SliceChange
-from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.group_content import base_cells
-from hudi_core.metadata_table.partitions.row_level import Counts, index_rows, row_file_ids
+from hudi_core.metadata_table.partitions.registry import row_level_type
+from hudi_core.metadata_table.partitions.row_level import Counts
 from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows, rows_from_json
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_core.config.versions import TableVersion
     from hudi_core.engine.protocol import Engine, Json, TaskAttempt
     from hudi_core.metadata_table.indexed_table import IndexedTable
     from hudi_core.view.file_group import FileSlice
@@ -48,10 +46,10 @@ def initialization_from_rows(
     table by `uri` and `storage_options`. `zone` is that of instants, as the properties say by default. Errors of the
     fill: those of row_level.index_rows, of Engine.exchange and of reading the slices.
     """
-    options = dict(storage_options or {})
+    options, index = dict(storage_options or {}), row_level_type(name, table)
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
-        rows = index_rows(name, table, counts, target.schema, zone or table.config.timezone)
+        rows = index.rows(counts, target.schema, zone or table.config.timezone)
         units = [index_unit(uri, options, spec, rows, SliceChange(None, item)) for item in slices]
         shard = {"uri": uri, "storage_options": options, "index": rows.to_json(), "target": target.to_json()}
         found = engine.exchange(
@@ -59,17 +57,7 @@ def initialization_from_rows(
         )
         return written_files(found)
 
-    definition = (
-        record_index_definition(table.config.features, partitioned=None not in counts) if name == RECORD_INDEX else None
-    )
-    return Initialization(name, row_file_ids(name, counts), fill, definition)
-
-
-def record_index_definition(features: TableVersion, *, partitioned: bool = False) -> IndexDefinition | None:
-    """The record index's own definition, where Hudi of the table's version writes one."""
-    if not features.defines_record_index:
-        return None
-    return IndexDefinition(RECORD_INDEX, RECORD_INDEX, "", (), {"isPartitioned": str(partitioned).lower()}, 1)
+    return Initialization(name, index.row_file_ids(counts), fill, index.definition())
 
 
 def write_base_shard(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:

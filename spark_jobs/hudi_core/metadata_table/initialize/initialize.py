@@ -23,9 +23,9 @@ from hudi_core.metadata_table.initialize.stored_schema import commit_schema
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
 from hudi_core.metadata_table.instants import initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.partitions.files import initial_listing
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.record import block_schema, files_datum
-from hudi_core.metadata_table.records.files import listing_records
+from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.drop import drop_metadata_table
@@ -107,9 +107,7 @@ class MetadataCreation:
         initialization = Initialization(
             FILES_PARTITION,
             numbered_file_ids(f"{FILES_PARTITION}-", 1),
-            lambda target: target.write(
-                self._storage, ((record.key, files_datum(record)) for record in listing_records(files))
-            ),
+            lambda target: target.write(self._storage, initial_listing(files)),
         )
         return self._begin(config, data, initialization)
 

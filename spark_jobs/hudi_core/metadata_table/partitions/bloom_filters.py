@@ -1,50 +1,47 @@
-"""The kind `bloom_filters`: the filter over record keys that each base file's footer holds."""
+"""The partition type `bloom_filters`: the filter over record keys that each base file's footer holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
+from hudi_core.metadata_table.file_changes import MAX_DELETIONS, FileChanges
 from hudi_core.metadata_table.keys import bloom_filter_key
-from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
+from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import (
-    CommitUpdate,
     DataFileRef,
+    Expression,
     FileStatistics,
     FilterText,
     Needs,
     Record,
 )
-
-GROUPS: Final = "hoodie.metadata.index.bloom.filter.file.group.count"
-_DEFAULT_GROUPS: Final = 4
+from hudi_core.model.names import BaseFileName, parse_data_file
 
 
-class BloomFiltersPartition:
-    """See Kind. A base file whose footer has no filter gets no record: it may hold any key."""
+class BloomFiltersPartition(PartitionType):
+    """A base file whose footer has no filter gets no record: it may hold any key."""
 
+    name = BLOOM_FILTERS
+    by_file = updated_by_clean = True
+    groups_option = "hoodie.metadata.index.bloom.filter.file.group.count"
+    default_groups = 4
     needs = Needs(bloom=True, older_slices=True)
 
-    def __init__(self, partition: str, table: IndexedTable) -> None:
-        self.partition = partition
+    @classmethod
+    def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
+        """The filters of base files that have one."""
+        return (
+            filter_record(instant, statistics.file, statistics.bloom)
+            for statistics in files
+            if statistics.bloom is not None and statistics.file.is_base
+        )
 
-    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
-        """The filters of the base files written."""
-        return iter(()) if statistics.by_partition else file_filters(statistics.instant, statistics.written)
-
-    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Those of all base files."""
-        return file_filters(instant, files)
-
-    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
-        """As GROUPS says, or four."""
-        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
-
-    def file_ids(self, count: int) -> list[str]:
-        """See Kind."""
-        return numbered_file_ids("bloom-filters-", count)
+    def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
+        """Deletions of the filters of base files."""
+        return deleted_filters(instant, changes)
 
 
 def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
@@ -61,10 +58,15 @@ def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
     }
 
 
-def file_filters(instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-    """The records of base files that have a filter."""
-    return (
-        filter_record(instant, statistics.file, statistics.bloom)
-        for statistics in files
-        if statistics.bloom is not None and statistics.file.is_base
+def deleted_filters(instant: str, changes: FileChanges) -> Iterator[Record]:
+    """Deletions of the filters of deleted base files, of MAX_DELETIONS at most."""
+    body = {"type": "", "timestamp": instant, "bloomFilter": b"", "isDeleted": True}
+    datum = {"type": int(RecordType.BLOOM_FILTER), "BloomFilterMetadata": body}
+    bases = (
+        (partition, name)
+        for partition, names in sorted(changes.deleted.items())
+        for name in sorted(names)
+        if isinstance(parse_data_file(name), BaseFileName)
     )
+    for partition, name in islice(bases, MAX_DELETIONS):
+        yield bloom_filter_key(partition, name), datum

@@ -1,50 +1,162 @@
-"""The kind `column_stats`: the range of each indexed column in each base and log file."""
+"""The partition type `column_stats`: the range of each indexed column in each base and log file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
-from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
-from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
+from hudi_core.metadata_table.file_changes import MAX_DELETIONS, FileChanges
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.keys import column_id, file_id, partition_id
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
+from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, numbered_file_ids
+from hudi_core.metadata_table.record import FILE_NAME, FileDatum, RecordType
+from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
+from hudi_core.metadata_table.records.file_statistics import Expression, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.range_records import file_record
+from hudi_core.metadata_table.records.stat_values import Bound, widened_float
+from hudi_core.model.meta_fields import META_FIELDS
 
-GROUPS: Final = "hoodie.metadata.index.column.stats.file.group.count"
-_DEFAULT_GROUPS: Final = 2
+_UNKNOWN: Final = -1
+_NULL_TYPE: Final = {"typeOrdinal": 1, "additionalInfo": None}
+"""The value type of a range without values, in indexes of version 2 (ValueMetadata.NULL_METADATA)."""
+_BODY: Final = "ColumnStatsMetadata"
+_SUMS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+_RULES: Final = ColumnStatsRules()
+_WIDER: Final[Mapping[str, tuple[str, ...]]] = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+}
+"""What a column of a type may have been widened to. The other way a bound would be cut, and the range too narrow."""
+_NUMBERS: Final = frozenset({"int", "long", "float", "double"})
+_ENDS: Final[Mapping[str, tuple[float, float]]] = {
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "float": (-math.inf, math.nan),
+}
+"""The least and the greatest value of a type; NaN is the greatest there is."""
 
 
-class ColumnStatsPartition:
-    """See Kind. Rows of files that a commit replaces stay until a clean deletes them: nobody asks for files that no
-    slice has.
-    """
+def merge_statistics(key: str, older: Data, newer: Data, *, path: str) -> Data:
+    """The wider range and the sums, as ColumnStatsRules.merge (protocol.MergeData)."""
+    first, second = _RULES.decode(key, dict(older), path=path), _RULES.decode(key, dict(newer), path=path)
+    merged = _RULES.merge(first, second, path=path)
+    if merged is second:
+        return newer
+    before, after = older[_BODY], newer[_BODY]
+    same_form = before.get("valueType") == after.get("valueType")
+    low, high = ((before.get(end), after.get(end)) for end in ("minValue", "maxValue"))
+    least = _bound(merged.least, (first.least, low[0]), (second.least, low[1]), same_form=same_form, upper=False)
+    greatest = _bound(
+        merged.greatest, (first.greatest, high[0]), (second.greatest, high[1]), same_form=same_form, upper=True
+    )
+    sums = {name: (before.get(name) or 0) + (after.get(name) or 0) for name in _SUMS}
+    return {**newer, _BODY: {**after, **sums, "minValue": least, "maxValue": greatest}}
 
+
+class ColumnStatsPartition(PartitionType):
+    """Rows of files that a commit replaces stay until a clean deletes them: readers ask for files of slices alone."""
+
+    name = COLUMN_STATS
+    by_file = updated_by_clean = True
+    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.COLUMN_STATS: merge_statistics}
+    groups_option = "hoodie.metadata.index.column.stats.file.group.count"
+    default_groups = 2
     needs = Needs(ranges=True, older_slices=True)
 
-    def __init__(self, partition: str, table: IndexedTable) -> None:
-        self.partition = partition
+    @classmethod
+    def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
+        """The ranges of files: nothing of a column that a log file of partial rows says nothing of."""
+        for statistics in files:
+            for found in statistics.ranges:
+                record = None if statistics.partial and not found.value_count else file_record(statistics.file, found)
+                if record is not None:
+                    yield record
 
-    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
-        """The ranges of every file written, whatever the operation."""
-        return iter(()) if statistics.by_partition else file_ranges(statistics.written)
+    def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
+        """Deletions of the ranges of all columns that the index may hold."""
+        definition = self.table.definitions.get(self.partition)
+        if definition is not None and definition.source_fields:
+            return deleted_ranges(changes, definition.source_fields, definition.version)
+        columns = dict.fromkeys([*META_FIELDS, *(field["name"] for field in self.table.schema["fields"])])
+        return deleted_ranges(changes, list(columns), 1 if definition is None else definition.version)
 
-    def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Those of every file."""
-        return file_ranges(files)
-
-    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
-        """As GROUPS says, or two."""
-        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
+    def definition(self) -> IndexDefinition | None:
+        """In which columns are indexed. Readers of 1.x skip nothing without it, of version 6 neither
+        (SparkBaseIndexSupport.getCandidateFiles); 0.15 has no definitions.
+        """
+        if not self.table.config.is_of_hudi_1:
+            return None
+        columns = tuple(self.table.indexed_types())
+        return IndexDefinition(
+            self.partition, COLUMN_STATS, COLUMN_STATS, columns, {}, self.table.version_of(COLUMN_STATS)
+        )
 
     def file_ids(self, count: int) -> list[str]:
-        """See Kind."""
+        """`col-stats-0000-0` and so on."""
         return numbered_file_ids("col-stats-", count)
 
 
-def file_ranges(files: Iterable[FileStatistics]) -> Iterator[Record]:
-    """The records of files: nothing of a column that a log file of partial rows says nothing of."""
-    for statistics in files:
-        for found in statistics.ranges:
-            record = None if statistics.partial and not found.value_count else file_record(statistics.file, found)
-            if record is not None:
-                yield record
+def deleted_ranges(changes: FileChanges, columns: Sequence[str], version: int) -> Iterator[Record]:
+    """Deletions of the ranges of deleted files, of MAX_DELETIONS at most; all of a file, or none."""
+    stubs = {column_id(column): _stub(column, version) for column in columns}
+    written = 0
+    for partition, names in sorted(changes.deleted.items()):
+        place = partition_id(partition)
+        for name in sorted(names):
+            written += len(stubs)
+            if written > MAX_DELETIONS:
+                return
+            file = file_id(name)
+            for column, stub in stubs.items():
+                yield column + place + file, FileDatum(stub, name)
+
+
+def _stub(column: str, version: int) -> dict[str, Any]:
+    """A range of which nothing is known (HoodieColumnRangeMetadata.stub), deleted; of any file."""
+    return {
+        "type": int(RecordType.COLUMN_STATS),
+        "ColumnStatsMetadata": {
+            "fileName": FILE_NAME,
+            "columnName": column,
+            "minValue": None,
+            "maxValue": None,
+            "valueCount": _UNKNOWN,
+            "nullCount": _UNKNOWN,
+            "totalSize": _UNKNOWN,
+            "totalUncompressedSize": _UNKNOWN,
+            "isDeleted": True,
+            "valueType": _NULL_TYPE if version > 1 else None,
+        },
+    }
+
+
+def _bound(
+    merged: Bound | None,
+    older: tuple[Bound | None, Any],
+    newer: tuple[Bound | None, Any],
+    *,
+    same_form: bool,
+    upper: bool,
+) -> Any:
+    """The stored form of a merged bound: that of the record it comes from.
+
+    Where the newer one's type cannot hold it, the end of that type: readers of 0.15 take no bound for one that no row
+    meets. None, nothing is known, where the types have no order in common.
+    """
+    if merged is None:
+        return None
+    if merged is newer[0]:
+        return newer[1]
+    bound, wrapped = older
+    if same_form and (newer[1] is None or wrapped[0] == newer[1][0]):
+        return wrapped
+    if newer[0] is None or bound is None:
+        return None
+    if newer[0].kind not in _WIDER.get(bound.kind, ()):
+        ends = _ENDS.get(newer[0].kind) if bound.kind in _NUMBERS else None
+        return None if ends is None else (newer[1][0], {"value": ends[upper]})
+    is_float = (bound.kind, newer[0].kind) == ("float", "double")
+    return newer[1][0], {"value": widened_float(bound.value) if is_float else type(newer[0].value)(bound.value)}

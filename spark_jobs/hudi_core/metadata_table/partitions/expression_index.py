@@ -1,5 +1,5 @@
-"""The kind `expr_index_<name>`: ranges of an expression over a column per file and partition, or filters over its
-values per base file.
+"""The partition type `expr_index_<name>`: ranges of an expression over a column per file and partition, or filters
+over its values per base file.
 
 Rules of SparkMetadataWriterUtils.getExprIndexRecords and
 HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x.
@@ -8,16 +8,19 @@ HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.expression_values import check_expression
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
+from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, positive_setting
-from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
-from hudi_core.metadata_table.partitions.bloom_filters import filter_record
-from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_PREFIX
+from hudi_core.metadata_table.partitions.bloom_filters import deleted_filters, filter_record
+from hudi_core.metadata_table.partitions.column_stats import deleted_ranges
+from hudi_core.metadata_table.partitions.protocol import PartitionType, unknown_partition
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     CommitUpdate,
@@ -30,8 +33,6 @@ from hudi_core.metadata_table.records.file_statistics import (
 from hudi_core.metadata_table.records.range_records import file_record, partition_record
 from hudi_core.metadata_table.records.value_types import contains, merged
 
-GROUPS: Final = "hoodie.metadata.index.expression.file.group.count"
-_DEFAULT_GROUPS: Final = 2
 _TYPES: Final = (COLUMN_STATS, BLOOM_FILTERS)
 _ENTRIES: Final = "hoodie.index.bloom.num_entries"
 _RATE: Final = "hoodie.index.bloom.fpp"
@@ -41,24 +42,34 @@ _OF_OPTION: Final = {"numentries": _ENTRIES, "fpp": _RATE, "maxentries": _MOST, 
 """HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
 
 
-class ExpressionIndexPartition:
-    """See Kind. One source column; of filters, tables without log files."""
+class ExpressionIndexPartition(PartitionType):
+    """One source column; of filters, tables without log files."""
 
-    def __init__(self, partition: str, table: IndexedTable) -> None:
-        """Raises UnsupportedError for an index without a definition, and for one whose values are not computed exactly
-        here.
-        """
-        self.partition = partition
-        self._expression = expression_of(partition, table)
-        self.needs = Needs(expression=self._expression, remaining=self._expression.kind == COLUMN_STATS)
+    name = EXPRESSION_PREFIX
+    by_file = updated_by_clean = True
+    groups_option = "hoodie.metadata.index.expression.file.group.count"
+    default_groups = 2
+
+    def check(self) -> None:
+        """Refuses an index without a definition of a known type."""
+        if self._type not in _TYPES:
+            raise unknown_partition(self.partition)
+
+    def check_commit(self) -> None:
+        """Refuses an index whose values are not computed exactly here."""
+        _ = self._expression
+
+    @cached_property
+    def needs(self) -> Needs:
+        """The expression's values; of ranges, those of the remaining files too."""
+        return Needs(expression=self._expression, remaining=self._expression.kind == COLUMN_STATS)
 
     def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """What every file written says of the expression; of ranges, also those of the partitions, made anew.
 
         Of CommitUpdate.rewrites the partitions' ranges are only widened, as in partition_stats.
         """
-        if not statistics.by_partition:
-            yield from file_records(self._expression, statistics.instant, statistics.written)
+        yield from super().of_commit(statistics)
         if self._expression.kind != COLUMN_STATS:
             return
         for name, files in statistics.written_in().items():
@@ -81,17 +92,41 @@ class ExpressionIndexPartition:
                 yield from self._whole(held[0].file.partition, held)
                 held = []
             held.append(statistics)
-            yield from file_records(self._expression, instant, [statistics])
+            yield from self.of_files(instant, [statistics], self._expression)
         if held:
             yield from self._whole(held[0].file.partition, held)
 
-    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
-        """As GROUPS says, or two."""
-        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
+    @classmethod
+    def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
+        """What files say of the expression, one record each; nothing of files without rows, and no filters of log
+        files.
+        """
+        if expression is None:
+            return
+        for statistics in files:
+            found = statistics.expressions.get(expression.partition)
+            if isinstance(found, ColumnRange):
+                record = file_record(statistics.file, found) if _has_rows(found) else None
+                if record is not None:
+                    yield record
+            elif isinstance(found, FilterText) and statistics.file.is_base:
+                yield filter_record(instant, statistics.file, found)
 
-    def file_ids(self, count: int) -> list[str]:
-        """See Kind: underscores of the folder's name become hyphens."""
-        return numbered_file_ids(self.partition.replace("_", "-") + "-", count)
+    def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
+        """Deletions by the index's type."""
+        if self._type == BLOOM_FILTERS:
+            return deleted_filters(instant, changes)
+        definition = self.table.definitions[self.partition]
+        return deleted_ranges(changes, definition.source_fields, definition.version)
+
+    @property
+    def _type(self) -> str:
+        definition = self.table.definitions.get(self.partition)
+        return "" if definition is None else definition.type.lower()
+
+    @cached_property
+    def _expression(self) -> Expression:
+        return expression_of(self.partition, self.table)
 
     def _whole(self, name: str, files: Iterable[FileStatistics], *, widens: bool = False) -> Iterator[Record]:
         found = self._range(name, files) if self._expression.kind == COLUMN_STATS else None
@@ -118,18 +153,6 @@ class ExpressionIndexPartition:
             f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told",
             remedy=f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`",
         )
-
-
-def file_records(expression: Expression, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-    """What files say of an expression, one record each; nothing of files without rows, and no filters of log files."""
-    for statistics in files:
-        found = statistics.expressions.get(expression.partition)
-        if isinstance(found, ColumnRange):
-            record = file_record(statistics.file, found) if _has_rows(found) else None
-            if record is not None:
-                yield record
-        elif isinstance(found, FilterText) and statistics.file.is_base:
-            yield filter_record(instant, statistics.file, found)
 
 
 def _has_rows(found: ColumnRange) -> bool:

@@ -1,44 +1,79 @@
-"""The kind `files`: the listing of the table. What a commit adds to it is metadata_table.records.files; this gives it
-the shape of a kind.
-"""
+"""The partition type `files`: the listing of the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
 
-from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.record import files_datum
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType
+from hudi_core.metadata_table.record import FilesRecord, RecordType, files_datum, files_record
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
-from hudi_core.metadata_table.records.files import commit_records, listing_records
+from hudi_core.metadata_table.records.files import (
+    commit_records,
+    deletion_records,
+    listing_records,
+    merge,
+    rollback_records,
+    sync_records,
+)
+from hudi_core.model.names import LogFileName, parse_data_file
 
 
-class FilesPartition:
-    """See Kind."""
+def merge_files(key: str, older: Data, newer: Data, *, path: str) -> Data:
+    """The list of both (protocol.MergeData)."""
+    return files_datum(merge(files_record(key, older, path=path), files_record(key, newer, path=path), path=path))
 
+
+class FilesPartition(PartitionType):
+    """Replaced files stay listed until a clean deletes them."""
+
+    name = FILES_PARTITION
+    updated_by_clean = True
+    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITIONS: merge_files, RecordType.FILES: merge_files}
     needs = Needs(older_slices=True)
 
-    def __init__(self, partition: str, table: IndexedTable) -> None:
-        self.partition = partition
+    def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
+        """One record of the partitions written to, one of each partition's files."""
+        return _items(commit_records(update.stats))
 
-    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
-        """One record of the partitions written to, one of each partition's files. Replaced files stay until a clean
-        takes them.
+    def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
+        """Deletions of files, and of partitions that went as a whole."""
+        return _items(deletion_records(changes.deleted, changes.dropped_partitions))
+
+    def of_restore(self, instant: str, changes: FileChanges) -> Iterator[Record]:
+        """What makes the listing that of the storage (fetchOutofSyncFilesRecordsFromMetadataTable)."""
+        return _items(sync_records(changes.written, changes.deleted, changes.dropped_partitions))
+
+    def of_rollback(self, changes: FileChanges) -> Iterator[Record]:
+        """The log files that the rollback appended, and those that it deleted.
+
+        Of the deleted files the log files alone: the failed instant's base files go with its blocks, but a log file on
+        top of one may be what an earlier rollback has listed (real Hudi leaves such files listed).
         """
-        return ((record.key, files_datum(record)) for record in commit_records(statistics.stats))
+        logs = {
+            partition: [name for name in names if isinstance(parse_data_file(name), LogFileName)]
+            for partition, names in changes.deleted.items()
+        }
+        return _items(
+            rollback_records(changes.written, {partition: names for partition, names in logs.items() if names})
+        )
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
         """The listing; `files` include change-data logs."""
         sizes: dict[str, dict[str, int]] = {}
         for statistics in files:
             sizes.setdefault(statistics.file.partition, {})[statistics.file.name] = statistics.file.size
-        listed = listing_records(dict(sorted(sizes.items())))
-        return ((record.key, files_datum(record)) for record in listed)
+        return initial_listing(sizes)
 
-    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
-        """Always one."""
-        return 1
 
-    def file_ids(self, count: int) -> list[str]:
-        """See Kind."""
-        return numbered_file_ids("files-", count)
+def initial_listing(files: Mapping[str, Mapping[str, int]]) -> Iterator[Record]:
+    """The records with which the partition is initialized: one of all data partitions, one of each partition's files
+    (names to sizes in bytes).
+    """
+    return _items(listing_records(files))
+
+
+def _items(records: Iterable[FilesRecord]) -> Iterator[Record]:
+    return ((record.key, files_datum(record)) for record in records)

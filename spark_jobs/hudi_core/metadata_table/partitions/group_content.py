@@ -15,7 +15,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block, encode_natural_deletes
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows, is_gone
-from hudi_core.metadata_table.partitions.row_units import IndexRows
+from hudi_core.metadata_table.partitions.row_level import IndexRows
 
 LOG_BYTES = 32 << 20
 """Bytes after which a file group's next log file begins: of compressed records and of keys that are deleted. Whoever

@@ -1,5 +1,5 @@
-"""The kind `partition_stats`: the range of each indexed column over all files of a partition's slices, made anew
-whenever one changes.
+"""The partition type `partition_stats`: the range of each indexed column over all files of a partition's slices, made
+again whenever one changes.
 
 Hudi 1.x makes the range of a partition that a commit writes to from what `column_stats` holds of the standing files and
 from the new ones, marks it tight, and so replaces the older record
@@ -10,33 +10,36 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from functools import cached_property
+from typing import ClassVar, Final
+
+import pyarrow as pa
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
-from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.partition_type import PARTITION_STATS
+from hudi_core.metadata_table.partitions.column_stats import merge_statistics
+from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType
+from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.range_records import partition_deletion, partition_record
 from hudi_core.metadata_table.records.value_types import as_type, contains, merged
 
-GROUPS: Final = "hoodie.metadata.index.partition.stats.file.group.count"
-_DEFAULT_GROUPS: Final = 1
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"
 _DELETES_PARTITIONS: Final = "DELETE_PARTITION"
 
 
-class PartitionStatsPartition:
-    """See Kind. Only partitioned tables have it."""
+class PartitionStatsPartition(PartitionType):
+    """Only partitioned tables have it. Statistics of whole partitions only ever grow wider, so a clean changes none."""
 
+    name = PARTITION_STATS
+    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_statistics}
+    groups_option = "hoodie.metadata.index.partition.stats.file.group.count"
     needs = Needs(ranges=True, remaining=True)
 
-    def __init__(self, partition: str, table: IndexedTable) -> None:
-        """Raises UnsupportedError for a table without partitions, of which Hudi makes none."""
-        if not table.is_partitioned:
+    def check_commit(self) -> None:
+        """Refuses a table without partitions, of which Hudi makes none."""
+        if not self.table.is_partitioned:
             raise UnsupportedError("statistics of partitions for a table without partitions", remedy=_REMEDY)
-        self.partition = partition
-        self._version = table.version_of(partition)
-        self._columns = table.indexed_types()
 
     def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
         """The ranges of the partitions written to, made anew; deletions for those that the commit emptied.
@@ -66,13 +69,13 @@ class PartitionStatsPartition:
         if held:
             yield from self._of_partition(held)
 
-    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
-        """As GROUPS says, or one."""
-        return positive_setting(settings, GROUPS, _DEFAULT_GROUPS)
+    @cached_property
+    def _version(self) -> int:
+        return self.table.version_of(self.partition)
 
-    def file_ids(self, count: int) -> list[str]:
-        """See Kind."""
-        return numbered_file_ids("partition-stats-", count)
+    @cached_property
+    def _columns(self) -> dict[str, pa.DataType]:
+        return self.table.indexed_types()
 
     def _of_partition(self, files: list[FileStatistics]) -> Iterator[Record]:
         name = files[0].file.partition

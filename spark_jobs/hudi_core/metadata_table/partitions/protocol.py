@@ -1,33 +1,100 @@
-"""What every kind of metadata says of a commit, and the facts that it says it from: the protocol of the write side of
-the metadata table.
+"""What one partition of the metadata table is on the write side: the base of all partition types, which the registry
+lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Protocol
 
-from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
+from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, Expression, FileStatistics, Needs, Record
+
+Data = Mapping[str, Any]
 
 
-class PartitionType(Protocol):
-    """One partition of the metadata table on the write side. What a clean, a rollback and a restore tell it:
-    clean_records, rollback, restore.
+class MergeData(Protocol):
+    """The datum that replaces two of one key when a compaction writes them, as data of the newer one's form."""
+
+    def __call__(self, key: str, older: Data, newer: Data, *, path: str) -> Data:
+        """`path` is the file of `newer`. Raises CorruptFileError for data that do not merge."""
+        ...
+
+
+class PartitionType:
+    """One partition of the metadata table on the write side, by default one whose records are deleted by no action, and
+    of which the newer of two records remains.
+
+    A partition type is a subclass in a module of its own, and one line of the registry.
     """
 
-    partition: str
-    """The folder's name in the metadata table: `files`, `column_stats`, `expr_index_<name>` …"""
-    needs: Needs
+    name: ClassVar[str]
+    """The partition's name; of partitions that are named after an index, their prefix, which ends with `_`."""
+    row_level: ClassVar[bool] = False
+    """Whether it has a record for each row (partition_type.is_row_level)."""
+    by_file: ClassVar[bool] = False
+    """Whether of_files has records: those of a commit can be prepared before the table lock is taken."""
+    updated_by_clean: ClassVar[bool] = False
+    """Whether of_clean has records."""
+    merges: ClassVar[Mapping[int, MergeData]] = {}
+    """How two records of a type (RecordType) merge; of others the newer remains."""
+    groups_option: ClassVar[str] = ""
+    default_groups: ClassVar[int] = 1
 
-    def of_commit(self, statistics: CommitUpdate) -> Iterable[Record]:
-        """The records of a commit; no two share a key."""
-        ...
+    def __init__(self, partition: str, table: IndexedTable) -> None:
+        """`partition` is the folder's name in the metadata table: `files`, `column_stats`, `expr_index_<name>` …"""
+        self.partition = partition
+        self.table = table
+
+    @property
+    def needs(self) -> Needs:
+        """What the partition's records are made from."""
+        return Needs()
+
+    def check(self) -> None:
+        """Raises UnsupportedError where this release knows too little of the partition to update it at all."""
+
+    def check_commit(self) -> None:
+        """Raises UnsupportedError where this release makes no exact records of this table's files."""
+
+    def of_commit(self, update: CommitUpdate) -> Iterable[Record]:
+        """The records of a commit; no two share a key. By default those of each file that it wrote."""
+        return () if update.by_partition else self.of_files(update.instant, update.written, self.needs.expression)
+
+    @classmethod
+    def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterable[Record]:
+        """The records that follow from each file by itself; `expression` is that of an expression index."""
+        return ()
+
+    def of_clean(self, instant: str, changes: FileChanges) -> Iterable[Record]:
+        """The records of a clean; `changes.deleted` are the files of its plan."""
+        return ()
+
+    def of_restore(self, instant: str, changes: FileChanges) -> Iterable[Record]:
+        """The records behind a restore, for files of the storage that are not listed and listed ones that are gone:
+        blocks of the restored instants are rolled back whatever the partition. Real Hudi updates `column_stats` alone;
+        filters and expression indexes then keep the deleted files.
+        """
+        return self.of_clean(instant, changes)
+
+    def of_rollback(self, changes: FileChanges) -> Iterable[Record]:
+        """The records of a rollback in version 6: `changes.written` are the log files that it appended. Blocks of the
+        failed instant are rolled back whatever the partition.
+        """
+        return ()
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterable[Record]:
-        """The records with which the partition begins; `files` are those that `needs` says, `instant` is that of the
-        initialisation.
+        """The records with which the partition is initialized; `files` are those that `needs` says, `instant` is that
+        of the initialization. By default those of each file.
         """
-        ...
+        return self.of_files(instant, files, self.needs.expression)
+
+    def definition(self) -> IndexDefinition | None:
+        """The definition that a new partition gets, where Hudi of the table's version writes one."""
+        return None
 
     def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
         """How many file groups a new partition gets: as `settings` (Hudi's option names) say, or for about `records`
@@ -35,13 +102,30 @@ class PartitionType(Protocol):
 
         Raises ConfigError for a setting that is no positive number.
         """
-        ...
+        return positive_setting(settings, self.groups_option, self.default_groups)
 
     def file_ids(self, count: int) -> list[str]:
-        """The ids of `count` file groups, in order."""
-        ...
+        """The ids of `count` file groups, in order: underscores of the folder's name become hyphens."""
+        return numbered_file_ids(f"{self.partition.replace('_', '-')}-", count)
+
+    @classmethod
+    def hashed_part(cls, definition: Callable[[], IndexDefinition | None]) -> Callable[[str], str]:
+        """What of a key chooses its file group: all of it by default. `definition` is that of the index."""
+        return str
 
 
 def numbered_file_ids(prefix: str, count: int) -> list[str]:
     """`<prefix>0000-0` and so on (HoodieTableMetadataUtil.getFileIDForFileGroup)."""
     return [f"{prefix}{number:04d}-0" for number in range(count)]
+
+
+def unknown_partition(name: str) -> UnsupportedError:
+    """The error for a metadata partition that Hudi 0.15 to 1.2 do not make, or whose records no code here makes."""
+    return UnsupportedError(
+        f"the metadata partition `{name}` holds records that this release cannot keep true",
+        path=f".hoodie/metadata/{name}",
+        remedy=(
+            f"drop it with `hudictl metadata drop TABLE --partition {name}`, or the metadata table: Hudi's next write "
+            "builds it anew"
+        ),
+    )

@@ -8,7 +8,7 @@ one file group and instant, and its value is encoded once.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,13 +19,16 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.hfile.keyvalue import MAX_ROW
 from hudi_core.codec.key_hashes import group_indexes
+from hudi_core.config.versions import TableVersion
 from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange, difference
+from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.distinct_rows import GONE
-from hudi_core.metadata_table.partitions.record_groups import RecordGroups
+from hudi_core.metadata_table.partitions.record_groups import RecordGroups, partitioned_group_count
+from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition
 from hudi_core.metadata_table.record import RecordEncoder, RecordType
 from hudi_core.timeline.instant_time import parse_instant
 
@@ -80,6 +83,48 @@ def _as_it_is(file_id: str) -> dict[str, Any]:
 
 def _signed(bits: int) -> int:
     return bits - 2 * _SIGN if bits & _SIGN else bits
+
+
+class RecordIndexPartition(RowLevelPartition):
+    """A global index, or from version 9 on one of each data partition where it is defined so."""
+
+    name = RECORD_INDEX
+
+    def rows(self, counts: Counts, schema: str, zone: str) -> RecordIndexRows:
+        """Makes record keys and their places."""
+        return RecordIndexRows(RecordGroups(counts), schema, zone)
+
+    @classmethod
+    def rows_from_json(cls, raw: Json) -> RecordIndexRows:
+        """Back from RecordIndexRows.to_json."""
+        return RecordIndexRows.from_json(raw)
+
+    def definition(self) -> IndexDefinition | None:
+        """Whether it is one of each data partition; none in versions whose Hudi writes none."""
+        return record_index_definition(self.table.config.features, partitioned=self.is_partitioned)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether each data partition has file groups of its own."""
+        definition = self.table.definitions.get(self.partition)
+        return definition is not None and definition.is_partitioned
+
+    def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
+        """As RowLevelPartition; of a partitioned index those of each data partition."""
+        if not self.is_partitioned:
+            return super().group_counts(records)
+        return {name: partitioned_group_count(self.table.settings, count) for name, count in records.items()}
+
+    def row_file_ids(self, counts: Counts) -> list[str]:
+        """See RecordGroups."""
+        return RecordGroups(counts).file_ids()
+
+
+def record_index_definition(features: TableVersion, *, partitioned: bool = False) -> IndexDefinition | None:
+    """The record index's own definition, where Hudi of the table's version writes one."""
+    if not features.defines_record_index:
+        return None
+    return IndexDefinition(RECORD_INDEX, RECORD_INDEX, "", (), {"isPartitioned": str(partitioned).lower()}, 1)
 
 
 @dataclass(frozen=True)

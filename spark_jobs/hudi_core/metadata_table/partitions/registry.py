@@ -1,94 +1,161 @@
-"""The one registry of kinds: which code keeps which partition of the metadata table (MetadataPartitionType).
+"""The registry of partition types: which class keeps which partition of the metadata table (MetadataPartitionType).
 
-What a clean tells each of them is clean_records, of a rollback metadata_table.write.rollback and rollback_deletion, of
-a restore metadata_table.write.restore: these go by the same names, and refuse the same ones. The indexes of rows,
-`record_index` and `secondary_index_*`, whose records come from rows by an engine's exchange, are in row_level.
+One line makes a partition type known to commits, cleans, rollbacks, restores, initialization and compaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partition_type import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    EXPRESSION_PREFIX,
-    FILES_PARTITION,
-    PARTITION_STATS,
-)
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
 from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
-from hudi_core.metadata_table.partitions.clean_updates import Indexed, clean_records
-from hudi_core.metadata_table.partitions.clean_updates import Record as CleanRecord
 from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition
 from hudi_core.metadata_table.partitions.expression_index import ExpressionIndexPartition
 from hudi_core.metadata_table.partitions.files import FilesPartition
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
-from hudi_core.metadata_table.partitions.protocol import PartitionType
+from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, unknown_partition
+from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
+from hudi_core.metadata_table.partitions.row_level import RowLevelPartition
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexPartition
+from hudi_core.metadata_table.records.file_statistics import Record
+
+PARTITION_TYPES: Final[tuple[type[PartitionType], ...]] = (
+    FilesPartition,
+    ColumnStatsPartition,
+    BloomFiltersPartition,
+    RecordIndexPartition,
+    PartitionStatsPartition,
+    ExpressionIndexPartition,
+    SecondaryIndexPartition,
+)
+"""In the order in which partitions are initialized."""
+_PREFIX_END: Final = "_"
+
+
+def registered(name: str) -> type[PartitionType] | None:
+    """The partition type of a metadata partition, None for one that no code here keeps."""
+    for item in PARTITION_TYPES:
+        if name == item.name:
+            return None if name.endswith(_PREFIX_END) else item
+        if item.name.endswith(_PREFIX_END) and name.startswith(item.name):
+            return item
+    return None
+
+
+def initialization_order(name: str) -> tuple[int, str]:
+    """The sort key by which partitions are initialized: in the order of the registry, unknown ones last."""
+    found = registered(name)
+    return (len(PARTITION_TYPES) if found is None else PARTITION_TYPES.index(found), name)
+
+
+def known_partition(name: str, table: IndexedTable) -> PartitionType:
+    """What keeps metadata partition `name` of a table through cleans, rollbacks and restores.
+
+    Raises UnsupportedError for a partition that no partition type here keeps true: the caller refuses the action, or
+    delists the partition when the user asks for that, and never leaves it stale.
+    """
+    found = registered(name)
+    if found is None:
+        raise unknown_partition(name)
+    made = found(name, table)
+    made.check()
+    return made
+
+
+def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
+    """As known_partition, for commits and initializations from statistics of files: also raises UnsupportedError where
+    the records of this table's files are not exact, and for a row-level index.
+    """
+    found = registered(name)
+    if found is None:
+        raise unknown_partition(name)
+    made = found(name, table)
+    made.check_commit()
+    return made
+
+
+def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, PartitionType]:
+    """Those of the listed metadata partitions, by name, sorted; errors as partition_type_of."""
+    return {name: partition_type_of(name, table) for name in sorted(names)}
+
+
+def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
+    """The row-level index of a name. Raises UnsupportedError for another partition."""
+    found = registered(name)
+    if found is None or not issubclass(found, RowLevelPartition):
+        raise unknown_partition(name)
+    return found(name, table)
 
 
 def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType]) -> StatisticsRequirements:
-    """What some kinds of a table must know of each file. Errors as IndexedTable.statistics_columns."""
-    partition_types = list(partition_types)
-    ranges = any(partition_type.needs.ranges for partition_type in partition_types)
+    """What some partition types of a table must know of each file. Errors as IndexedTable.statistics_columns."""
+    needs = [item.needs for item in partition_types]
     return StatisticsRequirements(
         table.stored_schema(),
-        tuple(table.indexed_types()) if ranges else (),
+        tuple(table.indexed_types()) if any(item.ranges for item in needs) else (),
         table.version_of(COLUMN_STATS),
-        any(partition_type.needs.bloom for partition_type in partition_types),
-        tuple(
-            partition_type.needs.expression
-            for partition_type in partition_types
-            if partition_type.needs.expression is not None
-        ),
+        any(item.bloom for item in needs),
+        tuple(item.expression for item in needs if item.expression is not None),
         table.history,
         table.config.features.indexes_all_columns,
     )
 
 
-Make = Callable[[str, IndexedTable], PartitionType]
+def clean_updates(
+    instant: str, changes: FileChanges, names: Collection[str], table: IndexedTable
+) -> dict[str, Iterable[Record]]:
+    """The records of clean `instant` by metadata partition, of `files` and of those of `names` that a clean changes
+    (HoodieTableMetadataUtil.convertMetadataToRecords(HoodieCleanMetadata)).
 
-_NAMED: Final[Mapping[str, Make]] = {
-    FILES_PARTITION: FilesPartition,
-    COLUMN_STATS: ColumnStatsPartition,
-    PARTITION_STATS: PartitionStatsPartition,
-    BLOOM_FILTERS: BloomFiltersPartition,
-}
-_PREFIXED: Final[Mapping[str, Make]] = {EXPRESSION_PREFIX: ExpressionIndexPartition}
-
-
-def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
-    """The kind that keeps metadata partition `name` of a table.
-
-    Raises UnsupportedError for a partition that no kind here keeps true on this table: the caller refuses the action,
-    or delists the partition when the user asks for that, and never leaves it stale (facts 8.10).
+    `changes.deleted` are the files of its plan. Errors as known_partition.
     """
-    make = _NAMED.get(name) or next(
-        (make for prefix, make in _PREFIXED.items() if name.startswith(prefix) and name != prefix), None
-    )
-    if make is None:
-        raise UnsupportedError(
-            f"the metadata partition `{name}` holds records that this release cannot keep true",
-            path=f".hoodie/metadata/{name}",
-            remedy=(
-                f"drop it with `hudictl metadata drop TABLE --partition {name}`, or the metadata table: Hudi's next "
-                "write builds it anew"
-            ),
+    found = [known_partition(name, table) for name in _files_last(names)]
+    return {item.partition: item.of_clean(instant, changes) for item in found if item.updated_by_clean}
+
+
+def restore_updates(
+    instant: str, changes: FileChanges, names: Collection[str], table: IndexedTable
+) -> dict[str, Iterable[Record]]:
+    """The records behind a restore; other partitions than `files` change with deleted files only. Errors as
+    known_partition.
+    """
+    found = [known_partition(name, table) for name in _files_last(names if changes.deleted else ())]
+    return {item.partition: item.of_restore(instant, changes) for item in found if item.updated_by_clean}
+
+
+def rollback_updates(changes: FileChanges, names: Collection[str], table: IndexedTable) -> dict[str, Iterable[Record]]:
+    """The records of a rollback in version 6, beyond the commands against the failed instant's blocks, which every
+    partition gets, known or not.
+    """
+    found = [item(name, table) for name in _files_last(names) if (item := registered(name)) is not None]
+    return {item.partition: item.of_rollback(changes) for item in found}
+
+
+def _files_last(names: Collection[str]) -> list[str]:
+    return [*sorted({*names} - {FILES_PARTITION}), FILES_PARTITION]
+
+
+def merge_data(key: str, older: Data, newer: Data, *, path: str) -> Data:
+    """What readers make of two records of one key when a compaction writes them, as data of the newer one's form
+    (HoodieMetadataPayload.preCombine); `path` is the file of `newer`.
+
+    Raises CorruptFileError when they are of different types.
+    """
+    kind = newer.get("type")
+    if older.get("type") != kind:
+        raise CorruptFileError(
+            f"metadata records {key!r} of the types {older.get('type')!r} and {kind!r} do not merge", path=path
         )
-    return make(name, table)
+    merge = _merges(PARTITION_TYPES).get(kind)
+    return newer if merge is None else merge(key, older, newer, path=path)
 
 
-def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, PartitionType]:
-    """The kinds of the listed metadata partitions, by name, sorted; errors as partition_type_of."""
-    return {name: partition_type_of(name, table) for name in sorted(names)}
-
-
-def of_clean(
-    instant: str, changes: FileChanges, names: Iterable[str], indexed: Indexed
-) -> dict[str, Iterator[CleanRecord]]:
-    """What a clean tells each kind: clean_records.clean_records."""
-    return clean_records(instant, changes, tuple(names), indexed)
+@lru_cache(maxsize=4)
+def _merges(partition_types: tuple[type[PartitionType], ...]) -> Mapping[object, MergeData]:
+    return {kind: merge for item in partition_types for kind, merge in item.merges.items()}

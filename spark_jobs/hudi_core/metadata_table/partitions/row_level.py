@@ -1,76 +1,91 @@
-"""The indexes of rows by name: `record_index` and `secondary_index_*`. Their records come from rows by an exchange, not
-from facts of files.
+"""Row-level indexes (`record_index`, `secondary_index_*`): what their partition types add to protocol.PartitionType.
+
+Their records come from rows: record keys and pairs are read from data files on executors and brought to the index's
+file groups by an exchange, whose unit is the change of one data file group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Final, Protocol
 
 import pyarrow as pa
 
-from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import IndexedTable, column_type
-from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.partitions.record_groups import RecordGroups, global_group_count, partitioned_group_count
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_units import IndexRows
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, value_texts
+from hudi_core.engine.protocol import Json
+from hudi_core.errors import HudiError
+from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
+from hudi_core.metadata_table.partitions.protocol import PartitionType, unknown_partition
+from hudi_core.metadata_table.partitions.record_groups import global_group_count
 
 Counts = Mapping[str | None, int]
 """File groups: all of them under None, or those of each data partition (RecordIndex.parts)."""
+DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT"})
-_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+
+
+class IndexRows(Protocol):
+    """What makes the rows of one such index: RecordIndexRows, SecondaryIndexRows."""
+
+    @property
+    def partition(self) -> str:
+        """The metadata partition."""
+        ...
+
+    @property
+    def shards(self) -> int:
+        """The index's file groups: the shards of its exchange, in the order of their ids."""
+        ...
+
+    def to_json(self) -> Json:
+        """As it crosses the engine."""
+        ...
+
+    def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
+        """The exchange's rows of one file group's change."""
+        ...
+
+    def conflict(self, key: bytes) -> HudiError:
+        """The error where a key comes with two different records."""
+        ...
+
+
+class RowLevelPartition(PartitionType):
+    """A row-level index. A clean moves no row, so it changes none."""
+
+    row_level: ClassVar[bool] = True
+
+    def check_commit(self) -> None:
+        """Always refuses: no records follow from statistics of files (write.row_updates)."""
+        raise unknown_partition(self.partition)
+
+    @abstractmethod
+    def rows(self, counts: Counts, schema: str, zone: str) -> IndexRows:
+        """What makes the rows of the index; `schema` is that of the stored records (record.block_schema), `zone` that
+        of instants.
+
+        Raises UnsupportedError for a column that this release cannot keep an index on, CorruptFileError for an index
+        without a definition.
+        """
+
+    @classmethod
+    @abstractmethod
+    def rows_from_json(cls, raw: Json) -> IndexRows:
+        """Back from IndexRows.to_json."""
+
+    def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
+        """How many file groups a new index gets, for the number of rows in each data partition; errors as
+        global_group_count.
+        """
+        return {None: global_group_count(self.table.settings, sum(records.values()))}
+
+    def row_file_ids(self, counts: Counts) -> list[str]:
+        """The ids of the file groups, in the order of an exchange's shards."""
+        return self.file_ids(counts[None])
 
 
 def moves_rows(operation: str | None) -> bool:
-    """Whether a commit of an operation (`operationType`) can tell such an index anything: compactions leave each row
-    where and as it is.
+    """Whether a commit of an operation (`operationType`) can change such an index: compactions leave each row where and
+    as it is.
     """
     return operation not in _REWRITES
-
-
-def index_rows(name: str, table: IndexedTable, counts: Counts, schema: str, zone: str) -> IndexRows:
-    """What makes the rows of an index; `schema` is that of the stored records (record.block_schema), `zone` that of
-    instants.
-
-    Raises UnsupportedError for a column that this release cannot keep an index on, CorruptFileError for an index
-    without a definition.
-    """
-    if name == RECORD_INDEX:
-        return RecordIndexRows(RecordGroups(counts), schema, zone)
-    definition = _definition(name, table)
-    (column,) = definition.source_fields
-    kind = column_type(table.arrow_schema(), column)
-    if kind is None:
-        raise UnsupportedError(
-            f"the index {name} is on {column!r}, which is no column that data files hold", path=_DEFINITIONS
-        )
-    value_texts(pa.nulls(0, kind), column)
-    return SecondaryIndexRows(name, column, counts[None], schema, definition.version > 1)
-
-
-def group_counts(name: str, table: IndexedTable, records: Mapping[str, int]) -> dict[str | None, int]:
-    """How many file groups a new index gets, for the number of rows in each data partition; errors as
-    global_group_count.
-    """
-    definition = table.definitions.get(name)
-    if name == RECORD_INDEX and definition is not None and definition.is_partitioned:
-        return {partition: partitioned_group_count(table.settings, count) for partition, count in records.items()}
-    return {None: global_group_count(table.settings, sum(records.values()))}
-
-
-def row_file_ids(name: str, counts: Counts) -> list[str]:
-    """The ids of the file groups, in the order of an exchange's shards."""
-    if name == RECORD_INDEX:
-        return RecordGroups(counts).file_ids()
-    return numbered_file_ids(f"{name.replace('_', '-')}-", counts[None])
-
-
-def _definition(name: str, table: IndexedTable) -> IndexDefinition:
-    definition = table.definitions.get(name)
-    if definition is None or len(definition.source_fields) != 1:
-        raise CorruptFileError(f"the index {name} has no definition that names its one column", path=_DEFINITIONS)
-    return definition

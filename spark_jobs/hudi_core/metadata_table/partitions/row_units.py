@@ -1,53 +1,22 @@
-"""Indexes of rows: record keys and pairs are read from data files on executors and brought to the index's file groups
-by an exchange.
-
-The unit of an exchange is the change of one data file group.
-"""
+"""The units of a row-level index's exchange: each is the change of one data file group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hudi_core.errors import ConfigError, HudiError
+from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
-from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
+from hudi_core.metadata_table.partitions.registry import registered
+from hudi_core.metadata_table.partitions.row_level import IndexRows, RowLevelPartition
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Json, TaskAttempt
-
-
-class IndexRows(Protocol):
-    """What makes the rows of one such index: RecordIndexRows, SecondaryIndexRows."""
-
-    @property
-    def partition(self) -> str:
-        """The metadata partition."""
-        ...
-
-    @property
-    def shards(self) -> int:
-        """The index's file groups: the shards of its exchange, in the order of their ids."""
-        ...
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        ...
-
-    def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
-        """The exchange's rows of one file group's change."""
-        ...
-
-    def conflict(self, key: bytes) -> HudiError:
-        """The error where a key comes with two different records."""
-        ...
 
 
 def index_unit(uri: str, storage_options: Json, spec: str, rows: IndexRows, change: SliceChange) -> Json:
@@ -78,8 +47,11 @@ def produce_index_rows(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBa
 
 
 def rows_from_json(raw: Any) -> IndexRows:
-    """Back from IndexRows.to_json."""
-    return RecordIndexRows.from_json(raw) if raw["partition"] == RECORD_INDEX else SecondaryIndexRows.from_json(raw)
+    """Back from IndexRows.to_json. Raises ValueError for a partition that is no row-level index."""
+    found = registered(str(raw["partition"]))
+    if found is None or not issubclass(found, RowLevelPartition):
+        raise ValueError(f"{raw['partition']!r} is no row-level index")
+    return found.rows_from_json(raw)
 
 
 @lru_cache(maxsize=8)

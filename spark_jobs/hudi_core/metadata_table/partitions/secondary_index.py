@@ -8,7 +8,7 @@ HoodieMetadataPayload.getInsertValue), and brings the new.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -19,11 +19,16 @@ import pyarrow.compute as pc
 from hudi_core.codec.key_hashes import group_indexes
 from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import ExecutionError, HudiError, UnsupportedError
+from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import column_type
+from hudi_core.metadata_table.keys import secondary_hashed_part
+from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
 from hudi_core.metadata_table.partitions.distinct_rows import GONE
 from hudi_core.metadata_table.partitions.record_index import check_key_lengths
+from hudi_core.metadata_table.partitions.row_level import DEFINITIONS, Counts, RowLevelPartition
 from hudi_core.metadata_table.record import RecordEncoder, RecordType
 from hudi_core.view.file_group import FileSlice
 
@@ -61,6 +66,40 @@ def value_texts(column: pa.Array, name: str) -> pa.Array:
         f"a secondary index on the column {name!r} of type {column.type}",
         remedy="drop that index: those on text and whole numbers are kept",
     )
+
+
+class SecondaryIndexPartition(RowLevelPartition):
+    """An index on one column, by its definition."""
+
+    name = SECONDARY_PREFIX
+
+    def rows(self, counts: Counts, schema: str, zone: str) -> SecondaryIndexRows:
+        """Makes pairs of value and record key."""
+        definition = self.table.definitions.get(self.partition)
+        if definition is None or len(definition.source_fields) != 1:
+            raise CorruptFileError(
+                f"the index {self.partition} has no definition that names its one column", path=DEFINITIONS
+            )
+        (column,) = definition.source_fields
+        kind = column_type(self.table.arrow_schema(), column)
+        if kind is None:
+            raise UnsupportedError(
+                f"the index {self.partition} is on {column!r}, which is no column that data files hold",
+                path=DEFINITIONS,
+            )
+        value_texts(pa.nulls(0, kind), column)
+        return SecondaryIndexRows(self.partition, column, counts[None], schema, definition.version > 1)
+
+    @classmethod
+    def rows_from_json(cls, raw: Json) -> SecondaryIndexRows:
+        """Back from SecondaryIndexRows.to_json."""
+        return SecondaryIndexRows.from_json(raw)
+
+    @classmethod
+    def hashed_part(cls, definition: Callable[[], IndexDefinition | None]) -> Callable[[str], str]:
+        """In version 2 the value alone (HoodieIndexVersion, SecondaryIndexKeyUtils)."""
+        found = definition()
+        return secondary_hashed_part if found is not None and found.version > 1 else str
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from typing import Any, Final
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.copy import CopiedBlock, is_ascending
 from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.group_reader import Deletes, Source
 from hudi_core.metadata_table.record import RecordEncoder
-from hudi_core.metadata_table.services.merge_records import merge_data
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.model.meta_fields import META_FIELDS
 

@@ -10,19 +10,16 @@ from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, is_row_level
+from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
+from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Record
 from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import CommitMetadata, Operation
-from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.view.listing import FileListing
 
 
@@ -57,7 +54,7 @@ class CommitPartitions:
         """The kinds that say something of each file by itself, for which there is something to prepare
         (metadata_table.write.prepare).
         """
-        return frozenset(name for name in self._partition_types if name not in (FILES_PARTITION, PARTITION_STATS))
+        return frozenset(name for name, item in self._partition_types.items() if item.by_file)
 
     def records(
         self,
@@ -113,19 +110,13 @@ class CommitPartitions:
     @cached_property
     def _partition_types(self) -> dict[str, PartitionType]:
         names = self._config.metadata_partitions if self._names is None else frozenset(self._names)
-        if self._operation == Operation.COMPACT:
+        if not moves_rows(self._operation):
             names = frozenset(name for name in names if not is_row_level(name))
         return partition_types_of(names, self._table)
 
     @cached_property
     def _table(self) -> IndexedTable:
-        timeline = ActiveTimeline(self._storage, self._config).load()
-        schema = table_schema(self._storage, self._config, timeline)
-        history = internal_schema_history(self._storage, timeline)
-        definitions = load_index_definitions(self._storage, self._config)
-        return IndexedTable(
-            self._config, schema, definitions, self._settings, None if history is None else history.to_json()
-        )
+        return StoredTable(self._storage, self._config, self._settings)
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:

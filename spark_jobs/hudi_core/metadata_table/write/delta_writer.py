@@ -21,9 +21,8 @@ from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_dele
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
-from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.keys import secondary_hashed_part
-from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
+from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
+from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.read.file_group import (
     ROOT,
     LatestSlice,
@@ -212,10 +211,11 @@ class DeltaWriter:
         """What chooses a key's file group: the key, but in a secondary index of version 2 the value alone (facts
         8.6).
         """
-        if not partition.startswith(SECONDARY_PREFIX):
-            return str
-        definition = load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
-        return secondary_hashed_part if definition is not None and definition.version > 1 else str
+        found = registered(partition)
+        return str if found is None else found.hashed_part(lambda: self._definition(partition))
+
+    def _definition(self, partition: str) -> IndexDefinition | None:
+        return load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
 
     def _written(self, place: LatestSlice, instant: str, named: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
         if not self._metadata_timeline.features.log_name_has_delta_commit:

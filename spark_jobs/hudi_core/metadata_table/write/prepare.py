@@ -25,11 +25,9 @@ from hudi_core.metadata_table.extract.merged_statistics import (
     statistics_from_bytes,
     statistics_to_bytes,
 )
-from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
-from hudi_core.metadata_table.partitions.bloom_filters import file_filters
-from hudi_core.metadata_table.partitions.column_stats import file_ranges
-from hudi_core.metadata_table.partitions.expression_index import file_records
 from hudi_core.metadata_table.partitions.group_content import log_contents
+from hudi_core.metadata_table.partitions.protocol import unknown_partition
+from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
@@ -202,12 +200,11 @@ def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
 def _records_of(
     name: str, requirements: StatisticsRequirements, instant: str
 ) -> Callable[[Iterable[FileStatistics]], Iterable[Record]]:
-    if name == COLUMN_STATS:
-        return file_ranges
-    if name == BLOOM_FILTERS:
-        return partial(file_filters, instant)
-    expression = next(item for item in requirements.expressions if item.partition == name)
-    return partial(file_records, expression, instant)
+    partition_type = registered(name)
+    if partition_type is None:
+        raise unknown_partition(name)
+    expression = next((item for item in requirements.expressions if item.partition == name), None)
+    return lambda files: partition_type.of_files(instant, files, expression)
 
 
 def _groups_of(unit: Json) -> dict[str, list[str]]:

@@ -11,12 +11,11 @@ from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.file_changes import FileChanges
-from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
-from hudi_core.metadata_table.partitions.clean_updates import Indexed, clean_records
+from hudi_core.metadata_table.indexed_table import StoredTable
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
@@ -34,10 +33,8 @@ from hudi_core.metadata_table.write.rollback import MetadataRollback
 from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.ids import WriteToken
-from hudi_core.model.meta_fields import META_FIELDS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
@@ -55,7 +52,7 @@ class MetadataPublisher:
     to the data table.
 
     Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of
-    statistics or filters (clean_records.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
+    statistics or filters (file_changes.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
     wrote, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's files
     (standing.StandingFiles). Of a prepared commit 600 for each column of each data partition, and one staged log file
     at a time (group_content.LOG_BYTES), however many rows and files it wrote.
@@ -88,9 +85,9 @@ class MetadataPublisher:
         kind.
         """
         timeline = MetadataTableSnapshot(self._storage, self._config, Timeline()).timeline
-        indexed = self._indexed()
+        table = self._table()
         for name in sorted(self._config.metadata_partitions):
-            indexed.partition_type(name)
+            known_partition(name, table)
             latest_slices(self._storage, timeline, name, layout=self._metadata_timeline.features.layout)
 
     def check_commit(self, operation: str) -> None:
@@ -193,7 +190,7 @@ class MetadataPublisher:
         That are all files of the clean's plan, whether or not they were still there (`deletePathPatterns` of its
         metadata).
         """
-        records = clean_records(instant, changes, self._recorded.metadata_partitions, self._indexed())
+        records = clean_updates(instant, changes, self._recorded.metadata_partitions, self._table())
         DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, records)
 
     def check_roll_back(self, failed: str) -> None:
@@ -245,9 +242,7 @@ class MetadataPublisher:
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:
-            MetadataRestore(self._storage, config, self._metadata_timeline, self._token).run(
-                target, restore, self._indexed()
-            )
+            MetadataRestore(self._storage, config, self._metadata_timeline, self._token).run(target, restore)
         return config
 
     def latest_compaction(self) -> str | None:
@@ -285,11 +280,5 @@ class MetadataPublisher:
             return DeletingRollback(self._storage, self._config, self._clock)
         return MetadataRollback(self._storage, self._config, self._token)
 
-    def _indexed(self) -> Indexed:
-        definitions = load_index_definitions(self._storage, self._config)
-        columns: list[str] = []
-        if COLUMN_STATS in self._recorded.metadata_partitions and COLUMN_STATS not in definitions:
-            active = ActiveTimeline(self._storage, self._config)
-            schema = table_schema(self._storage, self._config, active.load())
-            columns = [*META_FIELDS, *(field["name"] for field in schema["fields"])]
-        return Indexed(definitions, list(dict.fromkeys(columns)))
+    def _table(self) -> StoredTable:
+        return StoredTable(self._storage, self._recorded, self._settings)

@@ -9,18 +9,15 @@ and the slices of compactions deleted; in layout 2 all files go.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix
-from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.partitions.clean_updates import Indexed, Record, clean_records
+from hudi_core.metadata_table.partitions.registry import restore_updates
 from hudi_core.metadata_table.read.file_group import LatestSlice, blocks_by_instant
-from hudi_core.metadata_table.record import files_datum
-from hudi_core.metadata_table.records.files import sync_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
@@ -74,7 +71,7 @@ class MetadataRestore:
         self._active = metadata_timeline.active
         self._token = token
 
-    def run(self, target: str, restore: str, indexed: Indexed) -> None:
+    def run(self, target: str, restore: str) -> None:
         """Goes back to `target` as part of the data table's pending restore `restore`; goes on where an earlier attempt
         stopped.
 
@@ -84,7 +81,7 @@ class MetadataRestore:
         found = self._of_restore(timeline, Action.RESTORE, restore)
         if found is None or not found.is_completed:
             self._go_back(timeline, target, restore, found)
-        self._sync(restore, indexed)
+        self._sync(restore)
 
     def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
         """The instant of the metadata table's own that belongs to the pending restore: nobody else makes one while that
@@ -212,7 +209,7 @@ class MetadataRestore:
             raise CorruptFileError("the restore plan does not say what to roll back", path=path, remedy=_DROP)
         return planned
 
-    def _sync(self, restore: str, indexed: Indexed) -> None:
+    def _sync(self, restore: str) -> None:
         timeline = self._active.load()
         done = self._of_restore(timeline, Action.RESTORE, restore)
         after = restore if done is None else done.requested_time
@@ -227,14 +224,8 @@ class MetadataRestore:
                 instant = OperationSuffix.RESTORE.of(instant)
         data = ActiveTimeline(self._storage, self._config).load()
         changes = sync_changes(self._storage, self._config, data, restore)
-        files = sync_records(changes.written, changes.deleted, changes.dropped_partitions)
-        recorded: dict[str, Iterable[Record]] = (
-            {FILES_PARTITION: [(record.key, files_datum(record)) for record in files]} if files else {}
-        )
-        if changes.deleted:
-            # Real Hudi tells column_stats alone; filters and expression indexes then keep the files that the cleans
-            # took.
-            recorded = {**clean_records(instant, changes, self._config.metadata_partitions, indexed), **recorded}
+        table = StoredTable(self._storage, self._config, {})
+        recorded = restore_updates(instant, changes, self._config.metadata_partitions, table)
         DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, recorded)
 
 

@@ -20,8 +20,10 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.partitions.registry import rollback_updates
 from hudi_core.metadata_table.read.file_group import (
     LatestSlice,
     blocks_by_instant,
@@ -32,13 +34,10 @@ from hudi_core.metadata_table.read.file_group import (
     partition_folders,
     pending_bases,
 )
-from hudi_core.metadata_table.record import files_datum
-from hudi_core.metadata_table.records.files import rollback_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged
 from hudi_core.model.ids import ROLLBACK_TOKEN, WriteToken
-from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.rollback import (
@@ -77,6 +76,7 @@ class MetadataRollback:
     def __init__(self, storage: Storage, config: TableConfig, token: WriteToken = _TOKEN) -> None:
         """`token` is that of the log file which tells `files` what the data table's rollback wrote."""
         self._storage = storage
+        self._config = config
         self._metadata_timeline = MetadataTimeline(storage, config)
         self._token = token
 
@@ -169,16 +169,8 @@ class MetadataRollback:
         return frozenset({*named, (FILES_PARTITION, latest_slice(self._storage, self._active.load()).file_id)})
 
     def _tell(self, rollback: str, changes: FileChanges) -> None:
-        """Of the deleted files the log files alone: the failed instant's base files go with its blocks, but a log file
-        on top of one may be what an earlier rollback has listed (real Hudi leaves such files listed).
-        """
-        logs = {
-            partition: [name for name in names if isinstance(parse_data_file(name), LogFileName)]
-            for partition, names in changes.deleted.items()
-        }
-        gone = {partition: names for partition, names in logs.items() if names}
-        recorded = rollback_records(changes.written, gone)
-        records = {FILES_PARTITION: [(record.key, files_datum(record)) for record in recorded]} if recorded else {}
+        table = StoredTable(self._storage, self._config, {})
+        records = rollback_updates(changes, self._config.metadata_partitions, table)
         DeltaWriter(self._storage, self._metadata_timeline, self._token).write(rollback, records)
 
     def _footprint(self, timeline: Timeline, groups: list[_Group], failed: str) -> Footprint:

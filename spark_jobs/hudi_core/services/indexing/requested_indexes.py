@@ -24,7 +24,6 @@ from hudi_core.config.keys import ConfigKey
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.initialize.from_rows import record_index_definition
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -34,6 +33,7 @@ from hudi_core.metadata_table.partition_type import (
     SECONDARY_INDEX,
     SECONDARY_PREFIX,
 )
+from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.model.partition import check_file_name
 
 _IDENTITY: Final = "identity"

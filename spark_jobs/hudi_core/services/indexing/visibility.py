@@ -11,6 +11,7 @@ from typing import Final
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.initialize.indexing import Build
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, PARTITION_STATS, RECORD_INDEX, is_row_level
+from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
@@ -109,7 +110,8 @@ def _has_recorded(
 def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files: Collection[str]) -> bool:
     """Whether a partition hears nothing of an action, so that its silence means nothing."""
     if item.action == Action.CLEAN:
-        return is_row_level(name) or name == PARTITION_STATS
+        found = registered(name)
+        return found is not None and not found.updated_by_clean
     if item.action not in COMMIT_ACTIONS:
         return False
     metadata = context.active.read_commit(item)

@@ -25,8 +25,7 @@ from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import committed_files
 from hudi_core.metadata_table.instants import SOLO_COMMIT
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, is_row_level
-from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of
-from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows
+from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of, row_level_type
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schema_history import internal_schema_history
@@ -133,7 +132,9 @@ class Initializations:
         if table is not None:
             partition_types_of([name for name in requirements if not is_row_level(name)], table)
             for name in filter(is_row_level, requirements):
-                index_rows(name, table, {None: 1}, "", timeline_zone(self._context.config, self._context.options))
+                row_level_type(name, table).rows(
+                    {None: 1}, "", timeline_zone(self._context.config, self._context.options)
+                )
 
     def initialization(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Initialization:
         """The beginning of a partition with what `snapshot` holds; `rows` is what rows_by_partition gave, now or a
@@ -155,7 +156,7 @@ class Initializations:
             initialization = initialization_from_rows(
                 name,
                 table,
-                group_counts(name, table, known),
+                row_level_type(name, table).group_counts(known),
                 slices,
                 spec,
                 self._engine,

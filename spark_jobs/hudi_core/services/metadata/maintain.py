@@ -16,9 +16,10 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.initialize.from_rows import record_index_definition
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
-from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX, initialization_order
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX
+from hudi_core.metadata_table.partitions.record_index import record_index_definition
+from hudi_core.metadata_table.partitions.registry import initialization_order
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.compaction_units import compact_group_task
 from hudi_core.metadata_table.services.run import Upkeep, keep_up

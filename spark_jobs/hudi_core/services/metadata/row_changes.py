@@ -1,15 +1,13 @@
 """What a completed commit did to the rows of its file groups, told to the record index and the secondary indexes
 afterwards.
 
-The slices before and after it are told by the timeline as it was then; an exchange brings the keys to the index's file
-groups, whose blocks tasks stage (metadata_table.write.staged_logs).
+The slices before and after it follow from the timeline as it was then (metadata_table.row_updates stages the rest).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.table_config import timeline_zone
@@ -17,17 +15,10 @@ from hudi_core.errors import StorageNotFoundError, TimelineError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.new_groups import initialize_groups
-from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
-from hudi_core.metadata_table.partitions.row_level import Counts, index_rows, row_file_ids
-from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows
-from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
-from hudi_core.metadata_table.read.slices import merged_slices
-from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.metadata_table.write.staged_logs import StagedLog, staging_folder, write_log_shard
+from hudi_core.metadata_table.write.prepare import Workers
+from hudi_core.metadata_table.write.staged_logs import StagedLog
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
@@ -71,9 +62,8 @@ class RowChanges:
         """The staged blocks of each of the indexes `names`, under the instant of the commit, which is the newest that
         moved rows.
 
-        A record index of each data partition gets file groups for the commit's new ones, as
-        HoodieBackedTableMetadataWriter's maybeInitializeNewFileGroupsForPartitionedRLI makes them, under an instant of
-        the metadata table's own. Raises RowsUnknownError where the files of the slices before the commit were cleaned.
+        Errors and new file groups as RowUpdates.stage. Raises RowsUnknownError where the files of the slices before the
+        commit were cleaned.
         """
         if not names:
             return {}
@@ -88,9 +78,13 @@ class RowChanges:
             history=history,
             options=self.context.options,
         )
-        text = spec.up_to(instant.requested_time).to_text()
+        workers = Workers(self.engine, self.epoch, self.context.uri, self.context.storage_options)
+        zone = timeline_zone(self.context.config, self.context.options)
+        updates = RowUpdates(self.context.storage, self.table, self.metadata_timeline, workers, zone)
+        time = instant.requested_time
+        text = spec.up_to(time).to_text()
         try:
-            return {name: self._exchange(name, instant.requested_time, changes, text) for name in sorted(names)}
+            return updates.stage(time, metadata.operation_type, names, changes, text, timeline)
         except StorageNotFoundError as error:
             raise RowsUnknownError(
                 f"the indexes {', '.join(sorted(names))} cannot be told of {instant.action} "
@@ -99,63 +93,6 @@ class RowChanges:
                 path=error.path,
                 remedy=REBUILD_ROW_LEVEL,
             ) from error
-
-    def _exchange(self, name: str, instant: str, changes: list[SliceChange], spec: str) -> list[StagedLog]:
-        context, counts = (
-            self.context,
-            self._counts(name, {group for change in changes for group in _partitions(change)}),
-        )
-        file_ids, schema = (
-            row_file_ids(name, counts),
-            block_schema(latest_schema(self.metadata_timeline.active, self.metadata_timeline.active.load())),
-        )
-        rows = index_rows(name, self.table, counts, schema, timeline_zone(context.config, context.options))
-        options = dict(context.storage_options)
-        shard = {
-            "uri": context.uri,
-            "storage_options": options,
-            "index": rows.to_json(),
-            "file_ids": file_ids,
-            "instant": instant,
-            "schema": schema,
-            "hudi_1_headers": self.metadata_timeline.features.hudi_1_log_headers,
-            "folder": staging_folder(instant, self.epoch),
-        }
-        units = [index_unit(context.uri, options, spec, rows, change) for change in changes]
-        found = self.engine.exchange(
-            produce_index_rows, units, partial(write_log_shard, shard), shards=rows.shards, run_epoch=self.epoch
-        )
-        return [StagedLog.from_json(log) for item in found for log in item["logs"]]
-
-    def _counts(self, name: str, partitions: Collection[str]) -> Counts:
-        """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get
-        theirs here.
-        """
-        storage, timeline, layout = (
-            self.context.storage,
-            self.metadata_timeline.active.load(),
-            self.metadata_timeline.features.layout,
-        )
-        definition = self.table.definitions.get(name)
-        if name != RECORD_INDEX or definition is None or not definition.is_partitioned:
-            return {None: len(latest_slices(storage, timeline, name, layout=layout))}
-        folder = f"{ROOT}/{name}"
-        # A group without a slice was left by a dead attempt at beginning it.
-        slices = merged_slices(folder, storage.list_files(folder), timeline, layout)
-        there = [item.file_id for item in slices if item.base_file is not None or item.logs]
-        least = partitioned_group_count(self.table.settings, 0)
-        counts: dict[str | None, int] = {}
-        for partition in partitions:
-            start = f"{PREFIX}{escape_file_name(partition)}-"
-            counts[partition] = sum(1 for file_id in there if file_id.startswith(start)) or least
-        initialize_groups(
-            storage,
-            self.metadata_timeline,
-            self.context.active.load(),
-            name,
-            sorted(set(row_file_ids(name, counts)).difference(there)),
-        )
-        return counts
 
     def _changes(self, timeline: Timeline, instant: Instant, metadata: CommitMetadata) -> list[SliceChange]:
         touched = {(name, stat.file_id) for name, stats in metadata.partition_to_write_stats.items() for stat in stats}
@@ -227,10 +164,6 @@ def _unknown(instant: Instant, what: str) -> RowsUnknownError:
         f"the indexes of rows cannot be told of {instant.action} {instant.requested_time}: {what} was cleaned since",
         remedy=REBUILD_ROW_LEVEL,
     )
-
-
-def _partitions(change: SliceChange) -> Collection[str]:
-    return {item.file_group.partition for item in (change.before, change.after) if item is not None}
 
 
 def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:

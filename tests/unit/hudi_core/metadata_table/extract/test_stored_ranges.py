@@ -16,10 +16,10 @@ import pytest
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.extract.expressions import function_of
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
+from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType, greatest, least
 from hudi_core.metadata_table.records.value_types import as_type, merged
-from hudi_core.metadata_table.services.merge_records import merge_data
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName
 from hudi_core.storage.local import LocalStorage

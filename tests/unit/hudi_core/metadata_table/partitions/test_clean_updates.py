@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
-from hudi_core.metadata_table.partitions import clean_updates as module
-from hudi_core.metadata_table.partitions.clean_updates import Indexed, clean_records
+from hudi_core.metadata_table.partitions import bloom_filters, column_stats
+from hudi_core.metadata_table.partitions.registry import clean_updates
 from hudi_core.metadata_table.record import ALL_PARTITIONS, MetadataCodec, RecordEncoder, schema_text
+from hudi_core.model.meta_fields import META_FIELDS
 
 
 def newest_schema() -> str:
@@ -38,23 +41,38 @@ def definition(name: str, type_: str, fields: tuple[str, ...], version: int = 2)
     return IndexDefinition(name, type_, "identity", fields, {}, version)
 
 
-INDEXED = Indexed(
+CONFIG = TableConfig.of(
+    {
+        "hoodie.table.name": "t",
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.version": "8",
+        "hoodie.timeline.layout.version": "2",
+    },
+    path="hoodie.properties",
+)
+SCHEMA = {"type": "record", "name": "t", "fields": [{"name": "c", "type": "string"}]}
+
+
+def indexed_table(definitions: dict[str, IndexDefinition]) -> IndexedTable:
+    return IndexedTable(CONFIG, SCHEMA, definitions)
+
+
+INDEXED = indexed_table(
     {
         "column_stats": definition("column_stats", "column_stats", ("a", "b")),
         "expr_index_day": definition("expr_index_day", "column_stats", ("ts",), version=1),
         "expr_index_low": definition("expr_index_low", "bloom_filters", ("name",)),
-    },
-    ["c"],
+    }
 )
 
 
 def records(
-    kinds: set[str], indexed: Indexed = INDEXED, changes: FileChanges = CHANGES
+    kinds: set[str], indexed: IndexedTable = INDEXED, changes: FileChanges = CHANGES
 ) -> dict[str, list[tuple[str, dict[str, Any]]]]:
     """The records as a reader decodes them."""
     encoder = RecordEncoder(NEWEST)
     codec = MetadataCodec(NEWEST, path="block")
-    found = clean_records(T, changes, kinds, indexed)
+    found = clean_updates(T, changes, kinds, indexed)
     return {name: [codec.decode(key, value) for key, value in encoder.cells(items)] for name, items in found.items()}
 
 
@@ -90,8 +108,10 @@ def test_statistics_of_every_file_and_indexed_column() -> None:
 
 
 def test_without_a_definition_the_tables_columns_count() -> None:
-    found = records({"column_stats"}, Indexed({}, ["c"]))["column_stats"]
-    assert {key for key, _ in found} == {column_stats_key("c", "p1", name) for name in (BASE, LOG)}
+    found = records({"column_stats"}, indexed_table({}))["column_stats"]
+    assert {key for key, _ in found} == {
+        column_stats_key(column, "p1", name) for name in (BASE, LOG) for column in (*META_FIELDS, "c")
+    }
 
 
 @pytest.mark.parametrize("kind", ["bloom_filters", "expr_index_low"])
@@ -103,14 +123,15 @@ def test_filters_of_base_files_alone(kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["unknown", "expr_index_other", "expr_index_odd"])
 def test_a_kind_that_cannot_be_kept_true_is_refused(name: str) -> None:
-    odd = Indexed({"expr_index_odd": definition("expr_index_odd", "vector", ("v",))}, [])
+    odd = indexed_table({"expr_index_odd": definition("expr_index_odd", "vector", ("v",))})
     with pytest.raises(UnsupportedError, match=name):
         records({name}, odd)
 
 
 def test_deletions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of whole files: a file's statistics are all deleted or all left."""
-    monkeypatch.setattr(module, "MAX_DELETIONS", 5)
+    for module in (bloom_filters, column_stats):
+        monkeypatch.setattr(module, "MAX_DELETIONS", 5)
     many = FileChanges(deleted={"p": frozenset(f"f{number}-0_0-1-2_{T}.parquet" for number in range(9))})
     found = records({"files", "column_stats", "bloom_filters"}, changes=many)
     assert len(found["column_stats"]) == 4

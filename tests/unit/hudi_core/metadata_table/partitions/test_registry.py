@@ -13,8 +13,7 @@ from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import COLUMN_COUNT, COLUMN_LIST, IndexedTable
 from hudi_core.metadata_table.keys import partition_stats_key
-from hudi_core.metadata_table.partitions.clean_updates import Indexed
-from hudi_core.metadata_table.partitions.registry import of_clean, partition_type_of, partition_types_of
+from hudi_core.metadata_table.partitions.registry import clean_updates, partition_type_of, partition_types_of
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
@@ -127,10 +126,9 @@ def test_a_kind_that_cannot_be_kept_true_is_refused(golden: Golden, name: str) -
 def test_a_clean_goes_through_the_same_registry(golden: Golden) -> None:
     table = table_of(golden)
     changes = FileChanges(deleted={"2024-01-01": frozenset({"f_0-0-0_1.parquet"})})
-    indexed = Indexed(table.definitions, ())
     recorded = {
         name: len(list(records))
-        for name, records in of_clean("1", changes, table.config.metadata_partitions, indexed).items()
+        for name, records in clean_updates("1", changes, table.config.metadata_partitions, table).items()
     }
     assert recorded == {
         "bloom_filters": 1,
@@ -140,7 +138,7 @@ def test_a_clean_goes_through_the_same_registry(golden: Golden) -> None:
         "files": 1,
     }
     with pytest.raises(UnsupportedError):
-        of_clean("1", changes, ["text_index_x"], indexed)
+        clean_updates("1", changes, ["text_index_x"], table)
 
 
 def test_expression_indexes_that_are_not_computed_exactly_are_refused(golden: Golden) -> None:

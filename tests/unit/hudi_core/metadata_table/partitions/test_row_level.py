@@ -13,7 +13,8 @@ from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_level import group_counts, index_rows, moves_rows, row_file_ids
+from hudi_core.metadata_table.partitions.registry import row_level_type
+from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_row_indexes import GoldenRows
@@ -30,7 +31,7 @@ def definition(*fields: str, version: int = 2, **options: str) -> IndexDefinitio
     return IndexDefinition(INDEX, "secondary_index", "identity", fields, options, version)
 
 
-def test_indexes_of_rows_are_known_by_name() -> None:
+def test_indexes_of_rows_are_known_by_name(golden: Golden) -> None:
     assert [
         name
         for name in ("record_index", INDEX, "secondary_index_", "files", "expr_index_x", "column_stats")
@@ -39,8 +40,15 @@ def test_indexes_of_rows_are_known_by_name() -> None:
         "record_index",
         INDEX,
     ]
-    assert row_file_ids(INDEX, {None: 2}) == ["secondary-index-idx-name-0000-0", "secondary-index-idx-name-0001-0"]
-    assert row_file_ids("record_index", {"a": 1, "b": 1}) == ["record-index-a-0000-0", "record-index-b-0000-0"]
+    indexed = table(GoldenRows.open(golden("9", "mdt_all_cow").table))
+    assert row_level_type(INDEX, indexed).row_file_ids({None: 2}) == [
+        "secondary-index-idx-name-0000-0",
+        "secondary-index-idx-name-0001-0",
+    ]
+    assert row_level_type("record_index", indexed).row_file_ids({"a": 1, "b": 1}) == [
+        "record-index-a-0000-0",
+        "record-index-b-0000-0",
+    ]
 
 
 def test_compactions_tell_nothing(golden: Golden) -> None:
@@ -59,16 +67,16 @@ def test_compactions_tell_nothing(golden: Golden) -> None:
 
 def test_their_rows_are_made_by_definition_and_version(golden: Golden) -> None:
     ours = GoldenRows.open(golden("9", "mdt_all_cow").table)
-    rows = index_rows(INDEX, table(ours, **{INDEX: definition("name")}), {None: 4}, ours.schema, "UTC")
+    rows = row_level_type(INDEX, table(ours, **{INDEX: definition("name")})).rows({None: 4}, ours.schema, "UTC")
     assert rows == SecondaryIndexRows(INDEX, "name", 4, ours.schema, by_value=True)
     assert rows.shards == 4
-    found = index_rows("record_index", table(ours), {None: 3}, ours.schema, "UTC")
+    found = row_level_type("record_index", table(ours)).rows({None: 3}, ours.schema, "UTC")
     assert isinstance(found, RecordIndexRows)
     assert found.shards == 3
     counts = {"p": 10**9, "q": 0}
-    assert group_counts("record_index", table(ours), counts) == {None: 89}
+    assert row_level_type("record_index", table(ours)).group_counts(counts) == {None: 89}
     parts = replace(definition(isPartitioned="true"), name="record_index")
-    assert group_counts("record_index", table(ours, record_index=parts), counts) == {"p": 10, "q": 1}
+    assert row_level_type("record_index", table(ours, record_index=parts)).group_counts(counts) == {"p": 10, "q": 1}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +93,6 @@ def test_an_index_that_cannot_be_kept_is_refused(
 ) -> None:
     ours = GoldenRows.open(golden("9", "mdt_all_cow").table)
     with pytest.raises(error, match=message):
-        index_rows(INDEX, table(ours, **{INDEX: definition(*fields)}), {None: 4}, ours.schema, "UTC")
+        row_level_type(INDEX, table(ours, **{INDEX: definition(*fields)})).rows({None: 4}, ours.schema, "UTC")
     with pytest.raises(CorruptFileError, match=INDEX):
-        index_rows(INDEX, table(ours), {None: 4}, ours.schema, "UTC")
+        row_level_type(INDEX, table(ours)).rows({None: 4}, ours.schema, "UTC")

@@ -24,8 +24,8 @@ from hudi_core.metadata_table.keys import (
     column_stats_key,
     partition_id,
 )
-from hudi_core.metadata_table.partitions.clean_updates import clean_records
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
+from hudi_core.metadata_table.partitions.registry import clean_updates
 from hudi_core.metadata_table.records.bloom_filters import StoredFilter
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -181,7 +181,7 @@ def test_a_standing_file_that_the_index_lacks_is_read(golden: Golden, version: s
     changes = FileChanges(deleted={"2024-01-01": frozenset(names)})
     cleaned = table.new_instant()
     table.data.create_requested(cleaned, Action.CLEAN, b"plan")
-    records = clean_records(cleaned, changes, ["column_stats"], publisher._indexed())
+    records = clean_updates(cleaned, changes, ["column_stats"], publisher._table())
     DeltaWriter(table.storage, MetadataTimeline(table.storage, table.config), WriteToken(0, 1, 0)).write(
         cleaned, {"column_stats": records["column_stats"]}
     )

@@ -1,0 +1,114 @@
+"""Updates of the row-level indexes (`record_index`, `secondary_index_*`) by any commit: what it did to the rows of its
+file groups, staged by executors for the commit's deltacommit.
+
+An exchange brings the keys to the index's file groups, whose blocks tasks stage (write.staged_logs); the deltacommit
+copies them (DeltaWriter.write, MetadataPublisher.publish_prepared).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hudi_core.metadata_table.extract.slice_change import SliceChange
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.initialize.new_groups import initialize_groups
+from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
+from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
+from hudi_core.metadata_table.partitions.registry import row_level_type
+from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, moves_rows
+from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows
+from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
+from hudi_core.metadata_table.read.slices import merged_slices
+from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.prepare import Workers
+from hudi_core.metadata_table.write.staged_logs import StagedLog, staging_folder, write_log_shard
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class RowUpdates:
+    """Stages the records of row-level indexes of the table in `storage`. `zone` is that of instants."""
+
+    storage: Storage
+    table: IndexedTable
+    metadata_timeline: MetadataTimeline
+    workers: Workers
+    zone: str
+
+    def stage(
+        self,
+        instant: str,
+        operation: str | None,
+        names: Collection[str],
+        changes: Sequence[SliceChange],
+        spec: str,
+        data: Timeline,
+    ) -> dict[str, list[StagedLog]]:
+        """The staged blocks of each of the indexes `names`, under `instant`, a commit of `operation` (`operationType`).
+
+        `changes` are the file groups that the commit wrote or replaced, with their slices before and after it; `spec`
+        is ReaderSpec.to_text of a snapshot query up to the commit; `data` is the data table's timeline. Nothing for an
+        operation that leaves every row where it is.
+
+        A record index of each data partition gets file groups for new data partitions, as
+        HoodieBackedTableMetadataWriter's maybeInitializeNewFileGroupsForPartitionedRLI makes them, under an instant of
+        the metadata table's own: the caller holds the table lock where there is such an index. Raises
+        StorageNotFoundError where a file of the slices is gone; errors as RowLevelPartition.rows and Engine.exchange.
+        """
+        if not moves_rows(operation):
+            return {}
+        return {name: self._exchange(name, instant, changes, spec, data) for name in sorted(names)}
+
+    def _exchange(
+        self, name: str, instant: str, changes: Sequence[SliceChange], spec: str, data: Timeline
+    ) -> list[StagedLog]:
+        index = row_level_type(name, self.table)
+        counts = self._counts(index, {group for change in changes for group in _partitions(change)}, data)
+        active, workers = self.metadata_timeline.active, self.workers
+        schema = block_schema(latest_schema(active, active.load()))
+        rows, options = index.rows(counts, schema, self.zone), dict(workers.storage_options)
+        shard = {
+            "uri": workers.uri,
+            "storage_options": options,
+            "index": rows.to_json(),
+            "file_ids": index.row_file_ids(counts),
+            "instant": instant,
+            "schema": schema,
+            "hudi_1_headers": self.metadata_timeline.features.hudi_1_log_headers,
+            "folder": staging_folder(instant, workers.epoch),
+        }
+        units = [index_unit(workers.uri, options, spec, rows, change) for change in changes]
+        found = workers.engine.exchange(
+            produce_index_rows, units, partial(write_log_shard, shard), shards=rows.shards, run_epoch=workers.epoch
+        )
+        return [StagedLog.from_json(log) for item in found for log in item["logs"]]
+
+    def _counts(self, index: RowLevelPartition, partitions: Collection[str], data: Timeline) -> Counts:
+        """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get
+        theirs here.
+        """
+        storage, name = self.storage, index.partition
+        timeline, layout = self.metadata_timeline.active.load(), self.metadata_timeline.features.layout
+        if not isinstance(index, RecordIndexPartition) or not index.is_partitioned:
+            return {None: len(latest_slices(storage, timeline, name, layout=layout))}
+        folder = f"{ROOT}/{name}"
+        # A group without a slice was left by a dead attempt at initializing it.
+        slices = merged_slices(folder, storage.list_files(folder), timeline, layout)
+        there = [item.file_id for item in slices if item.base_file is not None or item.logs]
+        least = partitioned_group_count(self.table.settings, 0)
+        counts: dict[str | None, int] = {}
+        for partition in partitions:
+            start = f"{PREFIX}{escape_file_name(partition)}-"
+            counts[partition] = sum(1 for file_id in there if file_id.startswith(start)) or least
+        missing = sorted(set(index.row_file_ids(counts)).difference(there))
+        initialize_groups(storage, self.metadata_timeline, data, name, missing)
+        return counts
+
+
+def _partitions(change: SliceChange) -> Collection[str]:
+    return {item.file_group.partition for item in (change.before, change.after) if item is not None}
