@@ -11,14 +11,11 @@ from typing import Any, Protocol
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError
+from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, is_released
+from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Instant
 
 log = logging.getLogger(__name__)
-
-CLAIMS = ".hoodie/.airflow_hudi/claims"
-"""Folder of the claims that our jobs put on instants and renew while they live."""
-HEARTBEATS = ".hoodie/.heartbeat"
-"""Folder of the heartbeats that Hudi's own writers renew."""
 
 
 class Job(Protocol):
@@ -79,17 +76,18 @@ class InstantWatch:
 
     def is_released(self) -> bool:
         """Whether the last job of ours that claimed the instant has let go of it."""
-        names = {info.name for info in self._reader.storage.list_files(f"{CLAIMS}/{self.requested_time}")}
-        claims = sorted(name for name in names if name.endswith(".json"))
-        return bool(claims) and claims[-1].replace(".json", ".released") in names
+        return is_released(info.name for info in self._claim_files())
 
     def signs_of_life(self) -> Hashable:
         """Something that changes while a job works on the instant: its claims and heartbeats with their modification
         times.
         """
-        claims = self._reader.storage.list_files(f"{CLAIMS}/{self.requested_time}")
-        beats = [info for info in self._reader.storage.list_files(HEARTBEATS) if info.name == self.requested_time]
-        return tuple((info.path, info.modified) for info in [*claims, *beats])
+        storage = self._reader.storage
+        beats = [info for info in storage.list_files(HUDI_HEARTBEATS) if info.name == self.requested_time]
+        return tuple((info.path, info.modified) for info in [*self._claim_files(), *beats])
+
+    def _claim_files(self) -> list[FileInfo]:
+        return self._reader.storage.list_files(ClaimFolder(self.requested_time).path)
 
 
 def run_until_completed(

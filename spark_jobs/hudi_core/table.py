@@ -99,9 +99,7 @@ class HudiTable:
             return active
         # Archival copies instants before it removes them, so one may be in both.
         older = (
-            item
-            for item in self._context.reading().history().timeline()
-            if active.find(item.requested_time, item.action) is None
+            item for item in self._context.history().timeline() if active.find(item.requested_time, item.action) is None
         )
         return Timeline([*older, *active])
 
@@ -113,8 +111,7 @@ class HudiTable:
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
         """The file slices now. Raises MetadataUnavailableError for `on` when there is no metadata table to read."""
-        timeline, reading = self.timeline(), self._context.reading()
-        return reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)
+        return self._context.view(self.timeline(), metadata)
 
     def plan(
         self,
@@ -138,7 +135,7 @@ class HudiTable:
         request = ReadRequest.of(
             query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
         )
-        return plan_read(self._context.reading(), request)
+        return plan_read(self._context, request)
 
     def read(
         self,
@@ -166,15 +163,15 @@ class HudiTable:
         """The slices that a snapshot query reads, now or as of an instant or a date, of one partition or all. Errors as
         for `plan`.
         """
-        reading, timeline = self._context.reading(), self.timeline()
-        instant = None if as_of is None else as_of_instant(reading, timeline, as_of)
-        view = reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)
+        timeline = self.timeline()
+        instant = None if as_of is None else as_of_instant(self._context, timeline, as_of)
+        view = self._context.view(timeline, metadata)
         partitions = view.partitions() if partition is None else [partition]
         return [item for name in partitions for item in view.latest_merged_slices(name, instant)]
 
     def show(self, instant: str, action: str | None = None) -> ShownInstant:
         """An instant's plan and metadata, decoded; see query.show.show_instant."""
-        return show_instant(self._context.reading(), instant, action)
+        return show_instant(self._context, instant, action)
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from hudi_core.errors import ConflictError, HudiError, StorageError, StorageExistsError
+from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.storage.base import Storage
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Action
@@ -282,5 +283,5 @@ def test_the_same_interleavings_without_the_guard_do_harm(layout: int, monkeypat
 def test_a_decision_says_everything_that_the_completed_file_is() -> None:
     decision = Decision("compaction", "20990101000000000", b"bytes\nwith lines\n")
     storage = MemoryStorage()
-    claims.decide(storage, "folder", 1, decision)
-    assert claims.close(storage, "folder", 1) == decision
+    claims.decide(storage, ClaimFolder("1"), 1, decision)
+    assert claims.close(storage, ClaimFolder("1"), 1) == decision

@@ -52,7 +52,7 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     output = chosen_columns(CDC_SCHEMA, request.columns)
     predicate = Predicate.of(request, CDC_SCHEMA)
     metadata = context.metadata_table(request.metadata, timeline)
-    view = context.view(context.listing(metadata), timeline)
+    view = context.view(timeline, listing=context.listing(metadata))
     finder = _ChangeFinder(context, timeline, view)
     changes = [change for instant, commit in commits.metadata.items() for change in finder.changes(instant, commit)]
     finder.check(changes)

@@ -1,4 +1,4 @@
-"""What planning a read needs of an opened table."""
+"""What reading a table needs: its address, storage, properties and timeline, and the options of the run."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """An opened table as a query sees it. `storage` is the control side; tasks open the data path anew from `uri` and
-    `storage_options`.
+    """A table as a query sees it. `storage` is the control side; tasks open the data path from `uri` and
+    `storage_options`. `options` have Hudi's own names. Services add locks, claims and the clock (services.context).
     """
 
     uri: str
@@ -79,6 +79,9 @@ class ReadContext:
         """The archived timeline; nothing is read before the first question."""
         return load_history(self.storage, self.config)
 
-    def view(self, listing: FileListing, timeline: Timeline) -> FileSystemView:
-        """The file slices of the whole table."""
-        return load_view(self.active, listing, timeline, self.history)
+    def view(
+        self, timeline: Timeline, metadata: MetadataMode = "auto", *, listing: FileListing | None = None
+    ) -> FileSystemView:
+        """The file slices at `timeline`, of `listing`; without one, by the metadata table as `metadata` says."""
+        found = self.listing(self.metadata_table(metadata, timeline)) if listing is None else listing
+        return load_view(self.active, found, timeline, self.history)

@@ -158,7 +158,7 @@ def _replaced(
     context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
 ) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
     """The slices that commits of the range replaced, and by which instant."""
-    view = context.view(listing, timeline)
+    view = context.view(timeline, listing=listing)
     slices, instants = [], {}
     for group, instant in replaced_groups(commits):
         item = slice_before_replacement(view, group, instant)
@@ -233,7 +233,7 @@ def _whole_slices(
     """The file groups as they were when the last commit of the range completed, and the timeline then."""
     end = max(instant.completed_at for instant in commits.instants)
     then = as_of_completion(timeline, end)
-    view = context.view(listing, then)
+    view = context.view(then, listing=listing)
     partitions = sorted({group.partition for group in groups})
     slices = [
         item for partition in partitions for item in view.latest_merged_slices(partition) if item.file_group in groups
@@ -254,7 +254,7 @@ def as_of_completion(timeline: Timeline, end: str) -> Timeline:
 
 
 def _latest(context: ReadContext, timeline: Timeline, listing: FileListing) -> list[FileSlice]:
-    view = context.view(listing, timeline)
+    view = context.view(timeline, listing=listing)
     return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
 
 

@@ -25,7 +25,7 @@ def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
     merged = request.query == "snapshot"
     spec = reader_spec(context, schema, timeline, merge_logs=merged, up_to=as_of)
     planner = SlicesPlanner(context, request, spec, metadata, current=as_of is None)
-    view = context.view(context.listing(metadata), timeline)
+    view = context.view(timeline, listing=context.listing(metadata))
     partitions = planner.partitions(view.partitions())
     return planner.plan(
         [item for partition in partitions for item in query_slices(view, partition, as_of, merged=merged)]

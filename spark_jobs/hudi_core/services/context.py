@@ -1,22 +1,16 @@
-"""What every service needs of an opened table."""
+"""What every service needs of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.config.table_config import TableConfig, timeline_zone
+from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
-from hudi_core.history.archived import ArchivedTimeline
-from hudi_core.history.load import load_history
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.ids import WriteToken
 from hudi_core.query.context import ReadContext
-from hudi_core.query.request import MetadataMode
-from hudi_core.storage.base import Storage
-from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.commit import Completer
@@ -24,19 +18,11 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner
-from hudi_core.view.fs_view import FileSystemView
 
 
 @dataclass(frozen=True, slots=True)
-class TableContext:
-    """An opened table: its address, storage, properties and timeline, and the options of the run (Hudi's own names)."""
-
-    uri: str
-    storage: Storage
-    config: TableConfig
-    active: ActiveTimeline
-    options: Mapping[str, str] = field(default_factory=dict)
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+class TableContext(ReadContext):
+    """A table as a service sees it: what a reader needs, and its lock, claims, clock and metadata table's writer."""
 
     @property
     def has_metadata_table(self) -> bool:
@@ -53,7 +39,7 @@ class TableContext:
 
     def clock(self) -> InstantClock:
         """Draws instant and completion times in the timeline's zone; the caller holds the table lock."""
-        return InstantClock(timeline_zone(self.config, self.options), CLOCK_SKEW_MS.read(self.options))
+        return InstantClock(self.zone, CLOCK_SKEW_MS.read(self.options))
 
     def completer(self, claim: Claim, owner: Owner) -> Completer:
         """Completes the instant of `claim`; call its finish_decided right after the claim."""
@@ -75,16 +61,3 @@ class TableContext:
         """Makes `owner` the one that runs `instant`. Raises ConflictError while another may be alive."""
         beat = HeartbeatConfig.of(self.options)
         return claim(self.storage, instant, owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses)
-
-    def reading(self) -> ReadContext:
-        """The table as a query sees it."""
-        return ReadContext(self.uri, self.storage, self.config, self.active, self.options, self.storage_options)
-
-    def history(self) -> ArchivedTimeline:
-        """The archived timeline; nothing is read before the first question."""
-        return load_history(self.storage, self.config)
-
-    def view(self, timeline: Timeline, metadata: MetadataMode = "auto") -> FileSystemView:
-        """The file slices at `timeline`, listed by the metadata table where there is one."""
-        reading = self.reading()
-        return reading.view(reading.listing(reading.metadata_table(metadata, timeline)), timeline)

@@ -1,58 +1,30 @@
-"""The claim: at most one live process runs an instant, and a dead one can be succeeded (design.md 3).
-
-Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits:
-- `<epoch>.json`, created exclusively: who claimed. The highest epoch owns the instant.
-- `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
-- `<epoch>.released`: the owner is done with it, whatever came of the run.
-- `<epoch>.decision`: what the owner is about to complete, or that its successor closed the epoch (see decision).
+"""The claim: at most one live process runs an instant, and a dead one can be succeeded. Its files are named in
+model.claim_names.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
-from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
+from hudi_core.model.claim_names import CLAIMS as CLAIMS
+from hudi_core.model.claim_names import HUDI_HEARTBEATS as HUDI_HEARTBEATS
+from hudi_core.model.claim_names import ClaimFolder, epochs_of, is_released
 from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction import held
-from hudi_core.transaction.decision import Decision, close, decide, decision_path, find_decision, withdraw
+from hudi_core.transaction.claim_file import MAX_INTERVAL_MS, MAX_MISSES, ClaimRecord
+from hudi_core.transaction.decision import Decision, close, decide, find_decision, withdraw
 from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner
 
-CLAIMS = ".hoodie/.airflow_hudi/claims"
-HUDI_HEARTBEATS = ".hoodie/.heartbeat"
-_VERSION = 1
 _ATTEMPTS = 20
-_EPOCH_FILE = re.compile(r"^(\d{6})\.json$")
 _INSTANT = re.compile(r"^\d{1,32}$")
-_MAX_INTERVAL_MS = 10**8
-_MAX_MISSES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRecord:
-    """What a claim file says. Times are milliseconds, and seconds since the epoch by the storage's clock."""
-
-    path: str
-    epoch: int
-    token: str
-    owner: Owner
-    interval_ms: int
-    tolerable_misses: int
-    claimed: float
-
-    @property
-    def tolerance_seconds(self) -> float:
-        """How old a heartbeat may be: interval times tolerable misses (HoodieHeartbeatClient.isHeartbeatExpired)."""
-        return self.interval_ms * self.tolerable_misses / 1000
 
 
 class Claim:
@@ -60,13 +32,12 @@ class Claim:
     the end.
     """
 
-    def __init__(self, storage: Storage, folder: str, hudi_heartbeat: str, record: ClaimRecord, instant: str) -> None:
-        self.instant = instant
+    def __init__(self, storage: Storage, folder: ClaimFolder, record: ClaimRecord) -> None:
+        self.instant = folder.instant
         self.epoch = record.epoch
         self.owner = record.owner
         self._storage = storage
         self._folder = folder
-        self._hudi_heartbeat = hudi_heartbeat
         self._record = record
         self._released = False
         self._decided_by: int | None = None
@@ -80,7 +51,7 @@ class Claim:
             self._beat,
             interval_seconds=record.interval_ms / 1000,
             tolerance_seconds=record.tolerance_seconds,
-            name=f"instant {instant}",
+            name=f"instant {folder.instant}",
         )
 
     def __enter__(self) -> Claim:
@@ -101,14 +72,14 @@ class Claim:
         if self.decided is not None:
             raise ConflictError(
                 f"an earlier run decided to complete instant {self.instant} and was cut off",
-                path=decision_path(self._folder, self._decided_by or self.epoch),
+                path=self._folder.decision(self._decided_by or self.epoch),
                 remedy="run the instant again: that completes it",
             )
 
     def check_owner(self) -> None:
         """As check, whatever earlier owners decided."""
         self.heartbeat.check()
-        epochs = _epochs(self._storage.list_files(self._folder))
+        epochs = _epochs(self._storage, self._folder)
         if not epochs or epochs[-1] != self.epoch or not self._is_on_record():
             taken = (
                 f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})"
@@ -117,7 +88,7 @@ class Claim:
             )
             raise ConflictError(
                 f"the claim on instant {self.instant} {taken}",
-                path=_claim_path(self._folder, self.epoch),
+                path=self._folder.claim(self.epoch),
                 remedy="leave the instant to its new owner",
             )
 
@@ -132,11 +103,11 @@ class Claim:
             self.may_have_decided = False
             raise
         if not self._is_on_record():  # a successor is done with the instant and removed its claims
-            self._storage.delete(decision_path(self._folder, self.epoch))
+            self._storage.delete(self._folder.decision(self.epoch))
             self.may_have_decided = False
             raise ConflictError(
                 f"the claim on instant {self.instant} was removed",
-                path=self._folder,
+                path=self._folder.path,
                 remedy="leave the instant to its new owner",
             )
 
@@ -163,15 +134,15 @@ class Claim:
             return
         self.heartbeat.stop()
         try:
-            epochs = _epochs(self._storage.list_files(self._folder))
+            epochs = _epochs(self._storage, self._folder)
             ours = self.epoch in epochs and self._is_on_record()
             if not epochs or (ours and epochs[-1] == self.epoch):  # first: once released, it is the next owner's
-                self._storage.delete(self._hudi_heartbeat)
+                self._storage.delete(self._folder.hudi_heartbeat)
             if ours:  # else the instant is over, and a later owner removed all of its claims
                 with suppress(StorageExistsError):  # an earlier release got that far and failed behind it
-                    self._storage.create_exclusive(f"{self._folder}/{self.epoch:06d}.released", b"")
+                    self._storage.create_exclusive(self._folder.released(self.epoch), b"")
             if ours or self.epoch not in epochs:
-                self._storage.delete(f"{self._folder}/{self.epoch:06d}.heartbeat")
+                self._storage.delete(self._folder.heartbeat(self.epoch))
         finally:
             held.drop(
                 self._record.token
@@ -187,8 +158,8 @@ class Claim:
         return False
 
     def _beat(self) -> None:
-        self._storage.write(f"{self._folder}/{self.epoch:06d}.heartbeat", b"")
-        self._storage.write(self._hudi_heartbeat, b"")
+        self._storage.write(self._folder.heartbeat(self.epoch), b"")
+        self._storage.write(self._folder.hudi_heartbeat, b"")
 
 
 def claim(
@@ -209,27 +180,19 @@ def claim(
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(f"{instant!r} is not an instant time")
-    if not 1 <= interval_ms <= _MAX_INTERVAL_MS or not 1 <= tolerable_misses <= _MAX_MISSES:
+    if not 1 <= interval_ms <= MAX_INTERVAL_MS or not 1 <= tolerable_misses <= MAX_MISSES:
         raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
-    folder = join(base, f"{CLAIMS}/{instant}")
+    folder = ClaimFolder(instant, base)
     token = uuid.uuid4().hex
-    body = {
-        "version": _VERSION,
-        "token": token,
-        "owner": owner.to_json(),
-        "interval_ms": interval_ms,
-        "tolerable_misses": tolerable_misses,
-    }
     held.hold(token)  # before the file shows: no thread of this process may take it for left behind
     try:
         for _ in range(_ATTEMPTS):
-            earlier = _earlier_epochs(storage, folder, instant, now)
+            earlier = _earlier_epochs(storage, folder, now)
             epoch = max(earlier, default=0) + 1
-            path = _claim_path(folder, epoch)
+            record = ClaimRecord(folder.claim(epoch), epoch, token, owner, interval_ms, tolerable_misses)
             with suppress(StorageExistsError):  # lost the race for this epoch: look who won
-                storage.create_exclusive(path, json.dumps(body).encode())
-                record = ClaimRecord(path, epoch, token, owner, interval_ms, tolerable_misses, 0.0)
-                claimed = Claim(storage, folder, join(base, f"{HUDI_HEARTBEATS}/{instant}"), record, instant)
+                storage.create_exclusive(record.path, record.encode())
+                claimed = Claim(storage, folder, record)
                 claimed.close_earlier(
                     earlier
                 )  # after our epoch shows: who decides now sees that it has a successor, or we see the decision
@@ -241,15 +204,15 @@ def claim(
     held.drop(token)
     raise ConflictError(
         f"instant {instant} changed its owner {_ATTEMPTS} times while this run tried to claim it",
-        path=folder,
+        path=folder.path,
         remedy="run again",
     )
 
 
 def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRecord | None:
     """The claim with the highest epoch, released or not; None when the instant was never claimed."""
-    folder = join(base, f"{CLAIMS}/{instant}")
-    epochs = _epochs(storage.list_files(folder))
+    folder = ClaimFolder(instant, base)
+    epochs = _epochs(storage, folder)
     return _read(storage, folder, epochs[-1]) if epochs else None
 
 
@@ -258,15 +221,15 @@ def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
     carry out, and neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before that one
     tell nothing.
     """
-    folder = join(base, f"{CLAIMS}/{instant}")
-    files = storage.list_files(folder)
-    epochs = _epochs(files)
-    names = {info.name for info in files}
-    if epochs and f"{epochs[-1]:06d}.released" not in names:
+    folder = ClaimFolder(instant, base)
+    files = storage.list_files(folder.path)
+    names = [info.name for info in files]
+    epochs = epochs_of(names)
+    if epochs and not is_released(names):
         return False
-    if (epochs and f"{epochs[-1]:06d}.heartbeat" in names) or storage.exists(
-        join(base, f"{HUDI_HEARTBEATS}/{instant}")
-    ):
+    if epochs and folder.heartbeat(epochs[-1]) in {info.path for info in files}:
+        return False
+    if storage.exists(folder.hudi_heartbeat):
         return False
     return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
 
@@ -280,9 +243,7 @@ def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
     """Whether the last owner released the instant, and took its heartbeat of Hudi away: one that is there now is
     somebody else's.
     """
-    files = storage.list_files(join(base, f"{CLAIMS}/{instant}"))
-    epochs = _epochs(files)
-    return bool(epochs) and f"{epochs[-1]:06d}.released" in {info.name for info in files}
+    return is_released(info.name for info in storage.list_files(ClaimFolder(instant, base).path))
 
 
 def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
@@ -292,37 +253,37 @@ def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
     files. The highest epoch goes last: an owner of an earlier one that wakes up meanwhile finds it, or nothing, and
     never its own as the highest.
     """
-    folder = join(base, f"{CLAIMS}/{instant}")
-    for epoch in _epochs(storage.list_files(folder))[:-1]:
-        storage.delete(_claim_path(folder, epoch))
-    highest = _epochs(storage.list_files(folder))[-1:]
-    for info in storage.list_files(folder):
-        if info.path not in {_claim_path(folder, epoch) for epoch in highest}:
+    folder = ClaimFolder(instant, base)
+    for epoch in _epochs(storage, folder)[:-1]:
+        storage.delete(folder.claim(epoch))
+    highest = set(map(folder.claim, _epochs(storage, folder)[-1:]))
+    for info in storage.list_files(folder.path):
+        if info.path not in highest:
             storage.delete(info.path)
-    storage.delete_folder(folder)
+    storage.delete_folder(folder.path)
 
 
 def is_live(
     storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = ""
 ) -> bool:
     """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
-    folder = join(base, f"{CLAIMS}/{instant}")
-    files = {info.name: info for info in storage.list_files(folder)}
-    epochs = _epochs(list(files.values()))
+    folder = ClaimFolder(instant, base)
+    files = {info.path: info for info in storage.list_files(folder.path)}
+    epochs = epochs_of(info.name for info in files.values())
     return bool(epochs) and epochs[-1] == epoch and _silence(storage, folder, files, epoch, now) is not None
 
 
-def _earlier_epochs(storage: Storage, folder: str, instant: str, now: Callable[[], float] | None) -> list[int]:
+def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> list[int]:
     """The epochs that may be succeeded now; raises ConflictError while the highest one's owner may be alive."""
-    files = {info.name: info for info in storage.list_files(folder)}
-    epochs = _epochs(list(files.values()))
+    files = {info.path: info for info in storage.list_files(folder.path)}
+    epochs = epochs_of(info.name for info in files.values())
     silence = _silence(storage, folder, files, epochs[-1], now) if epochs else None
     if silence is None:
         return epochs
     record = _read(storage, folder, epochs[-1])
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.claimed))
     raise ConflictError(
-        f"instant {instant} is run by {record.owner.describe()} since {since}; its last sign of life is "
+        f"instant {folder.instant} is run by {record.owner.describe()} since {since}; its last sign of life is "
         f"{max(0.0, silence):.0f} s old",
         path=record.path,
         remedy=(
@@ -333,46 +294,30 @@ def _earlier_epochs(storage: Storage, folder: str, instant: str, now: Callable[[
 
 
 def _silence(
-    storage: Storage, folder: str, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
+    storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
 ) -> float | None:
     """Seconds since the last sign of life of an epoch's owner; None when it released the instant, is provably dead, or
     its heartbeat expired.
     """
-    if f"{epoch:06d}.released" in files:
+    if folder.released(epoch) in files:
         return None
     record = _read(storage, folder, epoch)
     if held.is_left_behind(record.owner, record.token):
         return None
-    heartbeat = files.get(f"{epoch:06d}.heartbeat")
+    heartbeat = files.get(folder.heartbeat(epoch))
     last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
-    age = (now() if now is not None else storage_time(storage, folder)) - last
+    age = (now() if now is not None else storage_time(storage, folder.path)) - last
     return None if age > record.tolerance_seconds else age
 
 
-def _epochs(files: list[FileInfo]) -> list[int]:
-    matches = (_EPOCH_FILE.match(info.name) for info in files)
-    return sorted(int(match[1]) for match in matches if match is not None)
+def _epochs(storage: Storage, folder: ClaimFolder) -> list[int]:
+    return epochs_of(info.name for info in storage.list_files(folder.path))
 
 
-def _claim_path(folder: str, epoch: int) -> str:
-    return f"{folder}/{epoch:06d}.json"
-
-
-def _read(storage: Storage, folder: str, epoch: int) -> ClaimRecord:
-    path = _claim_path(folder, epoch)
-    remedy = "look who wrote it; delete it when nobody runs the instant"
+def _read(storage: Storage, folder: ClaimFolder, epoch: int) -> ClaimRecord:
+    path = folder.claim(epoch)
     try:
         claimed = storage.stat(path).modified
-        value: Any = json.loads(storage.read(path))
+        return ClaimRecord.decode(storage.read(path), path=path, epoch=epoch, claimed=claimed)
     except StorageNotFoundError as error:
         raise ConflictError("the claim was removed while it was read", path=path, remedy="run again") from error
-    except ValueError as error:
-        raise CorruptFileError("the claim is not JSON", path=path, remedy=remedy) from error
-    if not isinstance(value, dict) or value.get("version") != _VERSION or not isinstance(value.get("owner"), dict):
-        raise CorruptFileError("the claim has no owner or another version", path=path, remedy=remedy)
-    token, interval, misses = value.get("token"), value.get("interval_ms"), value.get("tolerable_misses")
-    if not isinstance(token, str) or not isinstance(interval, int) or not isinstance(misses, int):
-        raise CorruptFileError("the claim's token or heartbeat interval is not one", path=path, remedy=remedy)
-    if not 1 <= interval <= _MAX_INTERVAL_MS or not 1 <= misses <= _MAX_MISSES:
-        raise CorruptFileError("the claim's token or heartbeat interval is not one", path=path, remedy=remedy)
-    return ClaimRecord(path, epoch, token, Owner.from_json(value["owner"], path=path), interval, misses, claimed)

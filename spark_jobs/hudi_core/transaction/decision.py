@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_core.errors import ConflictError, CorruptFileError, StorageExistsError, StorageNotFoundError
+from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.storage.base import Storage
 
 _VERSION = 1
@@ -34,17 +35,12 @@ class Decision:
     content: bytes
 
 
-def decision_path(folder: str, epoch: int) -> str:
-    """Where the decision of an epoch lies."""
-    return f"{folder}/{epoch:06d}.decision"
-
-
-def decide(storage: Storage, folder: str, epoch: int, decision: Decision) -> None:
+def decide(storage: Storage, folder: ClaimFolder, epoch: int, decision: Decision) -> None:
     """Records the decision; raises ConflictError when a successor closed the epoch, or when another decision is on
     record.
     """
     data = _encode(decision)
-    path = decision_path(folder, epoch)
+    path = folder.decision(epoch)
     try:
         storage.create_exclusive(path, data)
     except StorageExistsError as error:
@@ -54,11 +50,11 @@ def decide(storage: Storage, folder: str, epoch: int, decision: Decision) -> Non
             ) from error
 
 
-def close(storage: Storage, folder: str, epoch: int) -> Decision | None:
+def close(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
     """Keeps the owner of `epoch` from deciding any more; what it had decided when that was first. Raises
     CorruptFileError naming the file.
     """
-    path = decision_path(folder, epoch)
+    path = folder.decision(epoch)
     try:
         storage.create_exclusive(path, _CLOSED)
     except StorageExistsError:
@@ -66,17 +62,17 @@ def close(storage: Storage, folder: str, epoch: int) -> Decision | None:
     return None
 
 
-def find_decision(storage: Storage, folder: str, epoch: int) -> Decision | None:
+def find_decision(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
     """The decision on record of an epoch; None when it is closed, or open still. Raises CorruptFileError naming the
     file.
     """
-    path = decision_path(folder, epoch)
+    path = folder.decision(epoch)
     return _decode(_read(storage, path), path) if storage.exists(path) else None
 
 
-def withdraw(storage: Storage, folder: str, epoch: int) -> None:
+def withdraw(storage: Storage, folder: ClaimFolder, epoch: int) -> None:
     """Turns a decision that can no longer be carried out into a closed epoch."""
-    storage.write(decision_path(folder, epoch), _CLOSED)
+    storage.write(folder.decision(epoch), _CLOSED)
 
 
 def _read(storage: Storage, path: str) -> bytes:

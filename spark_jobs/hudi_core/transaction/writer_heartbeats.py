@@ -17,6 +17,7 @@ from enum import Enum
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
 from hudi_core.errors import TimelineError
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
@@ -25,7 +26,6 @@ from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.heartbeat_thread import storage_time
 
-FOLDER = ".hoodie/.heartbeat"
 CLOCKS = ".hoodie/.airflow_hudi/clock"
 _TELLING_SECONDS = 1.0
 _COPYING_SECONDS = 30.0
@@ -85,7 +85,7 @@ def read_heartbeats(
 
     `now` (seconds since the epoch) stands in for that clock where nothing may be written, as in a dry run.
     """
-    last = {info.name: info.modified for info in storage.list_files(FOLDER) if _INSTANT.match(info.name)}
+    last = {info.name: info.modified for info in storage.list_files(HUDI_HEARTBEATS) if _INSTANT.match(info.name)}
     moment = now() if now is not None else storage_time(storage, CLOCKS)
     return Heartbeats(last, moment, beat.interval_ms * beat.tolerable_misses / 1000, silent_seconds)
 

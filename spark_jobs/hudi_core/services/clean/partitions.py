@@ -44,7 +44,6 @@ class TablePartitions:
         """Reads what the slices depend on: pending plans, savepoints, replacecommits. Raises FormatError naming a plan
         that is not safe.
         """
-        reading = context.reading()
         pending = PendingWork.read(context.active, timeline)
         pending.check_complete(timeline)
         compactions: dict[str, list[tuple[FileGroupId, str]]] = {}
@@ -52,7 +51,7 @@ class TablePartitions:
             compactions.setdefault(group.partition, []).append((group, instant))
         return TablePartitions(
             context.storage,
-            reading.metadata_table("auto", timeline),
+            context.metadata_table("auto", timeline),
             slicing_for(context.active.layout, timeline, CompletionTimes(timeline, context.history).of),
             replaced_file_groups(timeline, context.active.read_commit),
             compactions,

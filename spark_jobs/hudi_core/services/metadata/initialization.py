@@ -74,9 +74,8 @@ class Snapshot:
     def of(cls, context: TableContext) -> Snapshot:
         """The table as it is now, listed by its metadata table where there is one."""
         timeline = context.active.load()
-        reading = context.reading()
-        metadata = reading.metadata_table("auto", timeline)
-        return cls(timeline, KeptListing(reading.listing(metadata)), metadata is not None)
+        metadata = context.metadata_table("auto", timeline)
+        return cls(timeline, KeptListing(context.listing(metadata)), metadata is not None)
 
     def committed(self) -> dict[str, dict[str, int]]:
         """The files by partition with their sizes in bytes, as listed.committed_files.
@@ -94,7 +93,7 @@ class Snapshot:
 
     def view(self, context: TableContext) -> FileSystemView:
         """Its file slices."""
-        return context.reading().view(self.listing, self.timeline)
+        return context.view(self.timeline, listing=self.listing)
 
     def slices(self, context: TableContext) -> list[FileSlice]:
         """The slices that a snapshot query reads."""

@@ -129,9 +129,8 @@ class _Measure:
         self._data = data
         self._clock = clock
         self._timeline: Timeline = context.active.load()
-        reading = context.reading()
-        self._schema = table_schema(reading.storage, reading.config, self._timeline)
-        self._zone = reading.zone
+        self._schema = table_schema(context.storage, context.config, self._timeline)
+        self._zone = context.zone
         found = self._new()
         self._names = found.list_partitions()
         self._files = {name: found.list_files(name) for name in self._names}
@@ -279,9 +278,7 @@ class _Measure:
 
     def _some_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Columns of the first SAMPLE rows or so: whole batches of the first slices that have some."""
-        reader = SliceReader(
-            self._data, reader_spec(self._context.reading(), self._schema, self._timeline, merge_logs=True)
-        )
+        reader = SliceReader(self._data, reader_spec(self._context, self._schema, self._timeline, merge_logs=True))
         view = self._context.view(self._timeline)
         left = SAMPLE
         for file_slice in (item for name in self._names for item in view.latest_merged_slices(name)):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
+from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.repair.guards import DropInputs
@@ -21,7 +22,6 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.reconcile import list_partitions
 
 
@@ -128,4 +128,4 @@ def _add_logs(operation: CompactionOperation, listed: Mapping[str, Iterable[File
 
 
 def _path(instant: str) -> str:
-    return f"{CLAIMS}/{instant}/dropped.plan"
+    return ClaimFolder(instant).dropped_plan

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.attempts import CLAIMS, HEARTBEATS, InstantWatch, Patience, run_until_completed
+from airflow_hudi.jobs.attempts import InstantWatch, Patience, run_until_completed
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Instant
 
@@ -125,7 +126,7 @@ def test_an_instant_that_its_owner_let_go_of_is_taken_up_at_once(table: Path, co
     assert time.now == 30
 
 
-@pytest.mark.parametrize(("folder", "name"), [(f"{CLAIMS}/{T}", "000001.heartbeat"), (HEARTBEATS, T)])
+@pytest.mark.parametrize(("folder", "name"), [(f"{CLAIMS}/{T}", "000001.heartbeat"), (HUDI_HEARTBEATS, T)])
 def test_a_living_owner_is_waited_for(table: Path, complete: Callable[[], None], folder: str, name: str) -> None:
     def beat(moment: int) -> Callable[[], None]:
         def happen() -> None:
@@ -141,7 +142,7 @@ def test_a_living_owner_is_waited_for(table: Path, complete: Callable[[], None],
 
 def test_heartbeats_of_other_instants_are_no_life(table: Path, complete: Callable[[], None]) -> None:
     events = {
-        float(moment): (lambda moment=moment: touch(table, HEARTBEATS, f"other{moment}"))
+        float(moment): (lambda moment=moment: touch(table, HUDI_HEARTBEATS, f"other{moment}"))
         for moment in range(0, 100, 10)
     }
     job, time = ScriptedJob(3, 1), Time(events)

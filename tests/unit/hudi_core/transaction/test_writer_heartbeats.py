@@ -11,13 +11,13 @@ import pytest
 
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConfigError
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.ids import FileGroupId
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.transaction.writer_heartbeats import (
-    FOLDER,
     FailedWrites,
     Heartbeats,
     came_with_a_copy,
@@ -52,11 +52,11 @@ class Clock:
 def test_a_heartbeat_is_alive_up_to_the_interval_times_the_misses() -> None:
     clock = Clock()
     storage = MemoryStorage(clock=clock)
-    storage.write(f"{FOLDER}/{A}", b"")
+    storage.write(f"{HUDI_HEARTBEATS}/{A}", b"")
     clock.now = 1100.0
-    storage.write(f"{FOLDER}/{B}", b"")
-    storage.write(f"{FOLDER}/.{B}.crc", b"")
-    storage.write(f"{FOLDER}/not-an-instant", b"")
+    storage.write(f"{HUDI_HEARTBEATS}/{B}", b"")
+    storage.write(f"{HUDI_HEARTBEATS}/.{B}.crc", b"")
+    storage.write(f"{HUDI_HEARTBEATS}/not-an-instant", b"")
     clock.now = 1120.0
     beats = read_heartbeats(storage, BEAT)
     assert beats == Heartbeats({A: 1000.0, B: 1100.0}, 1120.0, 120.0)
@@ -69,7 +69,7 @@ def test_a_heartbeat_is_alive_up_to_the_interval_times_the_misses() -> None:
 
 def test_a_dry_run_writes_nothing_to_know_the_time() -> None:
     storage = MemoryStorage(clock=lambda: 0.0)
-    storage.write(f"{FOLDER}/{A}", b"")
+    storage.write(f"{HUDI_HEARTBEATS}/{A}", b"")
     before = storage.list_folders(".hoodie")
     assert live_heartbeats(storage, BEAT, now=lambda: 121.0) == frozenset()
     assert storage.list_folders(".hoodie") == before
@@ -123,14 +123,14 @@ def test_only_ingestion_fails_services_are_run_again(writers: Writers) -> None:
 
 def test_lazy_takes_those_whose_heartbeat_expired_newest_first(writers: Writers) -> None:
     assert writers.expired() == [E, C, A]
-    writers.storage.write(f"{FOLDER}/{C}", b"")
+    writers.storage.write(f"{HUDI_HEARTBEATS}/{C}", b"")
     assert writers.expired() == [E, A]
     writers.clock.now += 120.5
     assert writers.expired() == [E, C, A]
 
 
 def test_eager_takes_all_of_them_and_never_none(writers: Writers) -> None:
-    writers.storage.write(f"{FOLDER}/{C}", b"")
+    writers.storage.write(f"{HUDI_HEARTBEATS}/{C}", b"")
     assert writers.expired(FailedWrites.EAGER) == [E, C, A]
     assert writers.expired(FailedWrites.NEVER) == []
 
@@ -203,7 +203,7 @@ def test_a_silent_write_in_a_copy_of_a_table_has_failed(
 
 def test_a_young_write_whose_heartbeat_stopped_has_failed(writers: Writers) -> None:
     """A heartbeat that is there and old is a death certificate, whenever the instant last changed."""
-    writers.storage.write(f"{FOLDER}/{A}", b"")
+    writers.storage.write(f"{HUDI_HEARTBEATS}/{A}", b"")
     writers.clock.now += 121
     writers.storage.write(writers.active.path_of(writers.active.load().get(A, Action.DELTA_COMMIT)), b"touched")
     assert A in writers.expired()

@@ -86,16 +86,16 @@ class Subject:
         """The table as of `timeline`; `data` is the storage of the data path. Errors are those of the reads of timeline
         and metadata table.
         """
-        config, active, reading = context.config, context.active, context.reading()
-        found = table_schema(reading.storage, reading.config, timeline) if schema is None else schema
-        spec = reader_spec(reading, found, timeline, merge_logs=True)
+        config, active = context.config, context.active
+        found = table_schema(context.storage, config, timeline) if schema is None else schema
+        spec = reader_spec(context, found, timeline, merge_logs=True)
         completion = CompletionTimes(timeline, context.history)
         appended = config.is_merge_on_read and not config.features.log_name_has_delta_commit
         return Subject(
             context,
             timeline,
             found,
-            MetadataTable(context.storage, config, timeline, found, reading.zone),
+            MetadataTable(context.storage, config, timeline, found, context.zone),
             MetadataTableSnapshot(context.storage, config, timeline),
             SliceReader(data, spec),
             CommitWrites(context, timeline, completion),

@@ -1,0 +1,74 @@
+"""Names of the files by which a process claims an instant; their content is transaction.claim_file's.
+
+Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits:
+- `<epoch>.json`, created exclusively: who claimed. The highest epoch owns the instant.
+- `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
+- `<epoch>.released`: the owner is done with it, whatever came of the run.
+- `<epoch>.decision`: what the owner is about to complete, or that its successor closed the epoch.
+- `dropped.plan`: the plan of an instant that is being unscheduled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.model.partition import join
+
+CLAIMS: Final = ".hoodie/.airflow_hudi/claims"
+HUDI_HEARTBEATS: Final = ".hoodie/.heartbeat"
+"""Folder of the heartbeats of Hudi's writers, one file an instant (HoodieHeartbeatClient). Claims renew them, too."""
+_CLAIM = re.compile(r"^(\d{6})\.json$")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFolder:
+    """The folder of an instant's claims, in the table at `base` below the storage's root."""
+
+    instant: str
+    base: str = ""
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return join(self.base, f"{CLAIMS}/{self.instant}")
+
+    @property
+    def hudi_heartbeat(self) -> str:
+        """The heartbeat of the instant that Hudi's writers look at."""
+        return join(self.base, f"{HUDI_HEARTBEATS}/{self.instant}")
+
+    @property
+    def dropped_plan(self) -> str:
+        """Where the plan is kept while the instant is unscheduled."""
+        return f"{self.path}/dropped.plan"
+
+    def claim(self, epoch: int) -> str:
+        """Says who claimed the instant."""
+        return f"{self.path}/{epoch:06d}.json"
+
+    def heartbeat(self, epoch: int) -> str:
+        """Its modification time is the owner's last sign of life."""
+        return f"{self.path}/{epoch:06d}.heartbeat"
+
+    def released(self, epoch: int) -> str:
+        """There when the owner is done with the instant."""
+        return f"{self.path}/{epoch:06d}.released"
+
+    def decision(self, epoch: int) -> str:
+        """Says what the owner is about to complete."""
+        return f"{self.path}/{epoch:06d}.decision"
+
+
+def epochs_of(names: Iterable[str]) -> list[int]:
+    """The epochs of the claims among the names of a claim folder's files, ascending."""
+    return sorted(int(match[1]) for match in map(_CLAIM.match, names) if match is not None)
+
+
+def is_released(names: Iterable[str]) -> bool:
+    """Whether the last owner released the instant, by the names of a claim folder's files. False without a claim."""
+    names = set(names)
+    epochs = epochs_of(names)
+    return bool(epochs) and f"{epochs[-1]:06d}.released" in names
