@@ -14,17 +14,15 @@ import pytest
 
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA, TableConfig
-from hudi_core.errors import ConflictError, ExecutionError, MetadataUnavailableError
+from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import load_index_definitions, render_index_definitions
 from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
-from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.listing import MetadataTableListing
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
+from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.storage.base import Storage
-from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root
@@ -95,16 +93,6 @@ def test_the_listing_is_that_of_real_hudi(golden: Golden, version: str, case: st
 
 
 @pytest.mark.parametrize("case", PENDING)
-@pytest.mark.parametrize("version", ["8", "9"])
-def test_files_of_pending_instants_stay_out(golden: Golden, version: str, case: str) -> None:
-    table = Table(golden(version, case).table)
-    real = listing_of(table)
-    drop_metadata_table(table.storage)
-    creation(table).initialize_table()
-    assert listing_of(table) == real
-
-
-@pytest.mark.parametrize("case", PENDING)
 def test_version_6_begins_none_while_something_is_pending(golden: Golden, case: str) -> None:
     table = Table(golden("6", case).table)
     (pending,) = table.data.load().pending().requested_times
@@ -115,51 +103,6 @@ def test_version_6_begins_none_while_something_is_pending(golden: Golden, case: 
     assert sorted(path for path in table.path.rglob("*") if path.is_file()) == before
     metadata_timeline = MetadataCreation(table.storage, TOKEN, metadata_instant=pending)
     metadata_timeline.check()
-
-
-def test_real_hudi_lists_one_byte_where_a_rolled_back_log_has_its_size(golden: Golden) -> None:
-    """The one difference of the golden tables: what Hudi 0.15's rollback says of the log files that the failed commit
-    had written.
-    """
-    table = Table(golden(*WRONG_SIZES).table)
-    real = listing_of(table)
-    drop_metadata_table(table.storage)
-    creation(table).initialize_table()
-    ours = listing_of(table)
-    assert {partition: set(files) for partition, files in ours.items()} == {
-        partition: set(files) for partition, files in real.items()
-    }
-    wrong = {
-        (partition, name)
-        for partition, files in real.items()
-        for name, size in files.items()
-        if ours[partition][name] != size
-    }
-    assert {real[partition][name] for partition, name in wrong} == {1}
-    assert all(
-        (table.path / partition / name).stat().st_size == size
-        for partition, files in ours.items()
-        for name, size in files.items()
-    )
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_first_files_are_those_of_real_hudi(golden: Golden, version: str, tmp_path: Path) -> None:
-    real, table = Table(golden(version, "mdt_all_mor").table), Table(golden(version, "mdt_all_mor").table)
-    drop_metadata_table(table.storage)
-    creation(table).initialize_table()
-    latest = table.data.load().last_completed()
-    assert latest is not None
-    instant = f"{latest.requested_time}010" if version == "6" else "0" * 17
-    own_file(table, f"files/.files-0000-0_{instant}.log.1_0-0-0")
-    own_file(table, f"files/files-0000-0_{TOKEN}_{instant}.hfile")
-    properties = parse_properties(own_file(table, "files/.hoodie_partition_metadata").read_bytes(), path="")
-    assert properties == {"commitTime": instant, "partitionDepth": "1"}
-    # Real Hudi began before the table's first commit: with that instant, the log file is the same byte for byte.
-    log = own_file(real, "files/.files-0000-0_0*.log.1_0-0-0")
-    start = log.name.removeprefix(".files-0000-0_").partition(".")[0]
-    NewPartition("files", start, ("files-0000-0",), TOKEN, "", 1).begin(LocalStorage(tmp_path))
-    assert (tmp_path / ROOT / "files" / log.name).read_bytes() == log.read_bytes()
 
 
 def without_docs(schema: Any) -> Any:
@@ -221,38 +164,6 @@ def filters(table: Table, *, count: int) -> Initialization:
     return Initialization(
         "bloom_filters", numbered_file_ids("bloom-filters-", count), lambda target: target.write(table.storage, records)
     )
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_dead_attempt_or_a_dropped_index_left_does_not_count(golden: Golden, version: str) -> None:
-    table = Table(golden(version, "cow_basic").table)
-    drop_metadata_table(table.storage)
-    creation(table).initialize_table()
-    creation(table).begin(filters(table, count=2))
-    config = drop_partitions(table.storage, table.config, ["bloom_filters"])
-    stale = table.path / ROOT / "bloom_filters" / ".bloom-filters-0007-0_00000000000000009.log.1_0-0-0"
-    stale.parent.mkdir()
-    stale.write_bytes(b"stale")
-    dead = f"{'0' * 14}777"
-    table.metadata_timeline.create_requested(dead, Action.DELTA_COMMIT)
-    config = creation(table).begin(filters(table, count=4))
-    assert "bloom_filters" in config.metadata_partitions
-    assert not stale.exists()
-    assert table.metadata_timeline.load().find(dead, Action.DELTA_COMMIT) is None
-    assert len(list((table.path / ROOT / "bloom_filters").glob(".bloom-filters-*"))) == 4
-
-
-def test_a_task_that_reports_another_file_is_refused(golden: Golden) -> None:
-    table = Table(golden("8", "cow_basic").table)
-    drop_metadata_table(table.storage)
-    creation(table).initialize_table()
-
-    def fill(target: NewPartition) -> list[NewBaseFile]:
-        return [NewBaseFile("bloom-filters-0009-0", f"x_{target.instant}.hfile", 1, 1)]
-
-    with pytest.raises(ExecutionError, match="bloom_filters"):
-        creation(table).begin(Initialization("bloom_filters", numbered_file_ids("bloom-filters-", 2), fill))
-    assert "bloom_filters" not in table.config.metadata_partitions
 
 
 def test_definitions_are_written_as_real_hudi_writes_them(golden: Golden) -> None:

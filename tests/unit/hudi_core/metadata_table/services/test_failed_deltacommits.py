@@ -4,19 +4,23 @@ merged.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
 
 from hudi_core.config.versions import V8, V9, TableVersion
+from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.services.archival import to_archive
 from hudi_core.metadata_table.services.compaction_planner import Due, NotNow, due
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
+from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
-from tests.unit.hudi_core.metadata_table.services.test_run import clock, initialized
+from tests.unit.hudi_core.metadata_table.services.test_compaction import held
+from tests.unit.hudi_core.metadata_table.services.test_run import VERSIONS, clock, initialized
 
 Golden = Callable[[str, str], GoldenCase]
 DRAWN = "20240105000000000"
@@ -91,3 +95,33 @@ def test_an_indexers_deltacommit_is_left_while_the_indexing_is_pending(golden: G
     assert table.metadata_timeline.load().find(building, Action.DELTA_COMMIT) is not None
     table.data.undo(indexing, Action.INDEXING)
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == (building,)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_dead_writer_left_is_taken_back(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mor_basic").table)
+    before = held(table)
+    dead = table.new_instant()
+    plan = FaultPlan(
+        when=lambda operation: operation.kind == "create_exclusive" and operation.path.endswith(".deltacommit")
+    )
+    with contextlib.suppress(InjectedCrash):
+        partition, *_ = sorted(path.name for path in table.path.iterdir() if path.name.startswith("2"))
+        files = frozenset(path.name for path in (table.path / partition).glob("*.parquet"))
+        table.publisher(FaultStorage(table.storage, plan)).publish_deletes(
+            dead, FileChanges(deleted={partition: files})
+        )
+    assert plan.crashed
+    assert table.metadata_timeline.load().find(dead, Action.DELTA_COMMIT) is not None
+    assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == (dead,)
+    assert table.metadata_timeline.load().find(dead, Action.DELTA_COMMIT) is None
+    assert held(table) == before
+    assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == ()
+
+
+def test_what_is_pending_on_the_data_table_is_left_to_its_rollback(golden: Golden) -> None:
+    table = Table(golden("8", "failed_after_metadata_mor").table)
+    (failed,) = table.data.load().pending().requested_times
+    table.metadata_timeline.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+    assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == ()
+    assert table.metadata_timeline.load().find(failed, Action.DELTA_COMMIT) is not None

@@ -445,24 +445,6 @@ def test_another_attempts_metadata_deltacommit_is_not_joined(golden: Golden) -> 
     assert_compacted(table, instant, rows, pending)
 
 
-def test_streamer_checkpoints_are_carried_over_from_the_commit_before(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested").table
-    instant = pending_instant(table)
-    before, after = (
-        HudiTable.open(str(table)).timeline().commits().before(instant).last(),
-        HudiTable.open(str(table)).timeline().commits().after(instant).last(),
-    )
-    assert before is not None
-    assert after is not None
-    for commit, offset in ((before, "topic,0:7"), (after, "topic,0:9")):
-        path = table / ".hoodie" / f"{commit.requested_time}.deltacommit"
-        raw = json.loads(path.read_text())
-        raw["extraMetadata"]["deltastreamer.checkpoint.key"] = offset
-        path.write_text(json.dumps(raw))
-    compact(table)
-    assert commit_of(table, instant).extra_metadata["deltastreamer.checkpoint.key"] == "topic,0:7"
-
-
 def test_a_dead_owner_is_followed_at_once(golden: Golden) -> None:
     table = golden("6", "mor_compaction_requested").table
     instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewPartition
@@ -112,23 +112,6 @@ def test_a_partitioned_record_index_is_resized_in_each_partition(written: Path, 
     assert run(table, plan(table, options).instant, options) == "completed"
     assert counts(table) == dict.fromkeys(before, 3)
     assert differences(table) == []
-
-
-def test_a_global_index_does_not_become_partitioned_by_a_resize(golden: Golden) -> None:
-    table = golden("9", "mdt_record_index_lookup").table
-    with pytest.raises(ConfigError, match="not partitioned"):
-        plan(table, {"hoodie.metadata.record.level.index.enable": "true", **groups(2)})
-    assert counts(table) == {"record-index": 10}
-
-
-def test_only_indexes_of_rows_have_a_number_of_file_groups_to_choose(golden: Golden) -> None:
-    table = golden("8", "mor_basic").table
-    with pytest.raises(ConfigError, match="indexes of rows"):
-        plan(table, {"hoodie.metadata.index.bloom.filter.enable": "true", **groups(2)})
-    with pytest.raises(ConfigError, match="between 1 and 10000"):
-        plan(table, RECORD_INDEX | groups(0))
-    assert run(table, plan(table, RECORD_INDEX | groups(5)).instant, groups(5)) == "completed"
-    assert counts(table) == {"record-index": 5}, "so many from the start"
 
 
 @pytest.mark.parametrize(("version", "expected"), [("6", 10), ("8", 4), ("9", 4)])

@@ -281,26 +281,6 @@ def clean_to_one(table: Table) -> int:
     return before - len(data_files(table.path))
 
 
-def test_a_killed_rebuild_leaves_nothing_stale(golden: Golden) -> None:
-    """The indexes are not listed any more; the next update builds them, whatever its options."""
-    table = Table(golden("9", "mdt_all_mor").table)
-    rows = {name for name in table.config.metadata_partitions if is_row_level(name)}
-    forget_these(table, commits_of(table)[-2:-1])
-    plan = FaultPlan(
-        when=lambda operation: (
-            operation.path.startswith(f"{ROOT}/record_index/") and operation.kind == "create_exclusive"
-        )
-    )
-    with pytest.raises(InjectedCrash):
-        updated(table, FaultStorage(LocalStorage(table.path), plan), REBUILDS)
-    assert table.config.metadata_partitions.isdisjoint(rows)
-    assert findings(table) == []
-    done = updated(table)
-    assert (done.applied, set(done.rebuilt)) == ((), rows)
-    assert table.config.metadata_partitions >= rows
-    assert findings(table) == []
-
-
 def test_a_pending_restore_comes_first(golden: Golden) -> None:
     table = Table(golden("8", "mor_basic").table)
     forget(table, 1)

@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError, StorageError, TimelineError
+from hudi_core.errors import ConflictError, HudiError, StorageError
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.planner import IndexingService
-from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import Unscheduled, unschedule
-from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.transaction.claim import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
@@ -113,28 +111,6 @@ def test_what_an_attempt_wrote_goes_with_the_plan(golden: Golden) -> None:
     assert len(new_instants(table, known)) == 1, "the rollback of the attempt is on the timeline, as Hudi's would be"
 
 
-def test_rows_behind_a_compaction_of_layout_1_are_not_lost(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested").table
-    plan = the_plan(open_context(table))
-    before, known = data_files(table), known_times(table)
-    timeline = shown(table, known)
-    with pytest.raises(TimelineError, match="rows would be lost") as refused:
-        drop(table, plan.requested_time, an_owner())
-    assert f"hudictl run compaction TABLE --instant {plan.requested_time}" in str(refused.value.remedy)
-    assert (data_files(table), shown(table, known)) == (before, timeline)
-
-
-def test_a_writer_that_may_be_logging_behind_a_compaction_of_layout_1_is_waited_for(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested_only").table
-    context = open_context(table)
-    plan = the_plan(context)
-    later = str(int(plan.requested_time) + 1)
-    context.active.create_requested(later, Action.DELTA_COMMIT)
-    with pytest.raises(ConflictError, match=f"deltacommit {later} is pending"):
-        drop(table, plan.requested_time, an_owner())
-    assert context.active.load().contains(plan.requested_time)
-
-
 def refuses(path: Path, instant: str, kind: type[HudiError], words: str) -> None:
     known = known_times(path)
     before = shown(path, known)
@@ -142,27 +118,6 @@ def refuses(path: Path, instant: str, kind: type[HudiError], words: str) -> None
         drop(path, instant, an_owner())
     assert str(refused.value.path).startswith(".hoodie")
     assert shown(path, known) == before
-
-
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_what_is_no_plan_is_refused_with_the_verb_that_helps(golden: Golden, version: str) -> None:
-    failed = golden(version, "failed_inflight_mor").table
-    context = open_context(failed)
-    (write,) = context.active.load().pending()
-    refuses(failed, write.requested_time, ConfigError, "is a write, not a plan")
-    rollback = request_rollback(context, write, an_owner())
-    refuses(failed, rollback, TimelineError, "half done")
-    refuses(failed, "20200101000000000", ConfigError, "the timeline does not hold it")
-    basic = golden(version, "mor_basic").table
-    done = open_context(basic).active.load().commits().instants[-1]
-    refuses(basic, done.requested_time, ConfigError, "is completed")
-    open_context(basic).active.to_inflight(done.requested_time, Action.SAVEPOINT)
-    refuses(basic, done.requested_time, ConfigError, "savepoint of .* is not finished")
-    cleaning = golden(version, "clean_requested_mor").table
-    context = open_context(cleaning)
-    plan = the_plan(context)
-    context.active.to_inflight(plan.requested_time, Action.CLEAN)
-    refuses(cleaning, plan.requested_time, TimelineError, "files that it lists may be gone")
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -272,39 +227,3 @@ def test_a_dropped_compaction_of_version_6_is_no_longer_pending(golden: Golden) 
     context = open_context(table)
     drop(table, the_plan(context).requested_time, an_owner())
     assert CompactionService().pending(context, context.active.load()) == []
-
-
-@pytest.mark.parametrize("content", [b"", b"Obj\x01junk"])
-@pytest.mark.parametrize(
-    ("version", "name"),
-    [
-        ("6", "mor_compaction_requested_only"),
-        ("8", "mor_compaction_requested"),
-        ("8", "compaction_inflight"),
-        ("9", "clustering_requested_cow"),
-        ("9", "log_compaction_requested"),
-    ],
-)
-def test_a_plan_that_nobody_can_read_can_be_dropped(golden: Golden, version: str, name: str, content: bytes) -> None:
-    table = golden(version, name).table
-    context = open_context(table)
-    plan = the_plan(context)
-    rows, files = read_rows(golden(version, name).table, "off"), data_files(table)
-    (table / context.active.path(plan.requested_time, plan.pending_action, State.REQUESTED)).write_bytes(content)
-    with pytest.raises(CorruptFileError, match="nobody can run this plan") as refused:
-        takeover(context, plan.requested_time, an_owner())
-    assert f"hudictl unschedule TABLE {plan.requested_time}" in str(refused.value.remedy)
-    did = drop(table, plan.requested_time, an_owner())
-    assert did.unblocks["file_groups"] == 0
-    assert not context.active.load().contains(plan.requested_time)
-    assert data_files(table) == {path: size for path, size in files.items() if path not in did.removed.files}
-    assert not [path for path in data_files(table) if plan.requested_time in path]
-    assert_same_rows(read_rows(table), rows)
-
-
-def test_rows_behind_a_compaction_that_nobody_can_read_are_not_lost(golden: Golden) -> None:
-    table = golden("6", "mor_compaction_requested").table
-    plan = the_plan(open_context(table))
-    (table / ".hoodie" / f"{plan.requested_time}.compaction.requested").write_bytes(b"")
-    with pytest.raises(TimelineError, match="rows would be lost"):
-        drop(table, plan.requested_time, an_owner())

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+from hudi_core.services.rollback.request import request_rollback
+
+from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.timeline.instant import Action
+from tests.support.changed_tables import (
+    an_owner,
+    open_context,
+)
+from tests.unit.hudi_core.services.repair.test_unschedule import Golden, refuses, the_plan
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_what_is_no_plan_is_refused_with_the_verb_that_helps(golden: Golden, version: str) -> None:
+    failed = golden(version, "failed_inflight_mor").table
+    context = open_context(failed)
+    (write,) = context.active.load().pending()
+    refuses(failed, write.requested_time, ConfigError, "is a write, not a plan")
+    rollback = request_rollback(context, write, an_owner())
+    refuses(failed, rollback, TimelineError, "half done")
+    refuses(failed, "20200101000000000", ConfigError, "the timeline does not hold it")
+    basic = golden(version, "mor_basic").table
+    done = open_context(basic).active.load().commits().instants[-1]
+    refuses(basic, done.requested_time, ConfigError, "is completed")
+    open_context(basic).active.to_inflight(done.requested_time, Action.SAVEPOINT)
+    refuses(basic, done.requested_time, ConfigError, "savepoint of .* is not finished")
+    cleaning = golden(version, "clean_requested_mor").table
+    context = open_context(cleaning)
+    plan = the_plan(context)
+    context.active.to_inflight(plan.requested_time, Action.CLEAN)
+    refuses(cleaning, plan.requested_time, TimelineError, "files that it lists may be gone")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.timeline.instant import Action
+from tests.support.changed_tables import (
+    an_owner,
+    data_files,
+    known_times,
+    open_context,
+    shown,
+)
+from tests.unit.hudi_core.services.repair.test_unschedule import Golden, drop, the_plan
+
+
+def test_rows_behind_a_compaction_of_layout_1_are_not_lost(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    plan = the_plan(open_context(table))
+    before, known = data_files(table), known_times(table)
+    timeline = shown(table, known)
+    with pytest.raises(TimelineError, match="rows would be lost") as refused:
+        drop(table, plan.requested_time, an_owner())
+    assert f"hudictl run compaction TABLE --instant {plan.requested_time}" in str(refused.value.remedy)
+    assert (data_files(table), shown(table, known)) == (before, timeline)
+
+
+def test_a_writer_that_may_be_logging_behind_a_compaction_of_layout_1_is_waited_for(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested_only").table
+    context = open_context(table)
+    plan = the_plan(context)
+    later = str(int(plan.requested_time) + 1)
+    context.active.create_requested(later, Action.DELTA_COMMIT)
+    with pytest.raises(ConflictError, match=f"deltacommit {later} is pending"):
+        drop(table, plan.requested_time, an_owner())
+    assert context.active.load().contains(plan.requested_time)
+
+
+def test_rows_behind_a_compaction_that_nobody_can_read_are_not_lost(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    plan = the_plan(open_context(table))
+    (table / ".hoodie" / f"{plan.requested_time}.compaction.requested").write_bytes(b"")
+    with pytest.raises(TimelineError, match="rows would be lost"):
+        drop(table, plan.requested_time, an_owner())

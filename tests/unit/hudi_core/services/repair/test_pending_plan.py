@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.services.repair.takeover import takeover
+from hudi_core.timeline.instant import State
+from tests.support.changed_tables import (
+    an_owner,
+    data_files,
+    open_context,
+)
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
+from tests.unit.hudi_core.services.repair.test_unschedule import Golden, drop, the_plan
+
+
+@pytest.mark.parametrize("content", [b"", b"Obj\x01junk"])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("6", "mor_compaction_requested_only"),
+        ("8", "mor_compaction_requested"),
+        ("8", "compaction_inflight"),
+        ("9", "clustering_requested_cow"),
+        ("9", "log_compaction_requested"),
+    ],
+)
+def test_a_plan_that_nobody_can_read_can_be_dropped(golden: Golden, version: str, name: str, content: bytes) -> None:
+    table = golden(version, name).table
+    context = open_context(table)
+    plan = the_plan(context)
+    rows, files = read_rows(golden(version, name).table, "off"), data_files(table)
+    (table / context.active.path(plan.requested_time, plan.pending_action, State.REQUESTED)).write_bytes(content)
+    with pytest.raises(CorruptFileError, match="nobody can run this plan") as refused:
+        takeover(context, plan.requested_time, an_owner())
+    assert f"hudictl unschedule TABLE {plan.requested_time}" in str(refused.value.remedy)
+    did = drop(table, plan.requested_time, an_owner())
+    assert did.unblocks["file_groups"] == 0
+    assert not context.active.load().contains(plan.requested_time)
+    assert data_files(table) == {path: size for path, size in files.items() if path not in did.removed.files}
+    assert not [path for path in data_files(table) if plan.requested_time in path]
+    assert_same_rows(read_rows(table), rows)
