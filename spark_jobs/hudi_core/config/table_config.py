@@ -145,16 +145,6 @@ class TableConfig:
     raw: Mapping[str, str] = field(repr=False)
 
     @property
-    def ordering_field(self) -> str | None:
-        """The precombine column, None when the table has none; raises UnsupportedError for several."""
-        if len(self.ordering_fields) > 1:
-            names = ", ".join(self.ordering_fields)
-            raise UnsupportedError(
-                f"several ordering fields: {names}", path=self.path, remedy="this release merges by one ordering column"
-            )
-        return self.ordering_fields[0] if self.ordering_fields else None
-
-    @property
     def create_schema(self) -> str | None:
         """The Avro schema that the table was created with; None when the properties do not say."""
         return self.raw.get(_CREATE_SCHEMA) or None

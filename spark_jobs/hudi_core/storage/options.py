@@ -7,17 +7,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.secrets import refuse_secrets
 
 S3_OPTIONS = frozenset({"endpoint_url", "region", "anon", "key", "secret", "token"})
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
-def check_storage_options(options: Mapping[str, str], *, where: str = "storage options in arguments") -> None:
-    """Raises ConfigError when an option looks like a secret: arguments show up in process lists, logs and Airflow's
-    database.
-    """
-    refuse_secrets(options, where=where)
 
 
 def scheme_of(uri: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from hudi_core.errors import TimelineError
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, completed_action
 
 
 class Timeline:
@@ -108,37 +108,17 @@ class Timeline:
         """The latest instant."""
         return self.instants[-1] if self.instants else None
 
-    def first_completed(self) -> Instant | None:
-        """The earliest completed instant."""
-        return self.completed().first()
-
     def last_completed(self) -> Instant | None:
         """The latest completed instant, by requested time."""
         return self.completed().last()
 
-    def instants_in_completion_range(self, begin: str | None, end: str | None) -> Timeline:
-        """The instants completed after `begin` (exclusive) and at or before `end`; None is no bound
-        (findInstantsInRangeByCompletionTime).
-
-        In layout 1, here and below, completion is by requested time (Instant.completed_at).
-        """
-        return self.filter(
-            lambda instant: (
-                instant.is_completed
-                and (begin is None or instant.completed_at > begin)
-                and (end is None or instant.completed_at <= end)
-            )
-        )
-
     def by_completion(self) -> tuple[Instant, ...]:
-        """The completed instants in the order of their completion (getInstantsOrderedByCompletionTime)."""
+        """The completed instants in the order of their completion (getInstantsOrderedByCompletionTime).
+
+        In layout 1 completion is by requested time (Instant.completed_at).
+        """
         completed = (instant for instant in self.instants if instant.is_completed)
         return tuple(sorted(completed, key=lambda instant: (instant.completed_at, instant.requested_time)))
-
-    def last_by_completion(self) -> Instant | None:
-        """The instant that completed last."""
-        ordered = self.by_completion()
-        return ordered[-1] if ordered else None
 
     def find(self, requested_time: str, action: str) -> Instant | None:
         """The instant at `requested_time` whose action is of the class of `action`: `compaction` also finds its
@@ -152,13 +132,6 @@ class Timeline:
         for instant in self.instants:
             found.setdefault((instant.requested_time, completed_action(instant.action)), instant)
         return found
-
-    def state_of(self, requested_time: str, action: str) -> State | None:
-        """How far the instant is that find gives; None when the timeline does not hold it (never planned, rolled back,
-        or archived).
-        """
-        instant = self.find(requested_time, action)
-        return None if instant is None else instant.state
 
     def get(self, requested_time: str, action: str) -> Instant:
         """As find; raises TimelineError when there is none."""

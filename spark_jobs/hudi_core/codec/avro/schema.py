@@ -1,4 +1,4 @@
-"""Avro schemas as JSON: parsing, the `_hoodie_*` fields, and which writer schemas a reader schema can read.
+"""Avro schemas as JSON: parsing and the `_hoodie_*` fields.
 
 A schema comes from a log block's header, a container's header or commit metadata, and is untrusted: it is parsed with a
 bound on its size and depth before anything is built from it.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.meta_fields import META_FIELDS, OPERATION
 
@@ -18,15 +17,6 @@ AvroSchema = dict[str, Any]
 
 MAX_SCHEMA_BYTES = 16 << 20
 """Above this a schema is refused: a table of 10,000 columns needs about 2 MB."""
-
-_WIDENS = {
-    "int": {"long", "float", "double"},
-    "long": {"float", "double"},
-    "float": {"double"},
-    "string": {"bytes"},
-    "bytes": {"string"},
-}
-"""Promotions of the Avro specification, "Schema Resolution"."""
 
 
 def parse_schema(text: str, *, path: str) -> AvroSchema:
@@ -90,45 +80,3 @@ def without_meta_fields(schema: AvroSchema) -> AvroSchema:
     """The record schema without any `_hoodie_*` meta field (HoodieAvroUtils.removeMetadataFields)."""
     names = {*META_FIELDS, OPERATION}
     return {**schema, "fields": [entry for entry in schema["fields"] if entry["name"] not in names]}
-
-
-def incompatibilities(writer: AvroSchema, reader: AvroSchema, *, path: str) -> list[str]:
-    """Why data of `writer` cannot be read as `reader`, one sentence each; empty when it can.
-
-    Fields match by name. A field that only the reader has must be nullable or carry a default; a field that only the
-    writer has is dropped; types may widen int→long→float→double and change between string and bytes (facts 4.4).
-    """
-    found: list[str] = []
-    _compare(resolve(writer, path=path), resolve(reader, path=path), "", found)
-    return found
-
-
-def _compare(writer: AvroType, reader: AvroType, where: str, found: list[str]) -> None:
-    at = where or "the record"
-    if writer.nullable and not reader.nullable:
-        found.append(f"{at} may be null in the data and not in the reader's schema")
-    if writer.kind == "record" and reader.kind == "record":
-        have = {child.name: child.type for child in writer.fields}
-        for child in reader.fields:
-            name = f"{where}.{child.name}" if where else child.name
-            if child.name in have:
-                _compare(have[child.name], child.type, name, found)
-            elif not (child.type.nullable or child.has_default):
-                found.append(f"{name} is not in the data, and has neither null nor a default")
-    elif writer.kind == reader.kind and writer.item is not None and reader.item is not None:
-        _compare(writer.item, reader.item, f"{where}.{'value' if writer.kind == 'map' else 'element'}", found)
-    elif not _same_or_wider(writer, reader):
-        found.append(f"{at} is {writer.describe()} in the data and {reader.describe()} in the reader's schema")
-
-
-def _same_or_wider(writer: AvroType, reader: AvroType) -> bool:
-    if writer.kind == "null" and reader.nullable:
-        return True
-    if writer.logical == "decimal" or reader.logical == "decimal":
-        return (
-            writer.logical == reader.logical and writer.scale == reader.scale and writer.precision <= reader.precision
-        )
-    if writer.kind == reader.kind:
-        same_time = writer.logical == reader.logical or writer.kind == "string"
-        return same_time and writer.size == reader.size and set(writer.symbols) <= set(reader.symbols)
-    return writer.logical == reader.logical and reader.kind in _WIDENS.get(writer.kind, set())

@@ -78,11 +78,6 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
     return sorted(found)
 
 
-def marked_partitions(storage: Storage, instant: str) -> frozenset[str]:
-    """The partitions that the markers of an instant name."""
-    return frozenset(marker.partition for marker in list_markers(storage, instant))
-
-
 def delete_markers(storage: Storage, instant: str) -> None:
     """Removes the marker folder of an instant; nothing happens when it is not there."""
     storage.delete_folder(marker_folder(instant))

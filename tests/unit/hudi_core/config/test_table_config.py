@@ -62,7 +62,7 @@ def test_the_properties_of_every_golden_table_parse(folder: str) -> None:
         assert config.table_type in ("MERGE_ON_READ", "COPY_ON_WRITE")
         assert config.record_key_fields
         without_ordering = name.count(".hoodie") > 1 or "no_ordering" in name
-        assert config.ordering_field == (None if without_ordering else "ts"), name
+        assert config.ordering_fields == (() if without_ordering else ("ts",)), name
         assert (config.base_file_format == "HFILE") == (name.count(".hoodie") > 1)
         assert int(config.raw["hoodie.table.checksum"]) == table_checksum(config.database, config.name)
         seen += 1
@@ -231,7 +231,7 @@ def test_a_table_without_a_checksum_or_database_is_tolerated() -> None:
         "archived",
     )
     assert (config.timezone, config.populate_meta_fields, config.base_file_format) == ("LOCAL", True, "PARQUET")
-    assert (config.metadata_partitions, config.record_key_fields, config.ordering_field) == (frozenset(), (), None)
+    assert (config.metadata_partitions, config.record_key_fields, config.ordering_fields) == (frozenset(), (), ())
 
 
 class Updating(MemoryStorage):
@@ -265,12 +265,11 @@ def test_a_reader_during_an_update_finds_one_of_the_two() -> None:
     assert TableConfig.load(Updating([torn, lambda _: None, lambda _: None, finished])).populate_meta_fields is False
 
 
-def test_custom_partition_fields_lose_their_type_and_several_ordering_fields_are_refused() -> None:
+def test_custom_partition_fields_lose_their_type() -> None:
     config = TableConfig.parse(
         properties(
             **{"hoodie.table.partition.fields": "dt:SIMPLE, ms:TIMESTAMP", "hoodie.table.ordering.fields": "a,b"}
         )
     )
     assert config.partition_fields == ("dt", "ms")
-    with pytest.raises(UnsupportedError, match="a, b"):
-        _ = config.ordering_field
+    assert config.ordering_fields == ("a", "b")

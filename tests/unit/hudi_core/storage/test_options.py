@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.storage.options import arrow_s3_options, check_storage_options, fsspec_options, scheme_of
+from hudi_core.request.secrets import refuse_secrets
+from hudi_core.storage.options import arrow_s3_options, fsspec_options, scheme_of
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_options_that_mean_nothing_are_refused(options: dict[str, str]) -> None:
 
 
 def test_secrets_are_refused_in_arguments_without_showing_them() -> None:
-    check_storage_options({"endpoint_url": "http://x", "region": "r"})
+    refuse_secrets({"endpoint_url": "http://x", "region": "r"}, where="arguments")
     for name in (
         "key",
         "secret",
@@ -65,6 +66,6 @@ def test_secrets_are_refused_in_arguments_without_showing_them() -> None:
         "password",
     ):
         with pytest.raises(ConfigError) as caught:
-            check_storage_options({name: "hunter2"})
+            refuse_secrets({name: "hunter2"}, where="arguments")
         assert name in str(caught.value)
         assert "hunter2" not in str(caught.value)

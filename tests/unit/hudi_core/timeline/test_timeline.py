@@ -38,7 +38,7 @@ def test_queries() -> None:
     assert times(timeline.before("006")) == ["003", "005"]
     assert times(timeline.up_to("006")) == ["003", "005", "006"]
     assert times(timeline.after("011")) == ["012", "013"]
-    assert timeline.first_completed() == Instant("003", "commit", State.COMPLETED)
+    assert timeline.completed().first() == Instant("003", "commit", State.COMPLETED)
     assert timeline.last_completed() == Instant("012", "clean", State.COMPLETED)
     assert timeline.contains("012")
     assert not timeline.contains("004")
@@ -80,7 +80,8 @@ def test_one_listing_of_names_answers_a_sensor() -> None:
         ("007", State.INFLIGHT),
         ("009", State.REQUESTED),
     ]
-    states = {time: timeline.state_of(time, "compaction") for time in ("005", "007", "008", "009")}
+    found = {time: timeline.find(time, "compaction") for time in ("005", "007", "008", "009")}
+    states = {time: None if instant is None else instant.state for time, instant in found.items()}
     assert states == {"005": State.COMPLETED, "007": State.INFLIGHT, "008": None, "009": State.REQUESTED}
 
 
@@ -113,24 +114,14 @@ LAYOUT_2 = [
 
 def test_queries_by_completion() -> None:
     timeline = timeline_of(LAYOUT_2, 2)
-
-    def times(part: Timeline) -> list[str]:
-        return [instant.requested_time for instant in part]
-
-    assert times(timeline.instants_in_completion_range("10", "30")) == ["03", "07", "09"]
-    assert times(timeline.instants_in_completion_range(None, "20")) == ["03", "05"]
-    assert times(timeline.instants_in_completion_range("10", None)) == ["03", "07", "09"]
-    assert times(timeline.instants_in_completion_range(None, None)) == ["03", "05", "07", "09"]
     assert [instant.requested_time for instant in timeline.by_completion()] == ["05", "03", "07", "09"]
-    assert timeline.last_by_completion() == timeline.get("09", "replacecommit")
-    assert timeline.commits().last_by_completion() == timeline.get("09", "clustering")
-    assert Timeline().last_by_completion() is None
+    assert timeline.commits().by_completion()[-1] == timeline.get("09", "clustering")
+    assert Timeline().by_completion() == ()
 
 
 def test_in_layout_1_completion_is_by_requested_time() -> None:
     timeline = timeline_of(NAMES)
-    assert [instant.requested_time for instant in timeline.instants_in_completion_range("003", "006")] == ["005", "006"]
-    assert timeline.last_by_completion() == timeline.last_completed()
+    assert timeline.by_completion() == timeline.completed().instants
 
 
 @given(

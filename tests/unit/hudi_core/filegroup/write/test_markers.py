@@ -11,7 +11,6 @@ from hudi_core.filegroup.write.markers import (
     create_marker,
     delete_markers,
     list_markers,
-    marked_partitions,
 )
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.memory import MemoryStorage
@@ -25,7 +24,7 @@ def test_direct_markers_are_listed_and_deleted() -> None:
     create_marker(storage, "008", "", "h-0_0-1-2_008.parquet", MarkerType.CREATE)
     assert storage.exists(".hoodie/.temp/007/a=1/b=2/f-0_0-1-2_007.parquet.marker.MERGE")
     assert list_markers(storage, "007") == sorted([deep, flat])
-    assert marked_partitions(storage, "007") == {"", "a=1/b=2"}
+    assert {marker.partition for marker in list_markers(storage, "007")} == {"", "a=1/b=2"}
     assert deep.data_path == "a=1/b=2/f-0_0-1-2_007.parquet"
     delete_markers(storage, "007")
     assert list_markers(storage, "007") == []
