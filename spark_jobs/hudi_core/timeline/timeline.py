@@ -51,7 +51,7 @@ class Timeline:
         return Timeline.in_order(instant for instant in self.instants if keep(instant))
 
     def of_actions(self, *actions: str) -> Timeline:
-        """The instants whose file carries one of these actions."""
+        """The instants whose file has one of these actions."""
         requested = frozenset(actions)
         return self.filter(lambda instant: instant.action in requested)
 
@@ -64,9 +64,7 @@ class Timeline:
         return self.filter(lambda instant: not instant.is_completed)
 
     def commits(self) -> Timeline:
-        """Completed commit, deltacommit and replacecommit instants: completed compactions and clusterings are among
-        them.
-        """
+        """Completed commit, deltacommit and replacecommit instants, completed compactions and clusterings included."""
         return self.filter(lambda instant: instant.is_completed and instant.action in COMMIT_ACTIONS)
 
     def pending_compactions(self) -> Timeline:
@@ -117,10 +115,10 @@ class Timeline:
         return self.completed().last()
 
     def instants_in_completion_range(self, begin: str | None, end: str | None) -> Timeline:
-        """The instants completed after `begin` (exclusive) and at or before `end`; None is no bound
-        (findInstantsInRangeByCompletionTime).
+        """The instants completed after `begin` (exclusive) and at or before `end`; None is no bound.
 
-        In layout 1, here and below, completion is by requested time (Instant.completed_at).
+        As findInstantsInRangeByCompletionTime. In layout 1, here and below, completion is by requested time
+        (Instant.completed_at).
         """
         return self.filter(
             lambda instant: (
@@ -141,9 +139,7 @@ class Timeline:
         return ordered[-1] if ordered else None
 
     def find(self, requested_time: str, action: str) -> Instant | None:
-        """The instant at `requested_time` whose action is of the class of `action`: `compaction` also finds its
-        completed `commit`.
-        """
+        """The instant at `requested_time` in the class of `action`: `compaction` also finds its completed `commit`."""
         return self._by_class.get((requested_time, completed_action(action)))
 
     @cached_property
@@ -154,8 +150,9 @@ class Timeline:
         return found
 
     def state_of(self, requested_time: str, action: str) -> State | None:
-        """How far the instant is that find gives; None when the timeline does not hold it (never planned, rolled back,
-        or archived).
+        """The state of the instant that `find` gives; None when the timeline does not hold it.
+
+        It was never planned, was rolled back, or is archived.
         """
         instant = self.find(requested_time, action)
         return None if instant is None else instant.state
@@ -176,16 +173,14 @@ class Timeline:
 
     @cached_property
     def start(self) -> str | None:
-        """Where the timeline begins: its first instant that no savepoint of this timeline holds
-        (findFirstNonSavepointCommit).
-        """
+        """The start of the timeline: its first instant that no savepoint holds (findFirstNonSavepointCommit)."""
         saved = {instant.requested_time for instant in self.instants if instant.action == Action.SAVEPOINT}
         return next((instant.requested_time for instant in self.instants if instant.requested_time not in saved), None)
 
     def contains_or_before_start(self, requested_time: str) -> bool:
-        """Whether the time is in this timeline, or older than its start and so archived as completed
-        (containsOrBeforeTimelineStarts).
+        """Whether the time is in this timeline, or older than its start and so archived as completed.
 
-        Ask a filtered timeline: `timeline.commits().contains_or_before_start(t)` is "t is committed".
+        As containsOrBeforeTimelineStarts. On a filtered timeline, `timeline.commits().contains_or_before_start(t)` is
+        "t is committed".
         """
         return requested_time in self.requested_times or (self.start is not None and requested_time < self.start)

@@ -1,9 +1,11 @@
-"""The claim: at most one live process runs an instant, and a dead one can be succeeded (design.md 3).
+"""The claim: at most one live process runs an instant, and a dead one can be succeeded.
+
+docs/concurrency.md describes claims for users, docs/decisions/0002 and 0009 have the reasons.
 
 Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits:
-- `<epoch>.json`, created exclusively: who claimed. The highest epoch owns the instant.
-- `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
-- `<epoch>.released`: the owner is done with it, whatever came of the run.
+- `<epoch>.json`, created exclusively: the owner. The highest epoch owns the instant.
+- `<epoch>.heartbeat`, rewritten at the owner's interval; its modification time is the last sign of life.
+- `<epoch>.released`: the owner's run has ended, whatever its result.
 - `<epoch>.decision`: what the owner is about to complete, or that its successor closed the epoch (see decision).
 """
 
@@ -39,7 +41,7 @@ _MAX_MISSES = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """What a claim file says. Times are milliseconds, and seconds since the epoch by the storage's clock."""
+    """The content of a claim file. Times are milliseconds, and seconds since the epoch by the storage's clock."""
 
     path: str
     epoch: int
@@ -56,8 +58,9 @@ class ClaimRecord:
 
 
 class Claim:
-    """A claim that this process holds, with its heartbeat thread; made by `claim`. As a context manager it releases at
-    the end.
+    """A claim that this process holds, with its heartbeat thread; made by `claim`.
+
+    As a context manager it releases at the end.
     """
 
     def __init__(self, storage: Storage, folder: str, hudi_heartbeat: str, record: ClaimRecord, instant: str) -> None:
@@ -71,8 +74,7 @@ class Claim:
         self._released = False
         self._decided_by: int | None = None
         self.decided: Decision | None = None
-        """What an earlier owner decided to complete and perhaps did not; nothing else may be done to the instant before
-        (Completer).
+        """An earlier owner's decision that may not be carried out yet; it has to be, before anything else (Completer).
         """
         self.may_have_decided = False
         """Whether this owner's own decision is on record, or may be: what it wrote is no longer its own to delete."""
@@ -92,8 +94,7 @@ class Claim:
         self.release()
 
     def check(self) -> None:
-        """Raises ConflictError when the instant has another owner by now, or when others may take this process for
-        dead.
+        """Raises ConflictError when the instant has another owner now, or when others may consider this process dead.
 
         Also while an earlier owner's decision is not carried out.
         """
@@ -122,8 +123,9 @@ class Claim:
             )
 
     def decide(self, decision: Decision) -> None:
-        """Puts on record what this owner is about to complete; from then on it or a successor will. Raises
-        ConflictError when closed.
+        """Records what this owner is about to complete; from then on it or a successor will complete it.
+
+        Raises ConflictError when a successor closed the epoch.
         """
         self.may_have_decided = True
         try:
@@ -141,17 +143,16 @@ class Claim:
             )
 
     def settle(self, *, withdrawn: bool = False) -> None:
-        """The earlier owner's decision is carried out, or (`withdrawn`) cannot be: the instant is this owner's to
-        run.
+        """Ends the earlier owner's decision: carried out, or (`withdrawn`) not possible.
+
+        The instant is this owner's to run.
         """
         if withdrawn and self._decided_by is not None:
             withdraw(self._storage, self._folder, self._decided_by)
         self.decided = None
 
     def close_earlier(self, epochs: Iterable[int]) -> None:
-        """Keeps the owners of `epochs` from completing the instant; the latest decision among them becomes this claim's
-        to carry out.
-        """
+        """Keeps the owners of `epochs` from completing the instant; this claim adopts the latest of their decisions."""
         for epoch in sorted(epochs):
             decision = close(self._storage, self._folder, epoch)
             if decision is not None:
@@ -179,8 +180,10 @@ class Claim:
         self._released = True
 
     def _is_on_record(self) -> bool:
-        """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are
-        never removed, so that epochs count on; where somebody did it by hand, another owner has the number by now.
+        """Whether the file of this epoch is the one that this process made.
+
+        Claims of an instant that is not over are never removed, so that epochs only grow; where one was removed by
+        hand, another owner may have the same number.
         """
         with suppress(StorageNotFoundError):
             return self._record.token.encode() in self._storage.read(self._record.path)
@@ -204,8 +207,8 @@ def claim(
     """Makes this process the owner of `instant`, with its heartbeat running.
 
     Takes over from an owner that released the instant, is provably dead, or whose heartbeat expired by its own
-    interval; the ages are measured on the storage's clock, or on `now` (seconds since the epoch) when given. Raises
-    ConflictError, naming owner and time, when the owner may be alive or another process took over first.
+    interval; the ages are measured on the storage's clock, or against `now` (seconds since the epoch) when given.
+    Raises ConflictError, naming owner and time, when the owner may be alive or another process took over first.
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(f"{instant!r} is not an instant time")
@@ -226,7 +229,7 @@ def claim(
             earlier = _earlier_epochs(storage, folder, instant, now)
             epoch = max(earlier, default=0) + 1
             path = _claim_path(folder, epoch)
-            with suppress(StorageExistsError):  # lost the race for this epoch: look who won
+            with suppress(StorageExistsError):  # lost the race for this epoch: read the winner's claim
                 storage.create_exclusive(path, json.dumps(body).encode())
                 record = ClaimRecord(path, epoch, token, owner, interval_ms, tolerable_misses, 0.0)
                 claimed = Claim(storage, folder, join(base, f"{HUDI_HEARTBEATS}/{instant}"), record, instant)
@@ -254,9 +257,10 @@ def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRec
 
 
 def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether a takeover would change nothing: no claim was ever made or the last owner let go, no decision is left to
-    carry out, and neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before that one
-    tell nothing.
+    """Whether a takeover would change nothing.
+
+    That is so when no claim was ever made or the last owner released it, no decision is left to carry out, and neither
+    that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before the last one do not count.
     """
     folder = join(base, f"{CLAIMS}/{instant}")
     files = storage.list_files(folder)
@@ -277,20 +281,18 @@ def claimed_instants(storage: Storage, *, base: str = "") -> frozenset[str]:
 
 
 def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether the last owner released the instant, and took its heartbeat of Hudi away: one that is there now is
-    somebody else's.
-    """
+    """Whether the last owner released the instant and deleted its Hudi heartbeat: a present one is another writer's."""
     files = storage.list_files(join(base, f"{CLAIMS}/{instant}"))
     epochs = _epochs(files)
     return bool(epochs) and f"{epochs[-1]:06d}.released" in {info.name for info in files}
 
 
 def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
-    """Removes all claims of an instant that is over: completed, or gone from the timeline. Idempotent.
+    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent.
 
-    Of one that may be run again they stay: its epochs tell attempts apart, in their claims and in the names of their
-    files. The highest epoch goes last: an owner of an earlier one that wakes up meanwhile finds it, or nothing, and
-    never its own as the highest.
+    Claims of an instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the
+    names of their files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds
+    it, or nothing, and never its own as the highest.
     """
     folder = join(base, f"{CLAIMS}/{instant}")
     for epoch in _epochs(storage.list_files(folder))[:-1]:
@@ -335,8 +337,9 @@ def _earlier_epochs(storage: Storage, folder: str, instant: str, now: Callable[[
 def _silence(
     storage: Storage, folder: str, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
 ) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it released the instant, is provably dead, or
-    its heartbeat expired.
+    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded.
+
+    That is when it released the instant, is provably dead, or its heartbeat expired.
     """
     if f"{epoch:06d}.released" in files:
         return None
@@ -360,7 +363,7 @@ def _claim_path(folder: str, epoch: int) -> str:
 
 def _read(storage: Storage, folder: str, epoch: int) -> ClaimRecord:
     path = _claim_path(folder, epoch)
-    remedy = "look who wrote it; delete it when nobody runs the instant"
+    remedy = "find out which process wrote it; delete it when no process runs the instant"
     try:
         claimed = storage.stat(path).modified
         value: Any = json.loads(storage.read(path))

@@ -1,11 +1,10 @@
-"""What an owner decided to complete, on record before it completes it: so that an instant completes once, whoever wakes
-up late.
+"""The recorded decision of an owner to complete an instant, so that the instant completes once (docs/decisions/0009).
 
 `<epoch>.decision` beside the claim of that epoch is created exclusively, by one of two: by the owner, with the very
 file that it is about to put on the timeline, or by its successor, to close the epoch. Which of them is first decides:
 - the successor: the old owner can never complete, however late it wakes up, and what it wrote may be rolled back;
-- the owner: the completion stands. The successor puts the same file under the same name, so that it does not matter
-  whose request arrives, nor whether one that was given up as lost arrives late. A check before the put could not do
+- the owner: the completion is final. The successor puts the same file under the same name, so that it does not matter
+  which of the two requests arrives, nor whether one that timed out arrives late. A check before the put could not do
   this: a process may be stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that
   draw two completion times would both create a completed file.
 """
@@ -25,8 +24,9 @@ _CLOSED = json.dumps({"version": _VERSION, "closed": True}).encode()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The completed file of an instant: `action` is the pending one (`compaction`), `completion_time` None in layout
-    1.
+    """The completed file of an instant.
+
+    `action` is the pending one (`compaction`), `completion_time` None in layout 1.
     """
 
     action: str
@@ -40,9 +40,7 @@ def decision_path(folder: str, epoch: int) -> str:
 
 
 def decide(storage: Storage, folder: str, epoch: int, decision: Decision) -> None:
-    """Records the decision; raises ConflictError when a successor closed the epoch, or when another decision is on
-    record.
-    """
+    """Records the decision; raises ConflictError when a successor closed the epoch, or another decision is recorded."""
     data = _encode(decision)
     path = decision_path(folder, epoch)
     try:
@@ -55,8 +53,9 @@ def decide(storage: Storage, folder: str, epoch: int, decision: Decision) -> Non
 
 
 def close(storage: Storage, folder: str, epoch: int) -> Decision | None:
-    """Keeps the owner of `epoch` from deciding any more; what it had decided when that was first. Raises
-    CorruptFileError naming the file.
+    """Keeps the owner of `epoch` from deciding any more; returns its decision when that was recorded first.
+
+    Raises CorruptFileError naming the file.
     """
     path = decision_path(folder, epoch)
     try:
@@ -67,8 +66,9 @@ def close(storage: Storage, folder: str, epoch: int) -> Decision | None:
 
 
 def find_decision(storage: Storage, folder: str, epoch: int) -> Decision | None:
-    """The decision on record of an epoch; None when it is closed, or open still. Raises CorruptFileError naming the
-    file.
+    """The recorded decision of an epoch; None when it is closed, or still open.
+
+    Raises CorruptFileError naming the file.
     """
     path = decision_path(folder, epoch)
     return _decode(_read(storage, path), path) if storage.exists(path) else None
@@ -111,5 +111,7 @@ def _decode(data: bytes, path: str) -> Decision | None:
 
 def _damaged(path: str) -> CorruptFileError:
     return CorruptFileError(
-        "the decision is not one", path=path, remedy="look who wrote it; delete it when nobody runs the instant"
+        "the decision is not one",
+        path=path,
+        remedy="find out which process wrote it; delete it when no process runs the instant",
     )
