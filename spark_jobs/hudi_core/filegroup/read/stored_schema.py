@@ -1,5 +1,6 @@
-"""The table's schema as its files have it, for tables whose commits record none
-(TableSchemaResolver.getTableAvroSchemaFromDataFile).
+"""The table's schema in its data files, for tables whose commits record none.
+
+As TableSchemaResolver.getTableAvroSchemaFromDataFile.
 """
 
 from __future__ import annotations
@@ -28,12 +29,11 @@ def stored_schema(
     commits: Iterable[tuple[Instant, CommitMetadata]],
     path_of: Callable[[Instant], str] = commit_label,
 ) -> AvroSchema | None:
-    """The Avro record schema, without meta fields, of the first file that tells one; None when no file does.
+    """The Avro record schema, without meta fields, of the first file that has one; None when no file does.
 
-    `commits` are the table's, latest first; each is looked at only when those before it wrote no file that still
-    exists. Parquet base files tell their schema in the footer, log files in their last data block. `path_of` names a
-    commit's file for messages. Raises FormatError for a path that leaves the table or a file that is broken,
-    StorageError.
+    `commits` are the table's, latest first; each is read only when those before it wrote no file that still exists.
+    Parquet base files have their schema in the footer, log files in their last data block. `path_of` names a commit's
+    file for messages. Raises FormatError for a path outside the table or a file that is broken, StorageError.
     """
     for instant, metadata in commits:
         metadata.check_paths(source=path_of(instant))
