@@ -1,6 +1,4 @@
-"""hudictl run: plans and executes instants of a table service, in Spark, in threads of this process, or without
-either.
-"""
+"""hudictl run: plans and executes instants of a table service, in Spark or in threads of this process."""
 
 from __future__ import annotations
 
@@ -129,14 +127,14 @@ def _run_on_spark(
     if isinstance(planned, RunResult):
         return planned
     with spark_engine(output, master, conf) as engine:
-        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more
-        # than a plan.
+        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more than
+        # a plan.
         engine.start()
         return _run(output, table, engine.with_zone(planned), engine)
 
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
-    """An engine on `master` whose session opens when it is started; `conf` is Spark's own configuration."""
+    """An engine on `master` whose session opens when it is first used; `conf` is Spark's own configuration."""
     from hudi_spark.session_engine import SessionEngine
 
     def open_session() -> SparkSession:
@@ -153,10 +151,9 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
 
 
 def _planned(table: HudiTable, request: RunRequest) -> RunRequest | RunResult:
-    """The request once it is known to have work, so that Spark is started for nothing else; or the result of one that
-    has none.
+    """The request if it has work, so that Spark is started for nothing else; or the result of one that has none.
 
-    Planning is done here, without Spark; the run takes up the instant as the oldest pending one.
+    Planning is done here, without Spark; the run resumes the instant as the oldest pending one.
     """
     if request.instant is not None or table.pending(request.service):
         return request
