@@ -75,11 +75,10 @@ def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
 
 
 def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
-    """The record schema with the five `_hoodie_*` fields in front (HoodieAvroUtils.addMetadataFields), each nullable
-    string.
+    """The record schema with the five `_hoodie_*` fields first, each a nullable string.
 
-    With `operation`, `_hoodie_operation` follows them. Fields that the schema already has are moved to the front, not
-    doubled.
+    As HoodieAvroUtils.addMetadataFields. With `operation`, `_hoodie_operation` follows them. Fields that the schema
+    already has are moved to the front, not doubled.
     """
     names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in names]
@@ -96,7 +95,7 @@ def incompatibilities(writer: AvroSchema, reader: AvroSchema, *, path: str) -> l
     """Why data of `writer` cannot be read as `reader`, one sentence each; empty when it can.
 
     Fields match by name. A field that only the reader has must be nullable or carry a default; a field that only the
-    writer has is dropped; types may widen int→long→float→double and change between string and bytes (facts 4.4).
+    writer has is dropped; types may widen int→long→float→double and change between string and bytes.
     """
     found: list[str] = []
     _compare(resolve(writer, path=path), resolve(reader, path=path), "", found)
