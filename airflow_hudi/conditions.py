@@ -1,6 +1,4 @@
-"""What a sensor or a trigger waits for, as one pure rule over a timeline. Both call it, so they cannot come to
-differ.
-"""
+"""What a sensor or a trigger waits for, as one pure rule over a timeline that both call."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 PENDING = "pending"
-"""Requested or inflight: an instant that somebody died on counts as much as one that nobody has begun."""
+"""Requested or inflight: an instant of a dead attempt counts as much as one that was never started."""
 
 _STATES = {
     "requested": frozenset({State.REQUESTED}),
@@ -24,8 +22,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class InstantCondition:
-    """The timeline holds an instant of `action` in `state`: the one at `instant`, or any, only those later than `after`
-    if given.
+    """The timeline holds an instant of `action` in `state`: the one at `instant`, or any later than `after`, if given.
 
     `action` is the name on the pending files (`compaction`) or on the completed one (`commit`, which a completed
     compaction is, too). Pending rollbacks of a pending restore do not count. `state` is requested, inflight, completed
@@ -46,7 +43,7 @@ class InstantCondition:
             if time is not None and not (time.isascii() and time.isdecimal()):
                 raise ConfigError(
                     f"{name}={time!r} is no instant time",
-                    remedy="an instant is a run of digits; leave it out to mean any",
+                    remedy="an instant consists of digits; omit it to mean any",
                 )
 
     def find(self, timeline: Timeline) -> Instant | None:

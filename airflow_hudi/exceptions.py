@@ -1,10 +1,10 @@
 """What this provider's tasks fail with. All are HudiErrors: they name the table or the file, and the remedy.
 
 HudiError ├── HudiSensorFailed      a sensor's wait ended in an error (an AirflowException too, so that soft_fail and
-never_fail apply) ├── HudiInstantNotFound   the instant that a task was told to run is not on the timeline ├──
-HudiInstantBusy       somebody else kept running the instant for longer than the task may wait └── HudiJobFailed
+never_fail apply) ├── HudiInstantNotFound   the instant that a task is to run is not on the timeline ├──
+HudiInstantBusy       another process ran the instant for longer than the task may wait └── HudiJobFailed
 the Spark job ended and the instant is not completed
-    └── HudiJobKilled     because this task was told to stop
+    └── HudiJobKilled     because this task was stopped
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class HudiSensorFailed(HudiError, AirflowException):
 
 
 class HudiInstantNotFound(TimelineError):
-    """The instant that a task was told to run is not on the timeline."""
+    """The instant that a task is to run is not on the timeline."""
 
 
 class HudiInstantBusy(ConflictError):
-    """Somebody else kept running the instant for longer than the task may wait; safe to retry."""
+    """Another process ran the instant for longer than the task may wait; safe to retry."""
 
 
 class HudiJobFailed(ExecutionError):
@@ -31,4 +31,4 @@ class HudiJobFailed(ExecutionError):
 
 
 class HudiJobKilled(HudiJobFailed):
-    """The task was told to stop, and stopped its Spark job."""
+    """The task was stopped, and stopped its Spark job."""

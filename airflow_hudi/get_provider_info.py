@@ -1,4 +1,4 @@
-"""What Airflow learns about this provider from its entry point `apache_airflow_provider`."""
+"""The description of this provider for Airflow, by its entry point `apache_airflow_provider`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ INTEGRATION = "Apache Hudi"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's metadata, valid by Airflow's `provider_info.schema.json`; imports nothing, since every Airflow
-    command calls it.
+    """The provider's metadata, valid by Airflow's `provider_info.schema.json`.
+
+    It imports nothing, since every Airflow command calls it.
     """
     return {
         "package-name": "airflow-hudi",
@@ -53,8 +54,7 @@ _CONNECTION: dict[str, Any] = {
         "storage_conn_id": {
             "label": "Storage connection",
             "description": "Id of the Airflow connection that holds the storage's credentials (aws, "
-            "google_cloud_platform, wasb…). "
-            "Empty: local paths, or the credentials of the process's environment.",
+            "google_cloud_platform, wasb…). Empty: local paths, or the credentials of the process's environment.",
             "schema": {"type": ["string", "null"]},
         },
         "endpoint_url": {

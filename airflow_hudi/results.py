@@ -1,4 +1,4 @@
-"""What a task returns about an instant, taken from the timeline: the same facts whichever way the job was submitted."""
+"""The result of a task about an instant, taken from the timeline: the same however the job was submitted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def instant_result(
 ) -> dict[str, Any]:
     """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
 
-    The numbers are sums over what the completed instant's file says, 0 for one that is pending; `seconds` is what the
-    task spent. Raises StorageError and FormatError.
+    The numbers are sums over the completed instant's file, 0 for one that is pending; `seconds` is the duration of the
+    task. Raises StorageError and FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -48,9 +48,7 @@ def nothing_result(table: str, action: str) -> dict[str, Any]:
 
 
 def removed_result(table: str, reported: Mapping[str, Any]) -> dict[str, Any]:
-    """The XCom value of an instant that the job took off the timeline, since nobody had planned anything for it: as the
-    job tells it.
-    """
+    """The XCom value of an instant that the job removed from the timeline, having nothing to do, by its report."""
     return {
         **nothing_result(table, str(reported.get("action"))),
         "instant": reported.get("instant"),

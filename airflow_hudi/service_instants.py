@@ -9,10 +9,9 @@ from hudi_core.timeline.timeline import Timeline
 
 
 def of_action(timeline: Timeline, action: str) -> Iterator[Instant]:
-    """The instants of `action`, oldest first, whatever their state; `compaction` is also the completed commit that it
-    became.
+    """The instants of `action` in any state, oldest first; `compaction` also finds the completed commit that it became.
 
-    Pending rollbacks that a pending restore asked for are left out: only the restore can finish and remove them.
+    Pending rollbacks of a pending restore are omitted: only the restore can finish and remove them.
     """
     restore = timeline.pending().of_actions(Action.RESTORE).first()
     for instant in timeline:

@@ -23,8 +23,9 @@ class TimelineReader:
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties. Raises ConfigError when this is no Hudi table, UnsupportedVersionError,
-        StorageError.
+        """The table's properties.
+
+        Raises ConfigError when this is no Hudi table, UnsupportedVersionError, StorageError.
         """
         if self._config is None:
             self._config = TableConfig.load(self.storage)

@@ -34,9 +34,7 @@ def table_of(size: str) -> Path:
 
 
 def contents(table: Path) -> dict[str, Any]:
-    """Row count and sums over the read-optimized query: what both engines must agree on; and the size of the new base
-    files.
-    """
+    """Row count and sums over the read-optimized query, on which both engines must agree; and the new files' bytes."""
     import pyarrow.compute as pc
 
     rows, total, check = 0, 0, 0
@@ -118,7 +116,7 @@ def compare(size: str, runs: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures the sizes asked for and stores the result."""
+    """Measures the given sizes and stores the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="1m,4m")
     parser.add_argument("--runs", type=int, default=3)

@@ -1,9 +1,8 @@
-"""The least that any compaction on pyarrow must do on these files: read, index, take, write. `python -m
-benchmarks.floor TABLE`.
+"""The least that any compaction on pyarrow must do on these files: read, index, take, write.
 
-For every base file of the table: read all columns, look up its keys among as many updated keys as the logs hold, take
-the rows in order, and write them at the file's own codec (gzip at level 6, as Hudi's Java writer does). One thread, no
-Hudi: no log decoding, no bloom filter, no footer, no metadata table.
+`python -m benchmarks.floor TABLE`. For every base file of the table: read all columns, look up its keys among as many
+updated keys as the logs hold, take the rows in order, and write them at the file's own codec (gzip at level 6, as
+Hudi's Java writer does). One thread, no Hudi: no log decoding, no bloom filter, no footer, no metadata table.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""200,000 mutated inputs for every codec: `python -m benchmarks.fuzz`. Stores benchmarks/results/fuzz.json; ends with 1
-when an input failed.
+"""200,000 mutated inputs for every codec: `python -m benchmarks.fuzz`.
+
+Stores benchmarks/results/fuzz.json; ends with 1 when an input failed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main() -> int:
         ["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True
     ).stdout.strip()
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    # Results of targets that do not run this time stay: each says at which commit it was.
+    # Results of targets that do not run this time are kept: each names its commit.
     targets: dict[str, Any] = json.loads(chosen.output.read_text())["targets"] if chosen.output.exists() else {}
     found: dict[str, Any] = {"machine": machine(), "inputs": 0, "failed": 0, "targets": targets}
     for report in run_all(chosen.targets.split(","), chosen.inputs, chosen.seed):

@@ -20,8 +20,9 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Cost:
-    """What a stretch of work took: seconds of wall time and of CPU, and the peak of resident memory in MiB summed over
-    its processes.
+    """The cost of a piece of work: seconds of wall time and of CPU, and the peak of resident memory.
+
+    The peak is in MiB, summed over its processes.
     """
 
     wall: float
@@ -79,8 +80,7 @@ def _tree_resident_mib(pids: Sequence[int]) -> float:
 class TreeWatch:
     """Samples memory and CPU of a process tree until stopped.
 
-    CPU has to be sampled: Spark's Python daemon ignores SIGCHLD, so the kernel adds what its workers used to nobody's
-    account.
+    CPU has to be sampled: Spark's Python daemon ignores SIGCHLD, so the kernel accounts its workers to no process.
     """
 
     def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
@@ -106,7 +106,7 @@ class TreeWatch:
     def _watch(self) -> None:
         mine = os.getpid()
         while not self._done.wait(self._poll_seconds):
-            # Orphans become children of this process (it is their subreaper), so the tree is looked for from here.
+            # Orphans become children of this process (it is their subreaper), so the tree is read from here.
             pids = [pid for pid in descendants(mine) if pid != mine]
             self.peak_mib = max(self.peak_mib, _tree_resident_mib(pids))
             for pid in pids:
@@ -136,7 +136,7 @@ def run_whole_process(
 
 
 def _reap_orphans() -> None:
-    """Waits for processes whose parents ended before them: what they do counts too."""
+    """Waits for processes whose parents ended before them: their work counts too."""
     while True:
         try:
             os.wait()

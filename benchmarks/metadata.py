@@ -46,8 +46,9 @@ RFC_15: dict[str, dict[str, Any]] = {
 }
 """`metadata perf` of the RFC, with HFile blocks of 4 KiB; verbs in the order of metadata_process.VERBS."""
 RFC_8 = {"bytes_per_mapping": "50 to 55", "single_us": "1000 to 2000", "batched_us_per_key": 6}
-"""Sizes and single lookups are the RFC's; 100,000 keys of a million in 600 ms are from Hudi's blog of 2023-11-01, which
-also says 48 bytes.
+"""Sizes and single lookups are the RFC's; 100,000 keys of a million in 600 ms are from Hudi's blog of 2023-11-01.
+
+The blog also gives 48 bytes for an entry.
 """
 RFC_27 = {
     "hfile": {"full_scan_ms": 15_000, "10_rows_ms": 51, "5k_rows_ms": 17_000, "mb": 100},
@@ -74,7 +75,7 @@ class Run:
         return self._module("metadata_process", work, folder, requested)
 
     def hudi(self, work: str, folder: Path, **requested: Any) -> dict[str, Any]:
-        """What real Hudi's process found, under its name; nothing where it is left out."""
+        """The figures of real Hudi's process, under its name; nothing where it is skipped."""
         return {"hudi_0_15_0": self._module("metadata_spark", work, folder, requested)} if self._with_hudi else {}
 
     def _module(self, module: str, work: str, folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
@@ -96,9 +97,7 @@ def _last_line(output: str) -> dict[str, Any]:
 
 
 def load() -> list[float]:
-    """The machine's load, which wall times must be read with: processes that ran or waited, of the last 1, 5 and 15
-    minutes.
-    """
+    """The machine's load, for reading wall times: processes that ran or waited, of the last 1, 5 and 15 minutes."""
     return [round(figure, 1) for figure in os.getloadavg()]
 
 
@@ -123,8 +122,9 @@ def dataset(run: Run, name: str, scale: float) -> dict[str, Any]:
 
 
 def record_index(run: Run, scale: float) -> dict[str, Any]:
-    """A million mappings in one file group: bytes, and microseconds per key with the same blocks; and in several,
-    against K + M/N.
+    """A million mappings in one file group: bytes, and microseconds per key with the same blocks.
+
+    And in several groups, against K + M/N.
     """
     entries = max(round(ENTRIES * scale), 1_000)
     found: dict[str, Any] = {"rfc_8": RFC_8, "places": PLACES}
@@ -155,7 +155,7 @@ def _size(run: Run, entries: int, places: int) -> float:
 
 
 def _model(one: dict[str, Any], several: dict[str, Any]) -> dict[str, float]:
-    """K + M/N times the cost of a key, in milliseconds by M: what `widest_group_ms` is held against.
+    """K + M/N times the cost of a key, in milliseconds by M, to compare with `widest_group_ms`.
 
     K is the time in which a group is opened for one key.
     """
@@ -196,7 +196,7 @@ def containers(run: Run, scale: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures what is asked for and stores the result; parts that are not asked for keep what is stored."""
+    """Measures the given parts and stores the result; stored results of other parts are kept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default="C,M,E,record_index,column_ranges,containers")
     parser.add_argument("--scale", type=float, default=1.0, help="of every table; below 1 only to try it out")

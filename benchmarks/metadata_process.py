@@ -1,11 +1,10 @@
-"""One measurement of the metadata benchmark in a process of its own: `python -m benchmarks.metadata_process WORK FOLDER
-JSON`.
+"""One measurement of the metadata benchmark in its own process: `python -m benchmarks.metadata_process` …
 
-Prints a line of JSON. Times are milliseconds in this process, unless a name says otherwise: the median of wall time,
-and under `cpu` the least of processor time, which other work on the machine changes little. Of each question three are
-told apart: `cold`, to a metadata table that was just opened (properties, timeline, listing, trailer and index are
-read); `open`, when it was asked other things before, so that only blocks are read; `cached`, the same question again.
-The operating system holds the files in all three.
+The arguments are WORK FOLDER JSON. Prints a line of JSON. Times are milliseconds in this process, unless a name says
+otherwise: the median of wall time, and under `cpu` the least of processor time, which other work on the machine changes
+little. Each query is measured in three ways: `cold`, on a metadata table that was just opened (properties, timeline,
+listing, trailer and index are read); `open`, after other queries, so that only blocks are read; `cached`, the same
+query again. The operating system caches the files in all three.
 """
 
 from __future__ import annotations
@@ -68,22 +67,23 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 class Turns:
-    """What a question took each time it was asked, by how it was asked."""
+    """The times of a query by the way it was run."""
 
     def __init__(self) -> None:
         self._wall: dict[str, list[float]] = {}
         self._cpu: dict[str, list[float]] = {}
 
     def take(self, name: str, work: Callable[[], object]) -> None:
-        """Asks once."""
+        """Runs the query once."""
         started = time.process_time()
         wall = milliseconds(work)
         self._cpu.setdefault(name, []).append((time.process_time() - started) * 1000)
         self._wall.setdefault(name, []).append(wall)
 
     def figures(self, per: float = 1, *, cpu: Callable[[list[float]], float] = min) -> dict[str, Any]:
-        """Milliseconds, divided by `per`, rounded for storing. `cpu` is the median where it was another question each
-        time.
+        """Milliseconds, divided by `per`, rounded for storing.
+
+        `cpu` is the median where it was another question each time.
         """
         walls = {name: round(statistics.median(times) / per, 3) for name, times in self._wall.items()}
         return {**walls, "cpu": {name: round(cpu(times) / per, 3) for name, times in self._cpu.items()}}
@@ -95,8 +95,9 @@ def middle(times: Sequence[float]) -> float:
 
 
 class Opened:
-    """A table and what opens its metadata table anew. The data table's own timeline is read once, as a query has it
-    anyway.
+    """A table and what opens its metadata table anew.
+
+    The data table's own timeline is read once, as a query has it anyway.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -115,9 +116,7 @@ class Opened:
     def three(
         self, ask: Callable[[MetadataTable], object], between: Callable[[MetadataTable], object]
     ) -> dict[str, Any]:
-        """The figures of a question cold, open and cached; `between` asks for something else, which lies in other
-        blocks.
-        """
+        """The figures of a query cold, opened before and cached; `between` queries other blocks."""
         turns = Turns()
         for _ in range(TURNS):
             table = self.table()
@@ -129,8 +128,9 @@ class Opened:
 
 
 def create(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
-    """Makes a metadata table; `files` and `partitions`, and what more is asked for: `entries` and `groups`,
-    `statistics`.
+    """Makes a metadata table with `files` and `partitions`, and the requested records.
+
+    `entries` and `groups`, or `statistics`.
     """
     dataset = Dataset(requested["files"], requested["partitions"])
     started, cpu = time.perf_counter(), time.process_time()
@@ -195,9 +195,7 @@ def verbs(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
 
 
 def keys(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
-    """Record keys singly and batched, all of which are there, in one file group: blocks as creation makes them, of 1
-    MiB.
-    """
+    """Record keys singly and batched, all present, in one file group: blocks as creation makes them, of 1 MiB."""
     entries = requested["entries"]
     metadata_snapshot = Opened(folder)
     sample = some_record_keys(entries, min(BATCHES[-1], entries // 10))
@@ -226,9 +224,7 @@ def keys(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
 
 
 def _every_block(metadata_snapshot: Opened) -> dict[str, Any]:
-    """What it takes to read and inflate all blocks and to cut them into cells, which is the floor of a batch that needs
-    them all.
-    """
+    """The cost of reading and inflating all blocks and of cutting them into cells: the floor of a batch over all."""
     info = next(
         info
         for info in metadata_snapshot.storage.list_files(f".hoodie/metadata/{RECORD_INDEX}")
@@ -257,11 +253,11 @@ def _batch(metadata_snapshot: Opened, table: MetadataTable, batch: list[str]) ->
 
 
 def groups(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
-    """M keys over N file groups against RFC-8's model K + M/N times the cost of a key: K is the time to open a group,
-    for one key.
+    """M keys over N file groups against RFC-8's model K + M/N times the cost of a key.
 
-    `widest_group_ms`: the slowest of the N questions that N executors would ask side by side, each of a group just
-    opened; `one_process_ms`: all of them one after the other, as a reader of a near storage asks.
+    K is the time to open a group, for one key. `widest_group_ms`: the slowest of the N queries that N executors would
+    run in parallel, each of a group just opened; `one_process_ms`: all of them one after the other, as a reader of a
+    near storage does.
     """
     entries, count = requested["entries"], requested["groups"]
     metadata_snapshot = Opened(folder)
@@ -298,8 +294,9 @@ def _by_group(batch: list[str], count: int) -> list[list[str]]:
 
 
 def ranges(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
-    """The statistics of one column, a row for each file: of 10 and of 5,000 files, by name or from anywhere; of all
-    files by the column's prefix.
+    """The statistics of one column, a row for each file.
+
+    Of 10 and of 5,000 files, by name or from anywhere; of all files by the column's prefix.
     """
     metadata_snapshot = Opened(folder)
     column, other = column_names()[0], column_names()[-1]

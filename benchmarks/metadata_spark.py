@@ -1,10 +1,9 @@
 """Real Hudi 0.15.0 answers from a metadata table that we made: `python -m benchmarks.metadata_spark WORK FOLDER JSON`.
-Prints a line of JSON, with the peak of the JVM's memory.
 
-Its own Java classes are called through the gateway of PySpark, without a Spark session, and what they return stays in
-the JVM; a call of the gateway takes 0.3 ms or so, which the times hold. The words cold, open, cached and cpu are those
-of benchmarks.metadata_process; processor time is that of the Java thread that answers. The first turns, in which Java
-compiles, are not counted.
+Prints a line of JSON, with the peak of the JVM's memory. Its own Java classes are called through the gateway of
+PySpark, without a Spark session, and what they return stays in the JVM; a call of the gateway takes 0.3 ms or so, which
+the times hold. The words cold, open, cached and cpu are those of benchmarks.metadata_process; processor time is that of
+the Java thread that answers. The first turns, in which Java compiles, are not counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Makes the tables of the metadata benchmark: metadata tables that our creation code writes, of data files that nobody
-made.
+"""Makes the tables of the metadata benchmark: metadata tables of data files that do not exist, by our creation code.
 
 Properties and a timeline are all that the data table has; the listing is invented, and so are keys and statistics.
-Everything is seeded, so that a table of one size always says the same.
+Everything is seeded, so that a table of one size is always the same.
 """
 
 from __future__ import annotations
@@ -70,8 +69,9 @@ DATASETS: Final = {"C": Dataset(1_050, 719), "M": Dataset(283_675, 3_617), "E": 
 
 
 class InventedListing:
-    """view.listing.FileListing of a dataset. Every file group has a base file of each of INSTANTS, but the last of a
-    partition with odd files.
+    """view.listing.FileListing of a dataset.
+
+    Every file group has a base file of each of INSTANTS, but the last of a partition with odd files.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -124,10 +124,9 @@ def make_listing(storage: LocalStorage, dataset: Dataset) -> None:
 
 
 def make_record_index(storage: LocalStorage, entries: int, groups: int, places: int) -> None:
-    """A record index of so many random UUIDs as keys, of rows in `places` file groups of the data table; `files` must
-    be there.
+    """A record index of random UUIDs as keys, of rows in `places` file groups of the data table; needs `files`.
 
-    Made through the exchange by which any record index begins.
+    It is made through the exchange that initializes any record index.
     """
     units = [
         {"first": first, "count": min(_KEYS_AT_ONCE, entries - first)} for first in range(0, entries, _KEYS_AT_ONCE)

@@ -1,4 +1,5 @@
 """Our engine on Spark runs the pending compaction of a table in a warm session: `python -m benchmarks.ours TABLE`.
+
 Prints its cost.
 """
 

@@ -1,5 +1,6 @@
-"""Real Hudi 0.15.0 runs the pending compaction of a table: `python -m benchmarks.peer TABLE`. Prints its warm cost as
-one JSON line.
+"""Real Hudi 0.15.0 runs the pending compaction of a table: `python -m benchmarks.peer TABLE`.
+
+Prints its warm cost as one JSON line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The parts of a read, measured in this process: point lookups in a large HFile, decoding of log blocks, opening of
-long timelines.
-"""
+"""The parts of a read, measured in this process: HFile point lookups, decoding of log blocks, opening of timelines."""
 
 from __future__ import annotations
 
@@ -72,8 +70,9 @@ class Counted:
 
 
 def lookups(scratch: Path, entries: int, block_kib: int) -> dict[str, Any]:
-    """Point lookups in a gzip HFile of record-index size: keys of 20 bytes, values of 60. Hudi's blocks have 1 MiB,
-    HBase's 64 KiB.
+    """Point lookups in a gzip HFile of record-index size: keys of 20 bytes, values of 60.
+
+    Hudi's blocks have 1 MiB, HBase's 64 KiB.
     """
     path = scratch / f"{block_kib}-{entries}.hfile"
     if not path.is_file():
@@ -158,9 +157,7 @@ def instant(index: int) -> str:
 
 
 def long_timeline(scratch: Path, layout: int, active: int, archived: int) -> Path:
-    """A table with nothing but a timeline: `active` completed commits, and in layout 2 `archived` ones in the
-    history.
-    """
+    """A table with only a timeline: `active` completed commits, and in layout 2 `archived` ones in the history."""
     table = scratch / f"timeline-{layout}-{active}-{archived}"
     if table.is_dir():
         return table

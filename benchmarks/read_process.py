@@ -1,8 +1,7 @@
-"""One engine reads a table in one process: `python -m benchmarks.read_process ours|wheel TABLE`. Prints wall and CPU
-seconds as one JSON line.
+"""One engine reads a table in one process: `python -m benchmarks.read_process ours|wheel TABLE`.
 
-Every column of the snapshot is materialised batch by batch; the wheel is Apache Hudi-rs (`hudi`), whose stream is used
-for the same reason.
+Prints wall and CPU seconds as one JSON line. Every column of the snapshot is materialised batch by batch; the wheel is
+Apache Hudi-rs (`hudi`), whose stream is used for the same reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""One engine reads a table on Spark: `python -m benchmarks.read_spark ours|hudi TABLE RUNS`. Prints the cost of warm
-reads as one JSON line.
+"""One engine reads a table on Spark: `python -m benchmarks.read_spark ours|hudi TABLE RUNS`.
 
-Every column of the snapshot goes to Spark's noop sink; the first read is not counted, as it starts Python workers and
-compiles.
+Prints the cost of warm reads as one JSON line. Every column of the snapshot goes to Spark's noop sink; the first read
+is not counted, as it starts Python workers and compiles.
 """
 
 from __future__ import annotations

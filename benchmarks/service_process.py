@@ -1,4 +1,5 @@
 """One engine runs one service in a warm process: `python -m benchmarks.service_process ours|hudi clean|archive TABLE`.
+
 Prints its cost.
 """
 
@@ -53,8 +54,9 @@ def ours(service: str, table: str) -> dict[str, Any]:
 
 
 def hudi(service: str, table: str) -> dict[str, Any]:
-    """On Spark; the session starts before the clock does. The time of the requested file tells when the plan was
-    made.
+    """On Spark; the session starts before the clock does.
+
+    The time of the requested file tells when the plan was made.
     """
     from benchmarks.tables import hudi_session
 

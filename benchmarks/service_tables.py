@@ -1,8 +1,8 @@
-"""Makes up the tables of the services' benchmark: version 6, copy on write, no metadata table, with names and commits
-as Hudi 0.15.0 writes them.
+"""Makes the tables of the services' benchmark, with names and commits as Hudi 0.15.0 writes them.
 
-Cleaning and archival look at names, sizes and commits and open no base file, so base files hold a few bytes. `python -m
-benchmarks.service_tables clean FILES PARTITIONS FOLDER` and `archive INSTANTS FOLDER`.
+They are of version 6, copy on write, without a metadata table. Cleaning and archival read names, sizes and commits and
+open no base file, so base files hold a few bytes. `python -m benchmarks.service_tables clean FILES PARTITIONS FOLDER`
+and `archive INSTANTS FOLDER`.
 """
 
 from __future__ import annotations

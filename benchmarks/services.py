@@ -73,8 +73,9 @@ def warm_process(engine: str, service: str) -> Callable[[Path], tuple[Cost, dict
 
 
 def compare(service: str, size: tuple[str, ...], runs: int) -> dict[str, Any]:
-    """All figures of one service; the engines take turns, so that both see the machine in the same state. Raises when
-    they disagree.
+    """All figures of one service; the engines take turns, so that both see the machine in the same state.
+
+    Raises when they disagree.
     """
     table = table_of(service, size)
     whole: dict[str, list[Cost]] = {"ours": [], "hudi": []}

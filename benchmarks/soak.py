@@ -1,11 +1,10 @@
-"""What takes too long for `make test`: the demo as a newcomer runs it, judged by real Hudi. Stores
-benchmarks/results/soak.json.
+"""What takes too long for `make test`: the demo as a newcomer runs it, judged by real Hudi.
 
-`make demo` runs in a fresh clone of this checkout's HEAD, with an empty HOME, no caches, and a PATH on which there is
-no Java; afterwards no process of it may be left. Then real Hudi 0.15.0 and 1.2.0 read the demo's table with the
-metadata table on and off, and 0.15.0 writes more rows on top and compacts again. A file group of 5 million rows is read
-within its memory bound. And our services work beside real Hudi's writer (benchmarks/soak_services.py), ten minutes
-under each lock.
+Stores benchmarks/results/soak.json. `make demo` runs in a fresh clone of this checkout's HEAD, with an empty HOME, no
+caches, and a PATH on which there is no Java; afterwards no process of it may be left. Then real Hudi 0.15.0 and 1.2.0
+read the demo's table with the metadata table on and off, and 0.15.0 writes more rows on top and compacts again. A file
+group of 5 million rows is read within its memory bound. And our services work beside real Hudi's writer
+(benchmarks/soak_services.py), ten minutes under each lock.
 """
 
 from __future__ import annotations
@@ -138,9 +137,7 @@ def write_on_top(hudi: RealHudi, table: Path, scratch: Path) -> dict[str, Any]:
 
 
 def read_memory(folder: Path) -> dict[str, Any]:
-    """The peak of reading a large file group in a process of its own, and its bound, in MiB; raises when it is
-    exceeded.
-    """
+    """The peak of reading a large file group in its own process, and its bound, in MiB; raises when it is exceeded."""
     folder.mkdir()
     expected = make_group(folder, READ_ROWS)
     answer = read_in_process(folder, BUDGET)

@@ -1,12 +1,11 @@
-"""Real Hudi's Spark writer upserts in a loop while our services work beside it, under one lock. Part of `make soak`,
-which stores the result.
+"""Real Hudi's Spark writer upserts in a loop while our services work beside it, under one lock.
 
-`python -m benchmarks.soak_services --seconds 90` is a short run by itself; `--output FILE` stores it. Real Hudi 0.15.0
-writes a merge-on-read table of version 6 with optimistic concurrency and lazy failed writes, plans compactions in
-between, and repeats a write that fails, as its users do. Halfway its JVM is killed in the middle of a write, and
-another goes on. Our cleaning, archival, rollback of failed writes and compaction run in turns beside it. In the end
-every row of a write that returned is there once, nothing is left pending, and metadata table and storage list the same
-files.
+Part of `make soak`, which stores the result. `python -m benchmarks.soak_services --seconds 90` is a short run by
+itself; `--output FILE` stores it. Real Hudi 0.15.0 writes a merge-on-read table of version 6 with optimistic
+concurrency and lazy failed writes, plans compactions in between, and repeats a write that fails, as its users do.
+Halfway its JVM is killed in the middle of a write, and another goes on. Our cleaning, archival, rollback of failed
+writes and compaction run in turns beside it. In the end every row of a write that returned is there once, nothing is
+left pending, and metadata table and storage list the same files.
 """
 
 from __future__ import annotations
@@ -67,8 +66,9 @@ WRITER = {
     "hoodie.compact.inline": "false",
 }
 PLAN_EVERY, INSERT_EVERY = 3, 4
-"""Writes after which real Hudi plans a compaction, for us to run; writes of which one has new rows, that go to base
-files, not to logs.
+"""The writes after which real Hudi plans a compaction, and those of which one has new rows.
+
+New rows go to base files, not to logs.
 """
 OURS = {"hoodie.cleaner.commits.retained": "3", "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "8"}
 
@@ -90,7 +90,7 @@ def lock_options(lock: str) -> Iterator[dict[str, str]]:
 
 @dataclass
 class Writer:
-    """Real Hudi's writer and the rows that it was told are written."""
+    """Real Hudi's writer and the rows that it has acknowledged."""
 
     hudi: RealHudi
     base: Path
@@ -137,8 +137,9 @@ class Writer:
                 self.failures[f"plan: {cause(error)}"] += 1
 
     def die(self) -> str | None:
-        """Kills the JVM in the middle of the next upsert, and starts another; returns the instant that is left
-        inflight, if it was in time.
+        """Kills the JVM in the middle of the next upsert, and starts another.
+
+        Returns the instant that is left inflight, if it was in time.
         """
         pid, before = int(self.hudi.ask("process")), self._inflight()
         dying = threading.Thread(target=self._write_and_fail, args=(self._next_rows(),))
@@ -217,8 +218,9 @@ class Services:
             self.error = error
 
     def turn(self, name: str) -> int:
-        """One run of a service; how many instants it completed. A conflict, or a lock that another holds, is for the
-        next turn.
+        """One run of a service; how many instants it completed.
+
+        A conflict, or a lock that another holds, is for the next turn.
         """
         request = RunRequest(
             table=str(self.base),
@@ -276,8 +278,9 @@ def soak(lock: str, seconds: float, scratch: Path) -> dict[str, Any]:
 
 
 def beside(writer: Writer, services: Services, seconds: float) -> list[str]:
-    """The writer here, the services in a thread, for so many seconds; returns the instant whose writer was killed
-    halfway.
+    """Runs the writer here and the services in a thread, for that many seconds.
+
+    Returns the instant whose writer was killed halfway.
     """
     killed: list[str] = []
     thread = threading.Thread(target=services.loop)
@@ -298,8 +301,9 @@ def beside(writer: Writer, services: Services, seconds: float) -> list[str]:
 
 
 def finish(services: Services) -> None:
-    """What the last writes left is due: failed ones once their heartbeats have expired, the last compaction, one more
-    clean and archival.
+    """Runs what the last writes left due: failed writes, the last compaction, one more clean and archival.
+
+    Failed writes once their heartbeats have expired.
     """
     time.sleep(BEAT_EXPIRED_SECONDS)
     while services.turn("rollback") + services.turn("compaction"):
@@ -309,8 +313,9 @@ def finish(services: Services) -> None:
 
 
 def judge(writer: Writer, base: Path) -> dict[str, Any]:
-    """Rows by real Hudi and by us, with the metadata table and without; raises when one is missing, extra or old, or
-    something is pending.
+    """Compares rows by real Hudi and by us, with the metadata table and without.
+
+    Raises when one is missing, extra or old, or an instant is pending.
     """
     left = pending_instants(base)
     if left:

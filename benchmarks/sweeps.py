@@ -1,9 +1,9 @@
-"""The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`. Stores benchmarks/results/sweeps.json;
-ends with 1 when a test failed.
+"""The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`.
 
-What is marked soak: every service killed at every operation on the storage, on every table and by every form of death;
-metadata tables with every kind of index made, kept and judged by real Hudi; memory at full size. And real Hudi judges
-every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
+Stores benchmarks/results/sweeps.json; ends with 1 when a test failed. What is marked soak: every service killed at
+every operation on the storage, on every table and by every form of death; metadata tables with every kind of index
+made, kept and judged by real Hudi; memory at full size. And real Hudi judges every service on every table
+(AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
 """
 
 from __future__ import annotations
@@ -111,10 +111,9 @@ def run_failed(sweep: Sweep, head: str, before: Mapping[str, Any]) -> dict[str, 
 
 
 def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Puts the result of one sweep among those of others, which stay: each says at which commit it was. Two runs may do
-    so side by side.
+    """Puts the result of one sweep among those of others, which stay: each says at which commit it was.
 
-    What no sweep is called any more goes.
+    Two runs may do so side by side. What no sweep is called any more goes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:

@@ -1,5 +1,6 @@
-"""Examines a Hudi table every day, and fails when something is wrong: stuck instants, orphans, a wrong metadata table,
-clocks, locks, wheels.
+"""Examines a Hudi table every day, and fails when something is wrong.
+
+It checks for stuck instants, orphans, a wrong metadata table, clocks, locks and wheels.
 
 Nothing is written to the table. What was found, with what to do about it, is in the log and in the XCom of `doctor`.
 Triggered with `probe_store`, it also puts the storage below the table to the test, by races in a folder of their own:

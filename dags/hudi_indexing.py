@@ -1,5 +1,4 @@
-"""Builds indexes of a Hudi table's metadata table while its writers go on, then compares the metadata table with the
-table.
+"""Builds indexes of a Hudi table's metadata table while its writers continue, then validates the metadata table.
 
 What is planned and not run yet, by Hudi's writers too, is run first; without any the indexes that the params name are
 planned and built. Those that are there are left as they are, and where nothing is to be done the tasks are skipped.

@@ -1,7 +1,6 @@
-"""Updates the metadata table of a Hudi table every day, then compares it with the table and fails when anything
-differs.
+"""Updates the metadata table of a Hudi table every day, then validates it and fails when anything differs.
 
-`update` applies commits, cleans, rollbacks and restores that some writer left out, rolls failed deltacommits back, and
+`update` applies commits, cleans, rollbacks and restores that a writer missed, rolls failed deltacommits back, and
 cleans, compacts and archives the metadata table, all without a write of data. `validate` reads every data file once.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow

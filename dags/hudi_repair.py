@@ -1,13 +1,12 @@
-"""Repairs a Hudi table by hand: triggered with the verb and the instant, it does that one thing as a Spark job.
+"""Repairs a Hudi table by hand: triggered with the verb and the instant, it runs that verb as a Spark job.
 
 | verb | instant | what it does |
 |---|---|---|
-| rollback | the write; empty: every write that failed | undoes failed writes, an attempt at a compaction, or the newest
-  commit |
-| restore | the commit to go back to | takes away all that was written since; stop all writers first |
+| rollback | the write; empty: every failed write | undoes failed writes, a compaction attempt, the newest commit |
+| restore | the commit to restore to | removes all that was written since; stop all writers first |
 | savepoint | the commit; empty: the newest | keeps its files until the savepoint is deleted; `comment` says why |
-| delete_savepoint | the commit | gives the savepoint up |
-| unschedule | the plan | drops a pending plan that nobody will run |
+| delete_savepoint | the commit | deletes the savepoint |
+| unschedule | the plan | drops a pending plan that will not be run |
 | takeover | the instant | frees a pending instant whose owner is dead |
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow

@@ -1,5 +1,4 @@
-"""Keeps a Hudi table in order: rolls back writes that failed, deletes files that no kept commit needs, archives old
-instants.
+"""Maintains a Hudi table: rolls back failed writes, deletes files that no kept commit needs, archives old instants.
 
 The order matters: a failed write holds up archival and keeps files, and what is archived can no longer be rolled back.
 
@@ -83,7 +82,7 @@ with DAG(
         "min_commits": number(
             "min_commits", 20, "Commits that archival leaves on the timeline; more than a clean keeps"
         ),
-        "max_commits": number("max_commits", 30, "Archival begins when the timeline has more commits"),
+        "max_commits": number("max_commits", 30, "Archival starts when the timeline has more commits"),
     },
 ) as dag:
     roll_back = HudiRollbackOperator(task_id="roll_back_failed_writes", options=OPTIONS, **COMMON)

@@ -1,4 +1,4 @@
-"""Follows one DAG run over the REST API and prints what its tasks say."""
+"""Follows one DAG run over the REST API and prints the output of its tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from demo.rest import NotReadyError
 from demo.stack import DemoError, Stack
 
 _FINAL = {"success", "failed", "upstream_failed", "skipped", "removed"}
-# Of Spark's own chatter only warnings and what our code says is worth a line.
+# Of Spark's own output only warnings and lines of our code are printed.
 _RECORDED = re.compile(r"compaction|hudi|instant", re.IGNORECASE)
 _NOISE = re.compile(
     r"spark-submit cmd|org\.apache|DagBag|DAG bundles|attempt=\d+\.log|^::|^HUDI_RESULT|^\d\d/\d\d/\d\d ", re.IGNORECASE

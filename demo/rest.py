@@ -12,11 +12,11 @@ _TIMEOUT_SECONDS = 60
 
 
 class NotReadyError(Exception):
-    """Nobody answers, or not with JSON, or the thing asked for is not there yet."""
+    """The server does not answer, or not with JSON, or the requested object does not exist yet."""
 
 
 class Airflow:
-    """An Airflow whose auth manager makes everybody an admin."""
+    """An Airflow whose auth manager makes every user an admin."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,7 +1,6 @@
-"""`make demo`: Airflow waits for a compaction that a Hudi writer planned, and runs it as a Spark job without any Hudi
-jar.
+"""`make demo`: Airflow waits for a compaction that a Hudi writer planned, and runs it without any Hudi jar.
 
-Everything it makes is below `.demo/`; every process it starts is gone when it ends, however it ends.
+Everything it makes is below `.demo/`; every process it starts has ended when it ends, however it ends.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ Check = Callable[[Path], None]
 
 
 def run(timeout: float = TIMEOUT_SECONDS, check: Check | None = None, home: Path = HOME) -> None:
-    """Runs the demo in `home`, which is emptied first; `check` judges the table afterwards. Raises DemoError,
-    HudiError.
+    """Runs the demo in `home`, which is emptied first; `check` judges the table afterwards.
+
+    Raises DemoError, HudiError.
     """
     started = time.monotonic()
     shutil.rmtree(home, ignore_errors=True)
@@ -86,9 +86,7 @@ def run(timeout: float = TIMEOUT_SECONDS, check: Check | None = None, home: Path
 
 
 def judge(table: DemoTable, planned: Instant, before: RowCounts, after: RowCounts) -> None:
-    """Raises DemoError unless the compaction completed and moved the log files' changes into base files without
-    changing a row.
-    """
+    """Raises DemoError unless the compaction completed and moved the logs' changes into base files, rows unchanged."""
     (found,) = [instant for instant in table.timeline() if instant.requested_time == planned.requested_time]
     if not found.is_completed:
         raise DemoError(f"compaction {found.requested_time} is {found.state.value} on the timeline")
@@ -103,11 +101,9 @@ def environment(home: Path, table: Path) -> dict[str, str]:
     spark_conf = home / "spark-conf"
     spark_conf.mkdir()
     spark_conf.joinpath("spark-defaults.conf").write_text(
-        "spark.ui.enabled false\n"
-        "spark.ui.showConsoleProgress false\n"
-        "spark.driver.bindAddress 127.0.0.1\n"
-        "spark.driver.host 127.0.0.1\n"
-        "spark.driver.extraJavaOptions -XX:+UseSerialGC -XX:TieredStopAtLevel=1\n"
+        "spark.ui.enabled false\nspark.ui.showConsoleProgress false\nspark.driver.bindAddress "
+        "127.0.0.1\nspark.driver.host 127.0.0.1\nspark.driver.extraJavaOptions -XX:+UseSerialGC "
+        "-XX:TieredStopAtLevel=1\n"
     )
     spark_conf.joinpath("log4j2.properties").write_text("rootLogger.level = warn\n")
     return {

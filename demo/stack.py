@@ -22,12 +22,13 @@ STOP_SECONDS = 15.0
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the text says why and where to look."""
+    """The demo cannot continue; the text has the reason and the log to read."""
 
 
 class Stack:
-    """`airflow standalone` (api-server, scheduler, dag-processor, triggerer) in a home of its own. Use as a context
-    manager.
+    """`airflow standalone` (api-server, scheduler, dag-processor, triggerer) in a home of its own.
+
+    Use as a context manager.
     """
 
     def __init__(self, home: Path, dags: Path, environment: dict[str, str]) -> None:

@@ -1,8 +1,7 @@
-"""The file that spark-submit runs: `spark-submit --py-files hudi-jobs.zip main.py --request JSON` (or `--request-file
-PATH_OR_URI`).
+"""The file that spark-submit runs: `spark-submit --py-files hudi-jobs.zip main.py --request JSON`.
 
-Prints progress lines (`HUDI_PROGRESS {…}`) and one result line (`HUDI_RESULT {…}`). Exit codes: 0 done, 1 failed, 2 bad
-input, 3 somebody else holds the instant (safe to retry).
+`--request-file PATH_OR_URI` is the alternative. Prints progress lines (`HUDI_PROGRESS {…}`) and one result line
+(`HUDI_RESULT {…}`). Exit codes: 0 done, 1 failed, 2 bad input, 3 another process holds the instant (safe to retry).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ EXIT_BAD_INPUT = 2
 
 
 def main() -> int:
-    """Hands over to the job zip; says so in the job's own way when the driver lacks the zip or a wheel."""
+    """Calls the job zip; reports in the job's own form when the driver lacks the zip or a wheel."""
     try:
         from hudi_spark.job import main as run
     except ModuleNotFoundError as error:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
 
 STORAGE_OPTIONS = ("endpoint_url", "region")
-"""The only fields of the connection that reach a storage library or a Spark job: whoever edits connections need not be
-who writes DAGs.
+"""The only fields of the connection that reach a storage library or a Spark job.
+
+The person who edits connections need not be the author of the DAGs.
 """
 
 

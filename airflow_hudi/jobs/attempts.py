@@ -1,4 +1,4 @@
-"""Runs a job for one instant until the timeline says that the instant is completed, whoever completes it."""
+"""Runs a job for one instant until the timeline shows that the instant is completed, by whichever process."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Job(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether this task was told to stop."""
+        """Whether this task was asked to stop."""
         ...
 
     @property
     def failure(self) -> str | None:
-        """Why the last run failed, in the job's own words; None when it did not say."""
+        """Why the last run failed, in the job's own words; None when it did not report."""
         ...
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What the last run says that it did, as JSON; None when it did not say."""
+        """What the last run reported as done, as JSON; None when it did not report."""
         ...
 
     def run(self) -> int:
@@ -43,9 +43,9 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for somebody else who runs the instant, in seconds.
+    """How long to wait for another process that runs the instant, in seconds.
 
-    Every `poll_interval` the timeline is read. When the owner lets go of the instant, or shows no life for
+    Every `poll_interval` the timeline is read. When the owner releases the instant, or shows no sign of life for
     `takeover_after`, the job is run again: it takes the instant over, or finds the owner alive. `timeout` ends the
     wait.
     """
@@ -64,13 +64,13 @@ class InstantWatch:
         self.action = action
 
     def look(self) -> Instant:
-        """The instant as it is now. Raises HudiInstantNotFound when it is gone: unscheduled, or archived."""
+        """The instant as it is now. Raises HudiInstantNotFound when it is missing: unscheduled, or archived."""
         found = self._reader.load().find(self.requested_time, self.action)
         if found is None:
             raise HudiInstantNotFound(
                 f"the timeline holds no {self.action} at instant {self.requested_time}",
                 path=self._reader.storage.uri,
-                remedy="somebody unscheduled it or it is archived; list the instants with `hudictl timeline`",
+                remedy="it was unscheduled or archived; list the instants with `hudictl timeline`",
             )
         return found
 
@@ -98,9 +98,9 @@ def run_until_completed(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Instant:
-    """The completed instant. The timeline decides: a job that failed after its commit, or whose work another finished,
-    has succeeded.
+    """The completed instant.
 
+    The timeline decides: a job that failed after its commit, or whose work another process finished, has succeeded.
     Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy, HudiInstantNotFound; ConfigError when the job refused its
     input.
     """
@@ -114,7 +114,7 @@ def run_until_completed(
             raise HudiJobKilled(
                 f"stopped while running {watch.action} {watch.requested_time}", remedy="a retry takes the instant over"
             )
-        reason = job.failure or "it did not say why; see its output above"
+        reason = job.failure or "it did not report why; see its output above"
         if code == EXIT_BAD_INPUT:
             raise ConfigError(f"the job refused instant {watch.requested_time}: {reason}")
         if code != EXIT_RETRY:
@@ -136,8 +136,9 @@ def _wait(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Instant | None:
-    """The instant once it is completed, or None when its owner let go of it or shows no life. Only changes count, so
-    the clocks need not agree.
+    """The instant once it is completed, or None when its owner released it or shows no sign of life.
+
+    Only changes count, so the clocks need not agree.
     """
     last_life, since = watch.signs_of_life(), clock()
     while True:
@@ -145,8 +146,8 @@ def _wait(
             raise HudiJobKilled(f"stopped while waiting for instant {watch.requested_time}")
         if clock() >= deadline:
             raise HudiInstantBusy(
-                f"somebody else has been running instant {watch.requested_time} for longer than this task may wait",
-                remedy="a retry waits again; see who runs it with `hudictl show`",
+                f"another process has been running instant {watch.requested_time} for longer than this task may wait",
+                remedy="a retry waits again; see which process runs it with `hudictl show`",
             )
         sleep(patience.poll_interval)
         instant = watch.look()

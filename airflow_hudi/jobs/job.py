@@ -28,9 +28,7 @@ _OURS = frozenset({"conn_id", "conf", "env_vars", "application_args"})
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How to reach Spark: a connection, properties, the driver's environment, further SparkSubmitHook arguments,
-    seconds to end in.
-    """
+    """How to reach Spark: connection, properties, the driver's environment, SparkSubmitHook arguments, seconds."""
 
     conn_id: str
     conf: Mapping[str, str]
@@ -40,7 +38,7 @@ class SparkSettings:
 
 
 def spark_target(connection: Connection, deploy_mode: str | None = None) -> SparkTarget:
-    """Where a `spark` connection points, by SparkSubmitHook's rules; `deploy_mode` goes before the connection's."""
+    """The address of a `spark` connection, by SparkSubmitHook's rules; `deploy_mode` overrides the connection's."""
     host = connection.host or ""
     # From a form the host holds the master with its scheme; from a URI the scheme became the connection's type.
     is_whole = connection.conn_type == "spark" and host and ("://" in host or not connection.port)
@@ -51,11 +49,11 @@ def spark_target(connection: Connection, deploy_mode: str | None = None) -> Spar
 
 
 class SparkJob:
-    """Runs a request on Spark, any number of times. See operators.attempts.Job.
+    """Runs a request on Spark, any number of times. See jobs.attempts.Job.
 
-    In client mode the job's result and exit code are those of spark-submit. In cluster mode nobody sees what the driver
-    prints, and spark-submit has exit codes of its own: the job is asked for its result as a file in the table, which is
-    read from `storage`.
+    In client mode the job's result and exit code are those of spark-submit. In cluster mode the driver's output is not
+    visible, and spark-submit has exit codes of its own: the job writes its result to a file in the table, which is read
+    from `storage`.
     """
 
     def __init__(
@@ -81,12 +79,12 @@ class SparkJob:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What the last run says that it did (RunResult's JSON), or `{"error": …}`; None when it did not say."""
+        """What the last run reported (RunResult's JSON), or `{"error": …}`; None when it did not report."""
         return self._result
 
     @property
     def failure(self) -> str | None:
-        """Why the last run failed, in the job's own words; None when it did not say."""
+        """Why the last run failed, in the job's own words; None when it did not report."""
         return None if self._result is None else failure_of(self._result)
 
     def run(self) -> int:
@@ -117,7 +115,7 @@ class SparkJob:
         try:
             found = json.loads(self._storage.read(path))
         except StorageNotFoundError:
-            log.info("The job left no result at %s; the timeline tells of its success", path)
+            log.info("The job left no result at %s; the timeline shows whether it succeeded", path)
             return None
         except ValueError as error:
             raise CorruptFileError(
@@ -152,8 +150,8 @@ class SparkJob:
             **extra,
         )
         output = JobLog(hook.log)
-        # Where LoggingMixin keeps its logger. A provider version that looks elsewhere costs the words of progress and
-        # failure, no more.
+        # Where LoggingMixin keeps its logger. In a provider version that keeps it elsewhere, progress and failure are
+        # not logged.
         hook._log = output
         return hook, output
 

@@ -10,7 +10,7 @@ _RESULT = "HUDI_RESULT "
 
 
 class JobLog:
-    """Stands in for a logger: passes everything on, progress in words, and remembers the job's result."""
+    """A logger that passes everything on, progress in words, and keeps the job's result."""
 
     def __init__(self, log: Any) -> None:
         self._log = log
@@ -19,7 +19,7 @@ class JobLog:
 
     @property
     def failure(self) -> str | None:
-        """What the result says of the job's failure; None when it says nothing."""
+        """The failure in the job's result; None when it has none."""
         return None if self.result is None else failure_of(self.result)
 
     def info(self, message: object, *arguments: Any, **details: Any) -> None:
@@ -55,7 +55,7 @@ def _document(line: str, label: str) -> dict[str, Any] | None:
 
 
 def failure_of(result: dict[str, Any]) -> str | None:
-    """The failures that a result tells of, in one line; None when there are none."""
+    """The failures in a result, in one line; None when there are none."""
     error = result.get("error")
     if isinstance(error, dict):
         parts = [

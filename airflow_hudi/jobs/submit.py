@@ -17,8 +17,8 @@ from airflow.sdk.exceptions import AirflowException
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.java import spark_environment
 
-# Waits for the process group $1 to be gone and kills what is left of it after $2 seconds. A process of its own:
-# Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
+# Waits until the process group $1 has ended and kills its remaining processes after $2 seconds. It is a process of its
+# own: Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
 _REAPER = (
     'n=0; while kill -0 "-$1" 2>/dev/null; do [ "$n" -ge "$2" ] && { kill -KILL "-$1"; exit; }; sleep 1; '
     "n=$((n+1)); done"
@@ -55,11 +55,9 @@ class SparkTarget:
         return self.deploy_mode == "cluster"
 
     def driver_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Properties that give these variables to a driver that the cluster starts; none where it is a child of
-        spark-submit.
+        """Properties that give these variables to a driver that the cluster starts; none for a child of spark-submit.
 
-        As SparkSubmitHook's env_vars, which are not used: they replace the rest of the environment that spark-submit is
-        given.
+        As SparkSubmitHook's env_vars, which are not used: they replace the rest of spark-submit's environment.
         """
         prefix = (
             "spark.yarn.appMasterEnv"
@@ -87,10 +85,9 @@ class SparkSubmission:
         return self._stopped
 
     def run(self, application: str, environment: Mapping[str, str]) -> int:
-        """The exit code of spark-submit, which in client mode is the job's own. Whatever interrupts the wait stops the
-        job.
+        """The exit code of spark-submit, which in client mode is the job's own.
 
-        Raises ConfigError when there is no spark-submit to run.
+        An interruption of the wait stops the job. Raises ConfigError when there is no spark-submit to run.
         """
         finished = False
         try:
@@ -111,10 +108,9 @@ class SparkSubmission:
         return 0
 
     def stop(self) -> None:
-        """Asks the job to end and does not wait for it: called from a signal handler. Calling it again does nothing.
+        """Requests the end of the job and does not wait for it: called from a signal handler. Idempotent.
 
-        In cluster mode the driver is elsewhere, and SparkSubmitHook knows how to stop it; else it is a child of
-        spark-submit.
+        In cluster mode the driver is elsewhere, and SparkSubmitHook can stop it; else it is a child of spark-submit.
         """
         self._stopped = True
         process = self._process()
@@ -141,11 +137,10 @@ class SparkSubmission:
 
 
 def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of spark-submit. Where it is the one that pip put beside this Python, it is told where Java,
-    Python and Spark are.
+    """The environment of spark-submit.
 
-    A spark-submit from elsewhere on PATH brings its own set-up, which is left alone. Raises ConfigError when pip's
-    finds no Java.
+    Where it is the one that pip put beside this Python, it gets the paths of Java, Python and Spark. A spark-submit
+    from elsewhere on PATH brings its own set-up, which is left alone. Raises ConfigError when pip's finds no Java.
     """
     found = shutil.which("spark-submit", path=environ.get("PATH", os.defpath))
     ours = Path(sys.executable).parent
@@ -161,7 +156,7 @@ def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str
 
 
 def _signal_group(group: int, number: signal.Signals) -> bool:
-    """False when the group is gone."""
+    """False when the group has ended."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

@@ -1,6 +1,4 @@
-"""What a task keeps from one try to the next, in Airflow's task state store, so that a retry goes on with the work that
-it began.
-"""
+"""What a task keeps between its tries, in Airflow's task state store, so that a retry resumes the work it started."""
 
 from __future__ import annotations
 
@@ -12,8 +10,7 @@ _UNLESS_COMPLETED = "hudi_unless_completed"
 
 
 class TaskStore:
-    """The instant that the task began or was to roll back, or the moment on the timeline after which it let one be
-    planned.
+    """The instant that the task started or was to roll back, or the moment on the timeline after which one was planned.
 
     Keeps nothing without a store.
     """
@@ -23,14 +20,12 @@ class TaskStore:
 
     @property
     def instant(self) -> str | None:
-        """The instant that a try of this task began and did not see completed."""
+        """The instant that a try of this task started and did not see completed."""
         return self._get(_INSTANT)
 
     @property
     def after(self) -> str | None:
-        """The newest time on the timeline before a try of this task let an instant be planned: what is later may be its
-        work.
-        """
+        """The newest time on the timeline before a try of this task planned an instant: a later one may be its work."""
         return self._get(_AFTER)
 
     @property
@@ -51,7 +46,7 @@ class TaskStore:
         self._set(_UNLESS_COMPLETED, instant)
 
     def forget(self) -> None:
-        """The work is done: clearing the task means "do it again", not "say again what you did"."""
+        """The work is done: clearing the task means "do it again", not "report again what was done"."""
         if self._store is not None:
             for key in (_INSTANT, _AFTER, _UNLESS_COMPLETED):
                 self._store.delete(key)

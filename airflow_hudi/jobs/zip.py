@@ -1,9 +1,8 @@
-"""Builds the one zip that Spark jobs run from: hudi_core, hudi_spark, a pure-Python fastavro and sqlglot, for
-`spark-submit --py-files`.
+"""Builds the one zip that Spark jobs run from, for `spark-submit --py-files`.
 
-Standard library only. The zip is reproducible: the same sources give the same bytes on any machine and Python, so its
-name can hold its hash and a cached copy can be trusted. `python -m airflow_hudi.jobs.zip OUT` writes it to a file
-(`make zip`).
+It holds hudi_core, hudi_spark, a pure-Python fastavro and sqlglot. Standard library only. The zip is reproducible: the
+same sources give the same bytes on any machine and Python, so its name can hold its hash and a cached copy can be
+trusted. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ def default_cache_dir() -> Path:
 
 
 def build_zip() -> bytes:
-    """The zip's bytes: packages at its root, package data, and `_vendor`; sorted, with fixed timestamps, nothing
-    compiled.
+    """The zip's bytes: packages at its root, package data, and `_vendor`; sorted, with fixed timestamps, not compiled.
 
     Entries are stored without compression: deflate's output differs between zlib builds, and would change the hash with
     the machine. Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
@@ -83,10 +81,9 @@ def build_zip() -> bytes:
 
 
 def entry_file() -> Path:
-    """The `main.py` to give to spark-submit: the checkout's `spark_jobs/main.py`, or the installed wheel's
-    `share/airflow-hudi/main.py`.
+    """The `main.py` for spark-submit: the checkout's, or the installed wheel's `share/airflow-hudi/main.py`.
 
-    Raises ConfigError when neither is there.
+    The checkout's is `spark_jobs/main.py`. Raises ConfigError when neither exists.
     """
     try:
         installed = metadata.distribution("airflow-hudi").files or []
@@ -111,7 +108,7 @@ def _package_files() -> Iterator[tuple[str, bytes]]:
             if not file.is_file() or _is_passed_over(name):
                 continue
             if file.suffix not in _SHIPPED:
-                remedy = "remove it, or teach the zip builder to ship its kind"
+                remedy = "remove it, or add its type to the zip builder"
                 raise ConfigError("the job zip has no rule for this file", path=str(file), remedy=remedy)
             yield name.as_posix(), file.read_bytes()
 
@@ -162,9 +159,7 @@ def _write_atomically(target: Path, data: bytes) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m airflow_hudi.jobs.zip OUT`: writes the zip to OUT; 0 on success, 2 on wrong usage or a missing
-    package.
-    """
+    """`python -m airflow_hudi.jobs.zip OUT`: writes the zip; 0 on success, 2 on wrong usage or a missing package."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m airflow_hudi.jobs.zip OUT\n")
         return 2

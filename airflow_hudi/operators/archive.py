@@ -19,13 +19,14 @@ SERVICE = "archive"
 
 
 class HudiArchiveOperator(BaseHudiOperator):
-    """Archives. An archival leaves no instant of its own: it is planned and done at once, and a retry goes on with what
-    is left.
+    """Archives instants of the timeline.
 
-    XCom: `{"table", "action", "instants", "first", "last", "seconds", "reason"}`: how many instants went, or with
-    `schedule` would go, and the oldest and the newest of them.
+    An archival leaves no instant of its own: it is planned and done at once, and a retry archives the rest.
 
-    :param mode: `execute` and `both` archive; `schedule` says what would be archived and writes nothing (templated)
+    XCom: `{"table", "action", "instants", "first", "last", "seconds", "reason"}`: the number of archived instants, or
+    with `schedule` of those that would be, and the oldest and the newest of them.
+
+    :param mode: `execute` and `both` archive; `schedule` reports what would be archived and writes nothing (templated)
     """
 
     template_fields: Sequence[str] = ("mode", *BaseHudiOperator.template_fields)
@@ -44,7 +45,7 @@ class HudiArchiveOperator(BaseHudiOperator):
             done = run_until_done(self.new_job(reader, context, service=SERVICE, verb="schedule"), self.patience)
             document = done.get("document") or {}
             reported = (document.get("plan") or {}).get("instants") or []
-            # A long list is told as its length.
+            # A long list is replaced by its length.
             count, gone = (
                 (reported, [])
                 if isinstance(reported, int)

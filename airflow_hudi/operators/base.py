@@ -1,6 +1,4 @@
-"""What every operator of this provider does alike: it names a table, runs Spark jobs on it, waits for others, and stops
-when told to.
-"""
+"""The base of this provider's operators: names a table, runs Spark jobs on it, waits for others, stops on request."""
 
 from __future__ import annotations
 
@@ -30,21 +28,26 @@ NOTHING_TO_DO = ("skip", "succeed")
 class BaseHudiOperator(BaseOperator):
     """Runs Spark jobs on one table.
 
-    Input that no retry can mend (not a Hudi table, a corrupt file, an unsupported feature) fails the task without
+    Input that no retry can repair (not a Hudi table, a corrupt file, an unsupported feature) fails the task without
     further retries.
 
-    :param table: the table's path or URI, or its path below the connection's base path (templated) :param hudi_conn_id:
-    connection of type `hudi`; None for none (templated) :param spark_conn_id: connection of the Spark provider
-    (templated) :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which
-    the log has in both cases :param options: options of the job by Hudi's own names, no secrets (templated) :param
-    storage_options: options of the job's storage library beside the connection's, no secrets (templated) :param
-    storage_options_file: JSON file on the driver's machine with storage options that are secret (templated) :param
-    conf: Spark properties (templated) :param env_vars: environment of the driver (templated) :param submit_kwargs:
-    further arguments of SparkSubmitHook, such as `archives`, `keytab`, `num_executors` (templated) :param
-    kill_grace_seconds: how long a stopped job may take to end before it is killed :param conflict_poll_interval:
-    seconds between two looks while somebody else is at work :param conflict_takeover_after: seconds without a sign of
-    their life after which the job is run again; it checks for itself :param conflict_timeout: seconds to wait for
-    somebody else in all
+    :param table: the table's path or URI, or its path below the connection's base path (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    :param spark_conn_id: connection of the Spark provider (templated)
+    :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which the log has
+        in both cases
+    :param options: options of the job by Hudi's own names, no secrets (templated)
+    :param storage_options: options of the job's storage library beside the connection's, no secrets (templated)
+    :param storage_options_file: JSON file on the driver's machine with storage options that are secret (templated)
+    :param conf: Spark properties (templated)
+    :param env_vars: environment of the driver (templated)
+    :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab`, `num_executors`
+        (templated)
+    :param kill_grace_seconds: seconds that a stopped job may take to end before it is killed
+    :param conflict_poll_interval: seconds between two checks while another process is at work
+    :param conflict_takeover_after: seconds without a sign of its life after which the job is run again; the job checks
+        for itself
+    :param conflict_timeout: seconds to wait for another process in all
     """
 
     template_fields: Sequence[str] = (
@@ -119,14 +122,14 @@ class BaseHudiOperator(BaseOperator):
         """The work itself, and its XCom."""
 
     def on_kill(self) -> None:
-        """Stops the Spark job and starts no other: the timeline keeps what a retry needs to go on."""
+        """Stops the Spark job and starts no other: the timeline keeps what a retry needs to resume."""
         self._killed = True
         if self._job is not None:
             self._job.stop()
 
     @property
     def patience(self) -> Patience:
-        """How long to wait for somebody else."""
+        """How long to wait for another process."""
         return Patience(self.conflict_poll_interval, self.conflict_takeover_after, self.conflict_timeout)
 
     def new_job(self, reader: TimelineReader, context: Context, **requested: Any) -> SparkJob:
@@ -162,5 +165,5 @@ class BaseHudiOperator(BaseOperator):
 
 
 def skip(reason: str) -> NoReturn:
-    """Ends the task as skipped; its log says why."""
+    """Ends the task as skipped; its log has the reason."""
     raise AirflowSkipException(f"Nothing to do: {reason}")

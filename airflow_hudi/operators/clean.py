@@ -9,8 +9,8 @@ from hudi_core.timeline.instant import Action
 class HudiCleanOperator(BaseHudiServiceOperator):
     """Plans a clean, runs one, or both. Arguments, retries and XCom: see BaseHudiServiceOperator.
 
-    `options` say what is kept, by Hudi's names: `hoodie.clean.policy`, `hoodie.clean.commits.retained` and the others
-    of docs/hudictl.md.
+    `options` define what is kept, by Hudi's names: `hoodie.clean.policy`, `hoodie.clean.commits.retained` and the
+    others of docs/options.md.
     """
 
     service = Action.CLEAN

@@ -11,12 +11,14 @@ from hudi_core.timeline.instant import Action
 
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
-    """Compacts at one pending instant of a table. Arguments beside these, retries and XCom: see
-    BaseHudiServiceOperator.
+    """Compacts at one pending instant of a table.
+
+    Arguments beside these, retries and XCom: see BaseHudiServiceOperator.
 
     :param instant: the instant to compact at; empty for the oldest pending one (templated)
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
-    :param allow_corrupt_log_blocks: compact file slices with corrupt log blocks, too; what is in those blocks is lost
+    :param allow_corrupt_log_blocks: compact file slices with corrupt log blocks, too; the content of those blocks is
+        lost
     """
 
     service = Action.COMPACTION

@@ -21,17 +21,15 @@ _MOST_LISTED = 20
 
 
 class HudiDoctorOperator(BaseHudiReportOperator):
-    """Examines a table, its writers' options, clocks, lock, storage, and what driver and executors have installed;
-    writes nothing.
+    """Examines a table, its writers' options, clocks, lock, storage, and the wheels of driver and executors.
 
-    XCom: the document of `hudictl doctor` with `executors`, also when the task fails because of findings: `{"table",
-    "name", "version", "findings": [{"rule", "severity", "what", "fix", …}], "writer_options", "clock", "lock", "store",
-    "wheels", "executors", …}`.
+    Nothing is written. XCom: the document of `hudictl doctor` with `executors`, also when the task fails because of
+    findings: `{"table", "name", "version", "findings": [{"rule", "severity", "what", "fix", …}], "writer_options",
+    "clock", "lock", "store", "wheels", "executors", …}`.
 
     :param fail_on: `error` fails the task, without retries, when there is a finding of that severity; `warning` when
-    there is one of either;
-        None or empty never does. Findings are in the log in any case (templated)
-    :param timeline_only: do not list the data files: neither orphans nor a wrong metadata table are found
+        there is one of either; None or empty never does. Findings are in the log in any case (templated)
+    :param timeline_only: do not list the data files: orphans and a wrong metadata table are not found
     """
 
     template_fields: Sequence[str] = ("fail_on", *BaseHudiOperator.template_fields)
@@ -64,16 +62,16 @@ class HudiDoctorOperator(BaseHudiReportOperator):
 
 
 class HudiProbeStoreOperator(BaseHudiReportOperator):
-    """Races writers on a storage: can it carry a timeline, and a storage lease? The races run on the driver, in a
-    folder of their own.
+    """Races writers on a storage: can it carry a timeline, and a storage lease?
 
-    XCom: the document of `hudictl probe-store`, also when the task fails because of it: `{"can_carry_timeline",
-    "can_carry_lease", "writers", "creates", "replaces", "problems", "clock_ahead_seconds", "uri"}`.
+    The races run on the driver, in a folder of their own. XCom: the document of `hudictl probe-store`, also when the
+    task fails because of it: `{"can_carry_timeline", "can_carry_lease", "writers", "creates", "replaces", "problems",
+    "clock_ahead_seconds", "uri"}`.
 
     :param table: any folder of the storage, a table or not, as a path or URI, or below the connection's base path
-    (templated) :param must_carry: `timeline` fails the task, without retries, when the storage cannot carry one,
-    `lease` when it cannot carry that;
-        None or empty never does (templated)
+        (templated)
+    :param must_carry: `timeline` fails the task, without retries, when the storage cannot carry one, `lease` when it
+        cannot carry that; None or empty never does (templated)
     :param writers: how many race for one object, 2 to 256
     :param rounds: races of each kind, 1 to 100000
     """

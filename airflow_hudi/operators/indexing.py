@@ -1,4 +1,4 @@
-"""Builds indexes of the metadata table while writers go on."""
+"""Builds indexes of the metadata table while writers continue."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from hudi_core.timeline.instant import Action
 
 
 class HudiIndexingOperator(BaseHudiServiceOperator):
-    """Plans the build of indexes, runs one that is planned, or both. Arguments, retries and XCom: see
-    BaseHudiServiceOperator.
+    """Plans the build of indexes, runs one that is planned, or both.
 
-    `options` say which indexes, by Hudi's names: `hoodie.metadata.index.column.stats.enable`,
-    `hoodie.metadata.record.index.enable` and the others of docs/spec/indexing.md; `airflow_hudi.indexing.file_groups`
-    resizes an index of rows that is there with another number of them. A task that gave up waiting for a writer
-    (`airflow_hudi.indexing.catchup_minutes`) goes on when it is retried.
+    Arguments, retries and XCom: see BaseHudiServiceOperator. `options` name the indexes, by Hudi's names:
+    `hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.record.index.enable` and the others of
+    docs/options.md; `airflow_hudi.indexing.file_groups` resizes an existing row-level index that has another number of
+    them. A task that stopped waiting for a writer (`airflow_hudi.indexing.catchup_minutes`) resumes when it is retried.
     """
 
     service = Action.INDEXING

@@ -18,20 +18,22 @@ _MOST_LISTED = 20
 
 
 class HudiMetadataOperator(BaseHudiReportOperator):
-    """Begins indexes of the metadata table, applies what it was not told of and runs its own services, takes indexes
-    away, or compares it with the table. Retries are harmless: what is done is not done again.
+    """Creates, updates, drops or validates the metadata table or its indexes.
+
+    `create` initializes indexes, `update` applies missing instants and runs the metadata table's own services, `drop`
+    removes indexes, `validate` compares it with the table. Retries are harmless: what is done is not done again.
 
     XCom: `table`, and the document of `hudictl metadata <verb>`; that of `validate` also when the task fails because of
     differences, with the first 200 of them.
 
-    :param verb: `create`, `update`, `drop` or `validate` (templated) :param partitions: partitions of the metadata
-    table, as a list or separated by commas: those to create or drop; with `update` those that
-        must be there. Without any, `create` begins `files`, and `drop` takes the whole metadata table away (templated)
-        :param columns: columns of `column_stats`, as a list or separated by commas, nested ones with dots: `create`
-        adds them and `drop` takes them
-        out, without building the index anew; the writers' option `hoodie.metadata.index.column.stats.column.list` has
-        to agree (templated) :param fail_on_differences: whether `validate` fails the task, without retries, when
-        anything differs
+    :param verb: `create`, `update`, `drop` or `validate` (templated)
+    :param partitions: partitions of the metadata table, as a list or separated by commas: those to create or drop; with
+        `update` those that must exist. Without any, `create` initializes `files`, and `drop` drops the whole metadata
+        table (templated)
+    :param columns: columns of `column_stats`, as a list or separated by commas, nested ones with dots: `create` adds
+        them and `drop` removes them, without a rebuild of the index; the writers' option
+        `hoodie.metadata.index.column.stats.column.list` has to agree (templated)
+    :param fail_on_differences: whether `validate` fails the task, without retries, when anything differs
     """
 
     template_fields: Sequence[str] = ("verb", "partitions", "columns", *BaseHudiOperator.template_fields)

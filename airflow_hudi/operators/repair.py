@@ -1,4 +1,4 @@
-"""Sets free what a stuck plan or a dead owner holds up."""
+"""Frees what a stuck plan or a dead owner blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HudiUnscheduleOperator(BaseHudiVerbOperator):
-    """Drops a pending plan that nobody will run, with what attempts at it left.
+    """Drops a pending plan that will not be run, with the files of attempts at it.
 
     XCom: `{"table", "instant", "action", "removed": {"files", "bytes", "instants"}, "unblocks"}`.
 
@@ -36,11 +36,11 @@ class HudiUnscheduleOperator(BaseHudiVerbOperator):
 
 
 class HudiTakeoverOperator(BaseHudiVerbOperator):
-    """Frees a pending instant whose owner is dead: what its attempt left goes, and the next run of it begins at once.
+    """Frees a pending instant whose owner is dead: files of its attempt are deleted, and the next run starts at once.
 
     Refused as a conflict, which is waited out, while the owner may be alive. XCom: `{"table", "instant", "action",
     "state", "previous_owner", "removed": {"files", "bytes", "instants"}, "unblocks", "after_the_run", "next",
-    "reason"}`: `unblocks` goes on from now, `after_the_run` once the instant is run or dropped; `reason` says why there
+    "reason"}`: `unblocks` may proceed now, `after_the_run` once the instant is run or dropped; `reason` says why there
     was nothing to free.
 
     :param instant: the instant to free (templated)

@@ -1,6 +1,4 @@
-"""A job that looks and changes nothing: what it says is the task's result, whether the task succeeds or fails because
-of it.
-"""
+"""A job that reports and changes nothing: its document is the task's result, whether the task succeeds or fails."""
 
 from __future__ import annotations
 
@@ -23,8 +21,9 @@ class BaseHudiReportOperator(BaseHudiOperator):
     """Runs a job whose document is the task's XCom, also when the task fails because of what is in it."""
 
     def report(self, reader: TimelineReader, context: Context, verb: str, **requested: Any) -> dict[str, Any]:
-        """The document of the verb. Raises HudiJobFailed when nobody saw it: a task that knows nothing must not
-        succeed.
+        """The document of the verb.
+
+        Raises HudiJobFailed when it was not received: a task without a report must not succeed.
         """
         done = run_until_done(self.new_job(reader, context, verb=verb, **requested), self.patience)
         document = done.get("document")

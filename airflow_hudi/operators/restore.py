@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class HudiRestoreOperator(BaseHudiVerbOperator):
-    """Takes away all that was written after a completed commit, savepointed or not. Stop all writers of the table
-    first.
+    """Removes all that was written after a completed commit, savepointed or not.
 
-    A retry finishes the restore that was begun, under its own instant. XCom: `{"table", "instant", "target", "removed":
-    {"files", "bytes", "instants"}, "reason"}`; `instant` is the restore's own.
+    Stop all writers of the table first. A retry finishes the restore that was started, under its own instant. XCom:
+    `{"table", "instant", "target", "removed": {"files", "bytes", "instants"}, "reason"}`; `instant` is the restore's
+    own.
 
-    :param instant: the commit to go back to (templated)
+    :param instant: the commit to restore to (templated)
     """
 
     ui_color = "#f2d9d9"

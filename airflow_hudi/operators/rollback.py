@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class HudiRollbackOperator(BaseHudiServiceOperator):
-    """Finishes rollbacks that died and, with mode `both`, rolls back every write that failed, in one job.
+    """Finishes interrupted rollbacks and, with mode `both`, rolls back every write that failed, in one job.
 
     A write failed when its heartbeat expired; with `hoodie.cleaner.policy.failed.writes=EAGER` in `options` every
-    pending write counts as failed, which is right only where nobody writes. Mode `schedule` plans the rollback of one
-    failed write. With `target` the task rolls that one write back instead: a failed one, an attempt at a compaction or
-    clustering, or the newest completed commit. One that completes after the task looked at it first is kept, by its
-    retries too; the `reason` says so.
+    pending write counts as failed, which is right only where no process writes. Mode `schedule` plans the rollback of
+    one failed write. With `target` the task rolls that one write back instead: a failed one, an attempt at a compaction
+    or clustering, or the newest completed commit. One that completes after the task's first check is kept, by its
+    retries too; `reason` then says so.
 
     Arguments, retries: see BaseHudiServiceOperator. The XCom has `instants`, too: each rollback with its `target`; the
     numbers are sums. With `target` it is `{"table", "instant", "target", "removed": {"files", "bytes", "instants"},

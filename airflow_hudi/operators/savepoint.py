@@ -17,8 +17,9 @@ ACTIONS = ("create", "delete")
 
 
 class HudiSavepointOperator(BaseHudiVerbOperator):
-    """Creates or deletes a savepoint. Retries are harmless: a savepoint that is there is left, and the task keeps to
-    the commit it chose.
+    """Creates or deletes a savepoint.
+
+    Retries are harmless: an existing savepoint is kept, and the task keeps to the commit that it chose.
 
     XCom: `{"table", "instant", "by", "at_ms", "comment", "files", "existed", "deleted"}`.
 

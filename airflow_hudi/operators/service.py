@@ -28,16 +28,15 @@ REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, i
 class BaseHudiServiceOperator(BaseHudiOperator):
     """Plans and runs instants of a service.
 
-    The instant is the work's name. A task that planned one or began one knows it when it is retried, after whatever
-    kill: it runs the same one, finds it completed, or takes it over. When somebody else is running it, the task waits
-    for them (see the `conflict_*` arguments).
+    The instant is the work's name. A task that planned or started one knows it when it is retried, after whatever kill:
+    it runs the same one, finds it completed, or takes it over. When another process runs it, the task waits (see the
+    `conflict_*` arguments).
 
     XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records",
-    "seconds", "already_completed", "reason"}`; `instant` is None and `reason` says why when there was nothing to do.
+    "seconds", "already_completed", "reason"}`; `instant` is None and `reason` is set when there was nothing to do.
 
     :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
-    oldest; `both`
-        runs the oldest that is planned, or plans one and runs it, in one job (templated)
+        oldest; `both` runs the oldest that is planned, or plans one and runs it, in one job (templated)
     :param instant: the instant to run, with `execute`; empty for the oldest that is planned (templated)
     """
 
@@ -57,7 +56,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
         if self.instant and self.mode != "execute":
             raise ConfigError(
-                f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or leave out the instant"
+                f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or omit the instant"
             )
         known = self._known(reader, context)
         if self.mode == "schedule":
@@ -75,7 +74,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return {}
 
     def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
-        """The instant that was asked for, or that an earlier try of this task had begun or planned."""
+        """The requested instant, or the one that an earlier try of this task started or planned."""
         if self.instant:
             return InstantWatch(reader, self.instant, self.service).look()
         store, timeline = self.store(context), reader.load()
@@ -119,7 +118,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return after
 
     def _planned(self, reader: TimelineReader, instant: str | None, after: str) -> Instant | None:
-        """The instant that a job named, or, where nobody saw what it said, the one that came after it was started."""
+        """The instant that a job named or, where its report was not received, the first one after its start."""
         timeline = reader.load()
         return timeline.find(instant, self.service) if instant else first_after(timeline, self.service, after)
 

@@ -22,19 +22,19 @@ def run_until_done(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """What the job says that it did: its result's JSON, `{}` when nobody saw it.
+    """What the job reported: its result's JSON, `{}` when it was not received.
 
-    While others hold what the job needs it is run again, unless `enough` says that the timeline has what was wanted of
-    it. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; ConfigError when the job refused its input.
+    While others hold what the job needs it is run again, unless `enough` says that the timeline shows the
+    requested work. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; ConfigError when the job refused its input.
     """
     deadline = clock() + patience.timeout
     while True:
         code = job.run()
         if job.stopped:
-            raise HudiJobKilled("stopped while its job was running", remedy="a retry goes on with what was begun")
+            raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
         if code == 0:
             return job.result or {}
-        reason = job.failure or "it did not say why; see its output above"
+        reason = job.failure or "it did not report why; see its output above"
         if code == EXIT_BAD_INPUT:
             raise ConfigError(f"the job refused its input: {reason}")
         if code != EXIT_RETRY:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 class BaseHudiVerbOperator(BaseHudiOperator):
-    """Does something to one instant of a table; `nothing_to_do` is `succeed` by default, since a retry may find its
-    work done.
+    """Runs a verb on one instant of a table.
+
+    `nothing_to_do` is `succeed` by default, since a retry may find its work done.
 
     :param instant: the instant (templated)
     """
@@ -43,7 +44,7 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         is_done: Callable[[], bool] | None = None,
         **requested: Any,
     ) -> dict[str, Any]:
-        """The document of the verb (as hudictl prints it), `{}` when nobody saw it.
+        """The document of the verb (as hudictl prints it), `{}` when it was not received.
 
         Where the job refuses its input, an earlier try of this task began the same, and the timeline shows (`is_done`)
         that it got to the end, that is what was wanted.

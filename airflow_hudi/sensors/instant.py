@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 
 class HudiInstantSensor(BaseSensorOperator):
-    """Succeeds when the timeline holds an instant; its XCom says which: `{"table", "instant", "action", "state"}`.
+    """Succeeds when the timeline holds an instant, which is its XCom: `{"table", "instant", "action", "state"}`.
 
-    :param table: the table's path or URI, or its path below the connection's base path (templated) :param action: the
-    action to wait for, by the name on its pending files (`compaction`, `clean`…) or, for writes, `commit`,
-    `deltacommit`,
-        `replacecommit` (templated) :param state: `requested`, `inflight`, `completed`, or `pending` for either of the
-        first two: a compaction that somebody died on is
-        worth running, too (templated) :param instant: wait for this instant only (templated) :param after: only for
-        instants later than this one (templated) :param hudi_conn_id: connection of type `hudi`; None for none
-        (templated) :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi]
-        default_deferrable`, which is True
+    :param table: the table's path or URI, or its path below the connection's base path (templated)
+    :param action: the action to wait for, by the name on its pending files (`compaction`, `clean`…) or, for writes,
+        `commit`, `deltacommit`, `replacecommit` (templated)
+    :param state: `requested`, `inflight`, `completed`, or `pending` for either of the first two: a compaction of a dead
+        attempt is worth running, too (templated)
+    :param instant: wait for this instant only (templated)
+    :param after: only for instants later than this one (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, which
+        is True
     """
 
     template_fields: Sequence[str] = ("table", "action", "state", "instant", "after", "hudi_conn_id")
@@ -87,7 +88,7 @@ class HudiInstantSensor(BaseSensorOperator):
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Where the task goes on after its trigger fired. Raises HudiSensorFailed when the trigger met an error."""
+        """Where the task resumes after its trigger fired. Raises HudiSensorFailed when the trigger met an error."""
         if event.get("status") != "success":
             raise HudiSensorFailed(str(event.get("message", "the trigger fired without saying why")), path=self.table)
         return self._result(event)

@@ -31,17 +31,17 @@ def instant_event(table: str, instant: Instant) -> dict[str, Any]:
 
 
 class HudiInstantTrigger(BaseTrigger):
-    """Fires once when the condition holds, or when it can no longer be looked at.
+    """Fires once when the condition holds, or when it can no longer be checked.
 
-    A look is one listing, in a thread: the triggerer's event loop never waits for storage. A look that fails for a
+    A check is one listing, in a thread: the triggerer's event loop never waits for storage. A check that fails for a
     reason that may pass (an overloaded store) is repeated at the next one, `max_errors` times in a row; every other
     failure is an event at once.
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
     :param action: see InstantCondition, as `state`, `instant` and `after`
-    :param poll_interval: seconds before each look
-    :param max_errors: so many failed looks in a row end the wait
+    :param poll_interval: seconds before each check
+    :param max_errors: so many failed checks in a row end the wait
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class HudiInstantTrigger(BaseTrigger):
         """One event: see instant_event; or `status` "error" with `message`."""
         errors = 0
         while True:
-            # First of all: the sensor has looked just now, and Airflow 3.3 fails a task whose trigger fires before its
+            # Sleep first: the sensor has just checked, and Airflow 3.3 fails a task whose trigger fires before its
             # worker has ended.
             await asyncio.sleep(self.poll_interval)
             try:
                 found = await asyncio.to_thread(self._look)
                 errors = 0
             except Exception as error:
-                # Whatever it is, the task must hear of it: a trigger that dies leaves it deferred until its timeout.
+                # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
                 errors += 1
-                self.log.warning("Looking at the timeline of %s failed", self.table, exc_info=True)
+                self.log.warning("Reading the timeline of %s failed", self.table, exc_info=True)
                 if errors >= self.max_errors or not _may_pass(error):
                     yield _event(
                         {"status": "error", "table": self.table, "message": f"{type(error).__name__}: {error}"}

@@ -40,7 +40,7 @@ def doctor(
     option: tuple[str, ...],
     timeline_only: bool,
 ) -> None:
-    """Say what is wrong with TABLE and what to do about it.
+    """Report what is wrong with TABLE and what to do about it.
 
     Nothing is written. The exit code is 0 also when there are findings.
     """
@@ -56,7 +56,7 @@ def doctor(
 @click.option(
     "--writers", type=click.IntRange(2, 256), default=16, show_default=True, help="Writers that race for one object."
 )
-@click.option("--rounds", type=click.IntRange(1, 100_000), default=60, show_default=True, help="Races of each kind.")
+@click.option("--rounds", type=click.IntRange(1, 100_000), default=60, show_default=True, help="Races of each type.")
 @click.pass_obj
 def probe_store(
     output: Output,
@@ -68,8 +68,8 @@ def probe_store(
 ) -> int | None:
     """Race writers on the storage at TABLE, a table or any folder.
 
-    Says whether it can carry a timeline and a storage lease. Writes in a folder of its own below TABLE, and removes it.
-    A store that cannot carry a timeline ends with exit code 1.
+    Reports whether it can carry a timeline and a storage lease. Writes in a folder of its own below TABLE, and removes
+    it. A store that cannot carry a timeline ends with exit code 1.
     """
     storage = open_storage(
         table, merge_storage_options(parse_pairs(storage_option, option="--storage-option"), storage_options_file)
@@ -109,7 +109,7 @@ def _print_doctor(console: Console, document: Json) -> None:
     held, clock = document["lock"], document["clock"]
     by = "free" if held["holder"] is None else f"held by {held['holder']} for {held['age']:.0f} s"
     console.print(
-        f"lock {escape(held['name'])}: {escape('cannot be asked' if held['problem'] else by)}",
+        f"lock {escape(held['name'])}: {escape('cannot be read' if held['problem'] else by)}",
         highlight=False,
         soft_wrap=True,
     )

@@ -1,5 +1,6 @@
-"""hudictl: reads and serves Hudi tables from the command line. The contract of its JSON and exit codes is
-docs/hudictl.md.
+"""hudictl: reads and maintains Hudi tables from the command line.
+
+The contract of its JSON and exit codes is docs/hudictl.md.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ EXIT_DONE = 0
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="airflow-hudi", prog_name="hudictl")
 def hudictl() -> None:
-    """Read and serve Apache Hudi tables, with no Hudi jar.
+    """Read and maintain Apache Hudi tables, without a Hudi jar.
 
     TABLE is a path or URI. Exit codes: 0 done, also when there was nothing to do; 1 the action failed; 2 wrong usage or
-    bad input; 3 somebody else holds the table or the instant, safe to retry.
+    bad input; 3 another process holds the table or the instant, safe to retry.
     """
 
 
@@ -55,10 +56,11 @@ for _command in (
 
 
 def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, termination: Termination) -> int:
-    """Runs one command and returns its exit code. Every outcome is printed: a result to `stdout`, an error as
-    Output.error does.
+    """Runs one command and returns its exit code.
+
+    Every outcome is printed: a result to `stdout`, an error as Output.error does.
     """
-    # Known before click parses, so that its own complaints come in the form that was asked for.
+    # Known before click parses, so that its own errors have the requested form.
     output = Output(stdout, stderr, json_mode="--json" in arguments, debug="--debug" in arguments)
     try:
         with redirect_stdout(stderr if output.json_mode else stdout):
@@ -73,12 +75,12 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
         return EXIT_BAD_INPUT
     except (KeyboardInterrupt, click.Abort):
         output.failure(
-            "Interrupted", "stopped by a signal", "run the command again: it takes up or rolls back what was begun"
+            "Interrupted", "stopped by a signal", "run the command again: it resumes or rolls back what was started"
         )
         return termination.exit_code
     except BrokenPipeError:
         return EXIT_FAILED
-    except Exception as error:  # noqa: BLE001  the last boundary: nobody should meet a traceback that did not ask for one
+    except Exception as error:  # noqa: BLE001  the last boundary: a traceback is shown only with --debug
         output.trace()
         output.failure(
             type(error).__name__, str(error) or "no message", "this is a defect of hudictl; --debug shows where"

@@ -32,7 +32,7 @@ _column = click.option(
     help="A column of column_stats, nested ones with dots; repeatable. Without a rebuild.",
 )
 _SHOWN: Final = 100
-"""Differences of each kind that people are shown; --json has up to 1000."""
+"""Differences of each partition type that are printed; --json has up to 1000."""
 
 
 @click.group()
@@ -82,9 +82,9 @@ def perf(
     storage_options_file: str | None,
     partition: tuple[str, ...],
 ) -> None:
-    """Time what the metadata table is asked for, beside the storage answering the same.
+    """Time lookups in the metadata table, beside the same lookups in the storage.
 
-    All partitions, all files, the files of a partition, and questions to the indexes that the table has, or to those of
+    All partitions, all files, the files of a partition, and lookups in the indexes that the table has, or in those of
     --partition alone. Nothing is written.
     """
     opened = open_table(table, storage_option, storage_options_file)
@@ -95,7 +95,7 @@ def perf(
 
 
 def _engines(command: F) -> F:
-    """The options of a verb whose work an engine does."""
+    """The options of a verb whose work runs on an engine."""
     options = (
         click.option(
             "--option",
@@ -128,14 +128,14 @@ def _engines(command: F) -> F:
 @_engines
 @click.pass_obj
 def create(output: Output, /, table: str, **where: Any) -> None:
-    """Begin the metadata table, and indexes in it, without any write of data.
+    """Create the metadata table, and indexes in it, without a write of data.
 
-    It begins with `files`, where there is none. Secondary and expression indexes must be defined in the table. What is
-    there is left as it is.
+    Initializes `files` where it is missing. Secondary and expression indexes must be defined in the table. Existing
+    partitions are not changed.
 
-    --column adds columns to column_stats, and partition_stats, that are there: files are read without the table lock,
-    and writers go on. Name them in the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
-    writer without them takes them out again.
+    --column adds columns to existing column_stats and partition_stats: files are read without the table lock, while
+    writers continue. Add them to the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
+    writer without them removes them again.
     """
     _perform(output, "metadata_create", table, where)
 
@@ -146,11 +146,11 @@ def create(output: Output, /, table: str, **where: Any) -> None:
 @_engines
 @click.pass_obj
 def update(output: Output, /, table: str, **where: Any) -> None:
-    """Apply what the metadata table was not told of, and run its own services.
+    """Apply missing instants to the metadata table, and run its own services.
 
-    Commits, cleans, rollbacks and restores that some writer left out are applied in their order; then failed
-    deltacommits are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It is
-    updated as a whole; --partition makes sure that an index is there.
+    Commits, cleans, rollbacks and restores that are missing in it are applied in their order; then failed deltacommits
+    are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It is updated as a
+    whole; --partition requires that an index exists.
     """
     _perform(output, "metadata_update", table, where)
 
@@ -164,12 +164,13 @@ def update(output: Output, /, table: str, **where: Any) -> None:
 )
 @click.pass_obj
 def drop(output: Output, /, table: str, **where: Any) -> None:
-    """Take indexes away, columns of column_stats, or the whole metadata table.
+    """Drop indexes, columns of column_stats, or the whole metadata table.
 
-    Without --partition and --column, or with `files`, all of it goes, and readers list the storage from then on.
+    Without --partition and --column, or with `files`, the whole metadata table is dropped, and readers list the storage
+    from then on.
 
-    --column takes columns out of the definition of column_stats and partition_stats, which stay. Take them out of the
-    option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them brings them back.
+    --column removes columns from the definition of column_stats and partition_stats, which remain. Remove them from the
+    option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them adds them again.
     """
     _perform(output, "metadata_drop", table, where)
 
@@ -201,9 +202,9 @@ def _perform(output: Output, verb: str, table: str, where: Json) -> None:
 
 def _recorded(verb: str, document: Json) -> Iterator[str]:
     if verb == "metadata_update":
-        yield f"applied: {', '.join(document['applied']) or 'nothing was left out'}"
+        yield f"applied: {', '.join(document['applied']) or 'nothing was missing'}"
         if document["rebuilt"]:
-            yield f"built anew: {escape(', '.join(document['rebuilt']))}"
+            yield f"rebuilt: {escape(', '.join(document['rebuilt']))}"
         yield f"rolled back: {', '.join(document['rolled_back']) or 'nothing had failed'}"
         compacted, cleaned = document["compacted"], document["cleaned"]
         yield (
@@ -246,4 +247,4 @@ def _print_report(console: Console, name: str, document: Json) -> None:
             f"[yellow]not checked[/] {escape(item['kind'])}: {escape(item['why'])}", highlight=False, soft_wrap=True
         )
     looked = f"{document['partitions']} partitions, {document['files']} files, {document['rows']:,} rows"
-    console.print(f"looked at {looked}", highlight=False)
+    console.print(f"examined {looked}", highlight=False)

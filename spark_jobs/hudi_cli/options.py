@@ -17,8 +17,9 @@ METADATA_MODES = ("auto", "on", "off")
 
 
 def common(command: F) -> F:
-    """TABLE, the storage options, --json and --debug. The last two are read by main, before click, so that usage errors
-    obey them.
+    """TABLE, the storage options, --json and --debug.
+
+    The last two are read by main, before click, so that usage errors obey them.
     """
     for decorate in (
         click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks and Spark's own log."),
@@ -58,7 +59,7 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
-            # The text may be a secret that somebody mistyped, so it is not repeated.
+            # The text may be a mistyped secret, so it is not repeated.
             raise ConfigError(
                 f"a value of {option} is not of the form key=value",
                 remedy=f"write {option} key=value, once for each option",

@@ -1,5 +1,6 @@
-"""What hudictl prints and where: results to stdout, everything else to stderr, also what Java and native libraries
-print.
+"""What hudictl prints and where: results to stdout, everything else to stderr.
+
+Also what Java and native libraries print.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ _WIDTH_WITHOUT_TERMINAL = 200
 
 @contextmanager
 def results_only_stdout() -> Iterator[TextIO]:
-    """Yields the real stdout and points file descriptor 1 at stderr meanwhile, for native code and for processes that
-    are started.
-    """
+    """Yields the real stdout while file descriptor 1 points at stderr, for native code and child processes."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -11,9 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class RunProgress:
-    """A context manager to be called as HudiTable.run's progress; `units` says what is counted and what is done to it.
+    """A context manager to be called as HudiTable.run's progress.
 
-    Without a terminal it prints one line per instant when it is done.
+    `units` names what is counted and what is done to it. Without a terminal it prints one line per instant when it is
+    done.
     """
 
     def __init__(self, console: Console, units: str = "file groups written", *, shown: bool = True) -> None:

@@ -84,8 +84,9 @@ def read(
 
 
 def write_parquet(result: ReadResult, target: Path) -> int:
-    """Writes the batches to `target`, which appears whole or not at all; returns the number of rows. Raises ConfigError
-    for a bad target.
+    """Writes the batches to `target`, which appears whole or not at all; returns the number of rows.
+
+    Raises ConfigError for a bad target.
     """
     if not target.parent.is_dir():
         raise ConfigError("the folder of --output does not exist", path=str(target), remedy="create the folder first")

@@ -1,6 +1,4 @@
-"""hudictl run: plans and executes instants of a table service, in Spark, in threads of this process, or without
-either.
-"""
+"""hudictl run: plans and executes instants of a table service, in Spark or in threads of this process."""
 
 from __future__ import annotations
 
@@ -120,14 +118,14 @@ def _run_on_spark(
     if nothing is not None:
         return nothing
     with spark_engine(output, master, conf) as engine:
-        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, then leave no more
-        # than a plan.
+        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more than
+        # a plan.
         engine.start()
         return _run(output, table, engine.with_zone(request), engine)
 
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
-    """An engine on `master` whose session opens when it is started; `conf` is Spark's own configuration."""
+    """An engine on `master` whose session opens when it is first used; `conf` is Spark's own configuration."""
     from hudi_spark.session_engine import SessionEngine
 
     def open_session() -> SparkSession:

@@ -1,6 +1,4 @@
-"""How hudictl shows its results to people. Where a terminal is narrow, names go on in the next line: cut ones are of no
-use.
-"""
+"""How hudictl prints its results. In a narrow terminal names continue on the next line: cut ones are of no use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""hudictl schedule, rollback, restore, savepoint, unschedule and takeover: verbs whose work is the driver's, so they
-need no Spark.
-"""
+"""The verbs of hudictl that run on the driver, without Spark: schedule, rollback, restore, savepoint and others."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from hudi_core.request.services import check_service
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Report what would be done, and write nothing.")
 _option = click.option(
     "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
 )
@@ -35,9 +33,9 @@ _option = click.option(
 @_dry_run
 @click.pass_obj
 def schedule(output: Output, /, service: str, table: str, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
-    """Plan an instant of SERVICE, or say why not.
+    """Plan an instant of SERVICE, or report the reason why not.
 
-    Archive has no instants: this says what it would do now.
+    Archive has no instants: this reports what it would do now.
     """
     check_service(service)
     _perform(output, table, option, where, verb="schedule", service=service, dry_run=dry_run)
@@ -54,15 +52,15 @@ def rollback(
 ) -> None:
     """Undo a failed write, or the newest commit.
 
-    An attempt at a compaction or clustering goes back to its plan. Without --instant the next write that failed is
-    rolled back.
+    An attempt at a compaction or clustering goes back to its plan. Without --instant the next failed write is rolled
+    back.
     """
     _perform(output, table, option, where, verb="rollback", instant=instant, dry_run=dry_run)
 
 
 @click.command()
 @common
-@click.option("--instant", help="The savepoint or instant to go back to; with --dry-run it may be left out.")
+@click.option("--instant", help="The savepoint or instant to restore to; optional with --dry-run.")
 @_option
 @_dry_run
 @click.pass_obj
@@ -89,9 +87,9 @@ def restore(
 def unschedule(
     output: Output, /, table: str, instant: str, option: tuple[str, ...], dry_run: bool, **where: Any
 ) -> None:
-    """Drop a pending plan that nobody will run.
+    """Drop a pending plan that will not be run.
 
-    What attempts at it left goes, too. Says what that unblocks.
+    Files of attempts at it are deleted, too. Reports what that unblocks.
     """
     _perform(output, table, option, where, verb="unschedule", instant=instant, dry_run=dry_run)
 
@@ -104,14 +102,14 @@ def unschedule(
 def takeover(output: Output, /, table: str, instant: str, option: tuple[str, ...], **where: Any) -> None:
     """Free a pending instant whose owner is dead.
 
-    What the attempt left goes, and the next run begins at once. Says what waits for the instant.
+    Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
     """
     _perform(output, table, option, where, verb="takeover", instant=instant)
 
 
 @click.group(no_args_is_help=False)
 def savepoint() -> None:
-    """Keep, list and give up savepoints."""
+    """Create, list and delete savepoints."""
 
 
 @savepoint.command("create")

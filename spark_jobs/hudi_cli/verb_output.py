@@ -1,6 +1,4 @@
-"""What hudictl's verbs tell people: sentences of what happened, or would happen, with tables and JSON where there is
-more.
-"""
+"""What hudictl's verbs print: sentences of what happened, or would happen, with tables and JSON where there is more."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
         case "takeover":
             yield from _freed(document)
             yield from _unblocks(document["unblocks"])
-            yield from _list("  may go on once it is run or dropped:", document["after_the_run"]["work"])
+            yield from _list("  may proceed once it is run or dropped:", document["after_the_run"]["work"])
             yield f"  next: {escape(document['next'])}"
 
 
@@ -78,7 +76,7 @@ def _undone(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
 
 def _dropped(document: Json) -> str:
     if not document["action"]:
-        return f"[bold]{document['instant']}[/] was dropped before; what was left of it is gone"
+        return f"[bold]{document['instant']}[/] was dropped before; its remaining files are deleted"
     verb = "would drop" if document["dry_run"] else "dropped"
     removed = f"{_removed(document['removed'])} of attempts {_gone(document['dry_run'])}"
     return f"{verb} {escape(document['action'])} [bold]{document['instant']}[/]: {removed}"
@@ -89,7 +87,7 @@ def _freed(document: Json) -> Iterator[str]:
     if document["reason"] is not None:
         yield f"  {escape(document['reason'])}"
         return
-    yield f"  it was run by: {escape(document['previous_owner'] or 'nobody of this engine')}"
+    yield f"  it was run by: {escape(document['previous_owner'] or 'no process of this engine')}"
     yield f"  removed of the attempt: {_removed(document['removed'])}"
 
 
@@ -100,7 +98,7 @@ def _unblocks(unblocks: Json, *, dry_run: bool = False) -> Iterator[str]:
             f"  file groups that {'would be' if dry_run else 'are'} free: {unblocks['file_groups']}, in: "
             f"{escape(where)}"
         )
-    yield from _list("  could go on then:" if dry_run else "  may go on:", unblocks["work"])
+    yield from _list("  could proceed then:" if dry_run else "  may proceed:", unblocks["work"])
 
 
 def _list(label: str, items: Iterable[str]) -> Iterator[str]:

@@ -3,7 +3,7 @@
     HudiError
     ├── ConfigError                 an option or a table property is missing, unknown or invalid
     │   └── MetadataUnavailableError    the table has no metadata table that could be read
-    ├── StorageError                the storage said no
+    ├── StorageError                the storage failed or refused
     │   ├── StorageNotFoundError    the object is not there (the only error that means "absent")
     │   ├── StorageExistsError      an exclusive create found the object already there
     │   └── StorageConflictError    a conditional write found another version there, or nothing
@@ -12,14 +12,13 @@
     │   └── UnsupportedError        valid Hudi that this engine refuses by name
     │       └── UnsupportedVersionError
     ├── TimelineError               a state change that the timeline does not allow
-    │   └── OrphanFilesError        files of instants that never completed stand in the way
-    ├── ConflictError               somebody else owns the work; safe to retry
+    │   └── OrphanFilesError        files of instants that never completed are in the way
+    ├── ConflictError               another process owns the work; safe to retry
     │   └── LockError               a lock was not obtained in time
     └── ExecutionError              the work itself failed
 
-Each error carries the file it speaks of and the remedy as fields, and survives pickling, so that it crosses a Spark
-task boundary whole. The classes whose cure does not depend on who raises them bring a remedy of their own, for raisers
-that know no better one.
+Each error has the file that it is about and the remedy as fields, and can be pickled, so that it crosses a Spark task
+boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`.
 """
 
 from __future__ import annotations
@@ -116,19 +115,20 @@ class TimelineError(HudiError):
 
 
 class OrphanFilesError(TimelineError):
-    """Files of instants that never completed, which a change of the timeline would make visible. The message names
-    them.
+    """Files of instants that never completed, which a change of the timeline would make visible.
+
+    The message names them.
     """
 
 
 class ConflictError(HudiError):
-    """Somebody else owns the work or changed what it was planned on; safe to retry."""
+    """Another process owns the work or changed what it was planned on; safe to retry."""
 
     exit_code = EXIT_RETRY
 
 
 class BuildRolledBackError(ConflictError):
-    """Somebody took what is being built for a failed write's. It does not count, and can be built anew."""
+    """Another process rolled back what is being built as a failed write. It is not used, and can be built again."""
 
 
 class LockError(ConflictError):

@@ -1,4 +1,4 @@
-"""One table as a caller sees it: opened once, read, listed, and served. Everything else is behind this facade."""
+"""One table as a caller sees it: a facade over opening, reading, listing and running services."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ReadResult:
 
 
 class HudiTable:
-    """An opened table. Every query reads the timeline anew, so one value may live as long as the process."""
+    """An open table. Every query reads the timeline again, so one value may live as long as the process."""
 
     def __init__(self, context: TableContext, data: Storage) -> None:
         """Use `open`. `data` is the storage of the data path."""
@@ -104,8 +104,9 @@ class HudiTable:
         return Timeline([*older, *active])
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
-        """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property records
-        one.
+        """The table's Avro schema, without meta fields.
+
+        Raises FormatError when no commit and no property records one.
         """
         return table_schema(self._context.storage, self._context.config, timeline or self.timeline())
 
@@ -149,8 +150,7 @@ class HudiTable:
         where: str | None = None,
         dialect: str = "spark",
     ) -> ReadResult:
-        """The rows: `_hoodie_*` columns first, then the table's in schema order, or just `columns`, in the types that
-        Spark reports.
+        """The rows: the `_hoodie_*` columns, then the table's in schema order, or only `columns`; types are Spark's.
 
         Arguments and errors are those of `plan`; the batches raise FormatError and StorageError as files are read.
         """
@@ -160,8 +160,9 @@ class HudiTable:
     def files(
         self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None
     ) -> list[FileSlice]:
-        """The slices that a snapshot query reads, now or as of an instant or a date, of one partition or all. Errors as
-        for `plan`.
+        """The file slices that a snapshot query reads, now or as of an instant or a date, of one partition or all.
+
+        Errors are those of `plan`.
         """
         timeline = self.timeline()
         instant = None if as_of is None else as_of_instant(self._context, timeline, as_of)
@@ -178,22 +179,23 @@ class HudiTable:
         return savepoint_list(self._context)
 
     def doctor(self, *, files: bool = True) -> DoctorReport:
-        """Examines the table, its writers' options, clocks, lock and storage; nothing is written. See
-        services.doctor.examine.
+        """Examines the table, its writers' options, clocks, lock and storage; nothing is written.
+
+        See services.doctor.
         """
         return examine(self._context, files=files)
 
     def validate_metadata(self) -> ValidationReport:
-        """Compares the metadata table with the data files and rows; nothing is written. See
-        services.metadata.validate.run.
+        """Compares the metadata table with the data files and rows; nothing is written.
+
+        See services.metadata.validate.run.
         """
         return validate(self._context, self._data)
 
     def metadata_timings(self, partition_types: Collection[str] = ()) -> Timings:
-        """How long the metadata table, or some of its partitions, takes to answer, beside the storage; nothing is
-        written.
+        """How long the metadata table, or some of its partitions, takes to answer, and how long the storage does.
 
-        See services.metadata.perf.
+        Nothing is written. See services.metadata.perf.
         """
         return measure(self._context, self._data, partition_types)
 
@@ -204,9 +206,10 @@ class HudiTable:
         return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
     def run(self, request: RunRequest, engine: Engine, progress: Progress | None = None) -> RunResult:
-        """Runs a service on this table, or does what else the request's verb says.
+        """Runs a service on this table, or another verb of the request.
 
-        The request's options go before those of `open`; its table and storage options are those of `open`.
+        The request's options take precedence over those of `open`; its table and storage options are ignored, as `open`
+        has fixed them.
 
         Raises HudiError with the exit code of hudictl: bad input before anything is written, ConflictError when safe to
         retry.

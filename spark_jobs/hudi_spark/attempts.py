@@ -15,8 +15,9 @@ RESULT_SCHEMA = "unit long, failed boolean, body binary"
 
 
 def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
-    """The attempt that this Spark task is; `partition_id` is that of a part of its partition. Raises ExecutionError
-    outside a Spark task.
+    """The attempt that this Spark task is; `partition_id` is that of a part of its partition.
+
+    Raises ExecutionError outside a Spark task.
     """
     from pyspark import TaskContext
 
@@ -41,7 +42,7 @@ def outcome_of(work: Callable[[], Json]) -> tuple[bool, bytes]:
             raise TaskFailure(error) from error
         return True, json.dumps(error_to_json(error)).encode()
     # Not the engine's own error: a defect, or the machine's state (disk full, out of memory). Spark may try again
-    # elsewhere, and the driver must still learn what happened in a typed form.
+    # elsewhere, and the driver must still get the cause in a typed form.
     except Exception as error:
         raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
 

@@ -1,5 +1,6 @@
-"""The Engine port over Spark: one unit per partition, DataFrame and mapInArrow only, so classic Spark and Spark Connect
-run it alike.
+"""The Engine port over Spark, with DataFrames and mapInArrow only; classic Spark and Spark Connect run it alike.
+
+One unit is one partition.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """Runs units as the tasks of one Spark job, and exchanges as one. The session is the caller's, who also stops
-    it.
+    """Runs units as the tasks of one Spark job, and exchanges as one.
+
+    The session belongs to the caller, who also stops it.
     """
 
     name = "spark"
@@ -68,10 +70,10 @@ class SparkEngine:
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Json]:
-        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's whatever the
-        reason was.
+        """See Engine.exchange.
 
-        Memory: Spark shuffles and sorts with what it has and spills the rest; a Python worker holds one batch of rows
+        Spark tries a failed task again (spark.task.maxFailures), a producer's for any reason. Memory: Spark shuffles
+        and sorts with what it has and spills the rest; a Python worker holds one batch of rows
         (spark.sql.execution.arrow.maxRecordsPerBatch) beside what the functions hold.
         """
         if shards < 1:
@@ -84,8 +86,8 @@ class SparkEngine:
 
     def _collect(self, plan: Callable[[], DataFrame]) -> list[Row]:
         # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it
-        # cuts into another one. Leaving the pool waits for the job's end, so that whoever releases the claim afterwards
-        # leaves no running job behind.
+        # interrupts another one. Leaving the pool waits for the job's end, so that no job runs any more when the claim
+        # is released.
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hudi-spark-action") as pool:
             try:
                 # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
@@ -107,8 +109,9 @@ class SparkEngine:
 
 @dataclass(frozen=True)
 class UnitRunner:
-    """What an executor's Python worker runs on its partition. Pickled by reference: the executor needs hudi_spark
-    (--py-files).
+    """What an executor's Python worker runs on its partition.
+
+    Pickled by reference: the executor needs hudi_spark (--py-files).
     """
 
     task: UnitTask

@@ -1,9 +1,8 @@
-"""An exchange over Spark: rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by another;
-DataFrames only, one action.
+"""An exchange over Spark: DataFrames only, one action.
 
-Shards are spread by the hash of their number, so a task may consume several of them, one after the other, and others
-none. For each shard one row without a key travels along, so that a shard without rows is consumed, too; nulls sort
-first.
+Rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by another. Shards are spread by the hash of
+their number, so a task may consume several of them, one after the other, and others none. For each shard one row
+without a key is added, so that a shard without rows is consumed, too; nulls sort first.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ def exchanged(
 
 @dataclass(frozen=True)
 class RowProducer:
-    """What an executor's Python worker makes rows with. Pickled by reference: the executor needs hudi_spark
-    (--py-files).
+    """What makes rows in an executor's Python worker.
+
+    Pickled by reference: the executor needs hudi_spark (--py-files).
     """
 
     produce: Produce
@@ -57,8 +57,8 @@ class RowProducer:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the partition's one row (the index of its unit) and yields rows.
 
-        Every error fails the task: rows that it gave already cannot be taken back otherwise. Spark tries again, and the
-        driver learns the typed error in the end.
+        Every error fails the task: rows that it returned already cannot be withdrawn otherwise. Spark tries again, and
+        the driver gets the typed error in the end.
         """
         for batch in batches:
             # One row per partition, so there is nothing to vectorise.
@@ -75,8 +75,9 @@ class RowProducer:
 
 @dataclass(frozen=True)
 class ShardConsumer:
-    """What an executor's Python worker consumes the shards of its partition with. `first_tick` is the progress number
-    of shard 0.
+    """What consumes the shards of its partition in an executor's Python worker.
+
+    `first_tick` is the progress number of shard 0.
     """
 
     consume: Consume
@@ -96,7 +97,7 @@ class ShardConsumer:
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batches cut where shards begin, without the rows that only name a shard."""
+    """The batches cut at the start of each shard, without the rows that only name a shard."""
     for batch in batches:
         shards = batch.column(0).to_numpy()
         starts = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1]][: len(shards)]).tolist()

@@ -1,4 +1,4 @@
-"""Turns what Spark raises into the engine's own errors, with the remedy where the cause is known."""
+"""Translates Spark's errors into the engine's own, with the remedy where the cause is known."""
 
 from __future__ import annotations
 
@@ -34,13 +34,11 @@ REMEDY_MEMORY = (
     "the machine most likely ran out of memory: run fewer tasks at a time (--master 'local[1]', "
     "spark.executor.cores), or add memory"
 )
-REMEDY_LOGS = "the log of the Spark driver and of its executors tells more"
+REMEDY_LOGS = "see the log of the Spark driver and of its executors"
 
 
 def translate(error: Exception) -> HudiError:
-    """The typed error that a failed Spark action stands for: the task's own, a missing wheel (ConfigError), or
-    ExecutionError.
-    """
+    """The typed error of a failed Spark action: the task's own, a missing wheel (ConfigError), or ExecutionError."""
     text = str(error)
     typed = error_in_text(text)
     if typed is not None:
@@ -60,7 +58,7 @@ def translate(error: Exception) -> HudiError:
 
 
 def _essence(text: str) -> str:
-    """The line that says what happened: a task's most recent failure, else an exception's line, else the first line."""
+    """The line with the cause: a task's most recent failure, else an exception's line, else the first line."""
     aborted = _ABORTED.search(text)
     if aborted is not None:
         return aborted.group(1).strip()[:_LONGEST]

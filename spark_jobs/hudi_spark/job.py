@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
-    """What came of the request, and the exit code."""
+    """The result of the request, and the exit code."""
     try:
         result = run_job(request, submitted_session)
     except HudiError as error:
@@ -71,7 +71,7 @@ def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
     except KeyboardInterrupt:
         stopped = {"type": "Interrupted", "message": "stopped by a signal", "path": None, "remedy": "run it again"}
         return _failed(stopped), termination.exit_code
-    except Exception as error:  # the last boundary: whoever reads the result line learns of a defect too
+    except Exception as error:  # the last boundary: the result line reports a defect, too
         log.exception("the job broke down")
         broken = {"type": type(error).__name__, "message": str(error), "path": None, "remedy": None}
         return _failed(broken), termination.exit_code if termination.happened else EXIT_FAILED
@@ -79,9 +79,7 @@ def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
 
 
 def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> RunResult:
-    """Opens the table first, so that bad input is refused before any executor is asked for; then the session, then runs
-    the request.
-    """
+    """Opens the table first, so that bad input is refused before executors are requested; then runs the request."""
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
     if not request.needs_table:
         storage = open_storage(request.table, storage_options)
@@ -99,9 +97,9 @@ def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> Ru
 
 
 def printable(result: RunResult) -> Json:
-    """The result as one line of a log can hold it.
+    """The result in the length that one line of a log can hold.
 
-    What is long in a plan is left out but for its count, since the timeline holds it (`hudictl show`); of very many
+    Long parts of a plan are replaced by their count, since the timeline holds them (`hudictl show`); of very many
     instants the failed ones and the last stay, and `left_out` counts the others; of very many findings the worst, of
     very many differences the first.
     """
@@ -126,10 +124,10 @@ def _is_long(part: object) -> TypeGuard[Sized]:
 
 
 def deliver(request: RunRequest, document: Json, code: int) -> None:
-    """Writes the result where the request says, and removes results that nobody fetched for a week.
+    """Writes the result where the request says, and removes results that were not fetched for a week.
 
-    The document has `exit_code` beside the members of the result line. A storage that refuses is logged: the timeline
-    tells of success.
+    The document has `exit_code` beside the members of the result line. A failure of the storage is logged: the timeline
+    shows success.
     """
     try:
         storage = open_storage(

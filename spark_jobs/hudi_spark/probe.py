@@ -1,4 +1,4 @@
-"""Asks Spark's executors, before anything is written, which of the wheels that the engine needs they have."""
+"""Checks, before anything is written, which of the required wheels Spark's executors have."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ _TASKS = 4
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """What the probed executors have: one entry per different set-up, `{"python", "pyarrow", "numpy", "polars",
-    "fastavro"}`.
+    """What the probed executors have: one entry per different set-up.
 
-    Values are versions; None is a module that cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the
-    job zip).
+    An entry is `{"python", "pyarrow", "numpy", "polars", "fastavro"}`. Values are versions; None is a module that
+    cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the job zip).
     """
 
     setups: tuple[Json, ...]

@@ -16,9 +16,7 @@ _INTERVAL_SECONDS = 0.5
 
 
 class ProgressFolder:
-    """Context manager that calls `progress(done, total)` from a thread of its own whenever `done` grew, and at the
-    start and the end.
-    """
+    """Calls `progress(done, total)` from a thread of its own when `done` grew, and at the start and the end."""
 
     def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         self._total = total
@@ -30,7 +28,7 @@ class ProgressFolder:
 
     @property
     def path(self) -> str | None:
-        """The folder to tick in; None when nobody listens."""
+        """The folder of the ticks; None without a listener."""
         return None if self._folder is None else self._folder.name
 
     def __enter__(self) -> ProgressFolder:
@@ -55,8 +53,9 @@ class ProgressFolder:
 
     @staticmethod
     def tick(path: str | None, unit: int) -> None:
-        """On an executor: marks `unit` as finished. Never fails the unit; a folder that is not on this machine is
-        passed over.
+        """On an executor: marks `unit` as finished.
+
+        Never fails the unit; a folder that is not on this machine is ignored.
         """
         if path is None:
             return

@@ -22,8 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
-    """The splits in bins of about `bytes_per_task` bytes, the largest first; only a split that is larger by itself
-    exceeds it.
+    """The splits in bins of about `bytes_per_task` bytes, the largest first; only a larger split exceeds it.
 
     First fit in descending order, which fills all bins but one at least half; the largest work starts first.
     """
@@ -52,11 +51,10 @@ _LOOK_AT = 64
 
 @dataclass(frozen=True, slots=True)
 class SplitReader:
-    """Reads the bins whose numbers it is given. Pickled by reference: the executor needs hudi_spark (--py-files,
-    addArtifacts).
+    """Reads the bins whose numbers it is given.
 
-    Holds one batch at a time, and of a slice what hudi_core's reader holds. Not shown in a plan or a log: `bins` has
-    the storage options.
+    Pickled by reference: the executor needs hudi_spark (--py-files, addArtifacts). Holds one batch at a time, and of a
+    slice what hudi_core's reader holds. Not shown in a plan or a log: `bins` has the storage options.
     """
 
     bins: PackedUnits = field(repr=False)

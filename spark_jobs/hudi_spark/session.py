@@ -22,12 +22,12 @@ _LOCAL_JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def open_session(
     master: str, zip_file: Path, *, conf: Mapping[str, str], log_config: Path | None = None, app_name: str = "hudictl"
 ) -> SparkSession:
-    """A new session on `master` (`local[*]`, `spark://…`, `yarn`, or `sc://…` for Spark Connect) whose executors have
-    `zip_file`.
+    """A new session on `master` whose executors have `zip_file`.
 
-    `conf` holds Spark's own configuration and wins over the defaults set here. `log_config` is a log4j2 file for the
-    driver's JVM. Sets JAVA_HOME, SPARK_HOME and PYSPARK_PYTHON of this process where they are needed and not set.
-    Raises ConfigError when pyspark or Java is missing, ExecutionError when Spark does not start.
+    `master` is `local[*]`, `spark://…`, `yarn`, or `sc://…` for Spark Connect. `conf` holds Spark's own configuration
+    and overrides the defaults set here. `log_config` is a log4j2 file for the driver's JVM. Sets JAVA_HOME, SPARK_HOME
+    and PYSPARK_PYTHON of this process where they are needed and not set. Raises ConfigError when pyspark or Java is
+    missing, ExecutionError when Spark does not start.
     """
     require_pyspark()
     if master.startswith("sc://"):
@@ -45,7 +45,7 @@ def require_pyspark() -> None:
 
 
 def classic_conf(master: str, zip_file: Path, conf: Mapping[str, str], log_config: Path | None) -> dict[str, str]:
-    """The configuration of a classic session: what hudictl wants, overruled by `conf`."""
+    """The configuration of a classic session: hudictl's defaults, overridden by `conf`."""
     settings = {
         # Read by the spark-submit that pyspark launches its JVM with: the zip reaches driver and executors without a
         # SparkContext call.
@@ -82,7 +82,7 @@ def _classic(master: str, zip_file: Path, settings: Mapping[str, str], app_name:
     except SPARK_FAILURES as error:
         lines = str(error).strip().splitlines() or ["no reason given"]
         raise ExecutionError(
-            f"Spark did not start on {master}: {lines[0]}", remedy="the log above tells more; see --debug"
+            f"Spark did not start on {master}: {lines[0]}", remedy="see the log above, or --debug"
         ) from error
 
 

@@ -1,6 +1,4 @@
-"""A SparkEngine together with the session that it runs in: opened when there is work, probed before anything is
-written, stopped after.
-"""
+"""A SparkEngine with its session: opened when there is work, probed before anything is written, stopped after."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ class SessionEngine:
 
     `start` opens it and raises ConfigError when executors lack what a task needs. Call it as soon as it is known that
     there is work: an engine that is started by its first `run` finds out only after the instant was claimed. `open` is
-    for work that is all the driver's.
+    for work on the driver alone.
     """
 
     name = "spark"
@@ -47,10 +45,9 @@ class SessionEngine:
         return self._engine
 
     def with_zone(self, request: RunRequest) -> RunRequest:
-        """The request with the session's time zone among its options, where it names none: expressions over timestamps
-        depend on it.
+        """The request with the session's time zone among its options, where it has none.
 
-        Opens the session when it is not open.
+        Expressions over timestamps depend on it. Opens the session when it is not open.
         """
         if SESSION_ZONE in request.options:
             return request
@@ -58,7 +55,7 @@ class SessionEngine:
         return request if not zone else replace(request, options={**request.options, SESSION_ZONE: zone})
 
     def open(self) -> SparkSession:
-        """Opens the session and asks nothing of its executors, once."""
+        """Opens the session without using its executors, once."""
         if self._spark is None:
             self._spark = self._open_session()
         return self._spark

@@ -1,4 +1,4 @@
-"""Ends a run in order when the process is asked to stop: locks, claims and heartbeats are released on the way out."""
+"""Ends a run in order when the process receives SIGTERM: locks, claims and heartbeats are released."""
 
 from __future__ import annotations
 

@@ -28,11 +28,10 @@ _PLAIN: dict[pa.DataType, Callable[[], types.DataType]] = {
 
 
 def spark_type_of(schema: pa.Schema) -> types.StructType:
-    """The StructType of a read's schema: every column nullable, timestamps with a zone as TIMESTAMP, those without as
-    TIMESTAMP_NTZ.
+    """The StructType of a read's schema: all columns nullable, timestamps as TIMESTAMP or TIMESTAMP_NTZ.
 
-    Our own rather than pyspark's from_arrow_schema: that one makes TIMESTAMP of both, and has no say on what it does
-    not know. Raises UnsupportedError for a type that Spark has not.
+    TIMESTAMP is for those with a zone. It is our own instead of pyspark's from_arrow_schema: that one makes TIMESTAMP
+    of both, and fails untyped on types it does not know. Raises UnsupportedError for a type that Spark does not have.
     """
     return types.StructType([types.StructField(field.name, _type_of(field.type, field.name), True) for field in schema])
 

@@ -28,8 +28,9 @@ class HudiTable:
     def __init__(
         self, uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
     ) -> None:
-        """`options` carry Hudi's own names and this engine's, as in hudi_core.table.HudiTable.open; storage options go
-        to the executors.
+        """`options` have Hudi's own names and this engine's, as in hudi_core.table.HudiTable.open.
+
+        Storage options go to the executors.
         """
         self._uri = uri
         self._storage_options = dict(storage_options or {})
@@ -49,12 +50,11 @@ class HudiTable:
         dialect: str = "spark",
         bytes_per_task: int = BYTES_PER_TASK,
     ) -> DataFrame:
-        """The rows of a query, the same as those of hudi_core.table.HudiTable.read with these arguments, as a lazy
-        DataFrame.
+        """The rows of a query as a lazy DataFrame, as hudi_core.table.HudiTable.read returns them.
 
-        Which files it reads is settled here, by the timeline now and by `where`; its actions read them again each time.
-        Conditions that are added to the DataFrame afterwards filter rows but open no file less: give them as `where`.
-        Executors need this package: open the session with hudi_spark.session.open_session, or bring the job zip by
+        Which files it reads is fixed here, by the timeline now and by `where`; its actions read them again each time.
+        Conditions that are added to the DataFrame afterwards filter rows but open no file less: pass them as `where`.
+        Executors need this package: open the session with hudi_spark.session.open_session, or pass the job zip by
         --py-files or spark.addArtifacts. The same code runs on classic Spark and on Spark Connect.
 
         Raises what HudiTable.open and HudiTable.plan raise. Errors of the executors come with the action that runs

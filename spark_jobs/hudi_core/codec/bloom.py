@@ -1,10 +1,10 @@
-"""Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom, org.apache.hadoop.util.bloom,
-MurmurHash2).
+"""Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom).
 
-A filter is a list of rows, each a bit vector. A new key goes to the last row; a row takes `entries` keys, rows are
-added until they can hold `max_entries`, and after that further keys go to the rows in turn, at the cost of more false
-positives. Building is vectorised: the part of the hash that does not depend on the probe is computed once per key, and
-the 30 probes run over chunks that stay in the cache.
+The parts are those of org.apache.hadoop.util.bloom and MurmurHash2. A filter is a list of rows, each a bit vector. A
+new key goes to the last row; a row takes `entries` keys, rows are added until they can hold `max_entries`, and after
+that further keys go to the rows in turn, at the cost of more false positives. Building is vectorised: the part of the
+hash that does not depend on the probe is computed once per key, and the 30 probes run over chunks that stay in the
+cache.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class BloomFilter:
     """A filter that grows by `add_batch`, or one parsed from a file, which only answers."""
 
     def __init__(self, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> None:
-        """An empty dynamic filter with `entries` keys per row at that false-positive rate. Raises ValueError for
-        impossible settings.
+        """An empty dynamic filter with `entries` keys per row at that false-positive rate.
+
+        Raises ValueError for impossible settings.
         """
         if entries < 1 or not 0 < error_rate < 1:
             raise ValueError(
@@ -71,10 +72,9 @@ class BloomFilter:
         return len(self._rows)
 
     def add_batch(self, offsets: NDArray[Any], data: _Bytes) -> None:
-        """Adds n keys in order: key i is `data[offsets[i]:offsets[i + 1]]`, as in the buffers of an Arrow string array
-        (int32 or int64).
+        """Adds n keys in order: key i is `data[offsets[i]:offsets[i + 1]]`, as in an Arrow string array.
 
-        Raises ValueError for offsets that do not fit `data`, and on a parsed filter.
+        Offsets are int32 or int64. Raises ValueError for offsets that do not fit `data`, and on a parsed filter.
         """
         if self._frozen:
             raise ValueError("a bloom filter that was read from a file cannot take further keys")
@@ -120,8 +120,9 @@ class BloomFilter:
         return any(all(row[bit] for bit in probes) for row in self._rows)
 
     def lacking(self, offsets: NDArray[Any], data: _Bytes) -> int:
-        """How many of n keys were not added; keys as for add_batch, with the same errors for offsets that do not
-        fit.
+        """How many of n keys were not added; keys are given as for add_batch.
+
+        It raises the same errors for offsets that do not fit.
         """
         positions = np.asarray(offsets, dtype=np.int64)
         if len(positions) < 2:
@@ -249,7 +250,7 @@ def _set_bits(row: _Bytes, keys: _Bytes, probes: int) -> None:
 
 
 def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
-    """The bits of `size` that each probe (first axis) of each key asks for."""
+    """The bits of `size` that each probe (first axis) of each key tests."""
     count, length = keys.shape
     words, tail = _mixed_words(keys)
     bits = np.uint32(size)
@@ -270,8 +271,7 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
         hashed *= multiplier
         np.right_shift(hashed, 15, out=scratch)
         hashed ^= scratch
-        # Java's abs(h % bits); the absolute value of the smallest int, read as unsigned, is what its remainder is taken
-        # of.
+        # Java's abs(h % bits); the absolute value of the smallest int, read as unsigned, is the dividend.
         magnitude = np.abs(hashed.view(np.int32)).view(np.uint32)
         np.floor_divide(magnitude, bits, out=scratch)
         scratch *= bits
@@ -280,9 +280,7 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
 
 
 def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
-    """The key's 4-byte words after the mixing that no probe changes, and what its last one to three bytes
-    contribute.
-    """
+    """The key's 4-byte words after the mixing that no probe changes, and what its last one to three bytes add."""
     count, length = keys.shape
     whole = length // 4
     words: list[_Words] = []

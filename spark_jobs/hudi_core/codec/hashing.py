@@ -41,8 +41,9 @@ def _java_remainder(value: int, divisor: int) -> int:
 
 
 def file_group_indexes(keys: Sequence[str], count: int) -> NDArray[np.int64]:
-    """As file_group_index, for many keys at once: int64, in the keys' order. Raises ValueError when `count` is not
-    positive.
+    """As file_group_index, for many keys at once: int64, in the keys' order.
+
+    Raises ValueError when `count` is not positive.
     """
     if count < 1:
         raise ValueError(f"a partition of the metadata table has at least one file group, not {count}")
@@ -61,6 +62,5 @@ def file_group_indexes(keys: Sequence[str], count: int) -> NDArray[np.int64]:
         longer = lengths > position
         values[longer] = values[longer] * np.uint32(31) + units[starts[longer] + position]
     signed = values.astype(np.int32).astype(np.int64)
-    # The smallest int has no positive counterpart in Java; its remainder's sign goes by the outer abs: as abs does
-    # here.
+    # The smallest int has no positive counterpart in Java; its remainder's sign is removed by the outer abs, as here.
     return np.abs(signed) % count

@@ -110,8 +110,9 @@ class ArchiveConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ArchiveConfig:
-        """Reads the options; raises ConfigError for one that is not valid, and where no commit would ever be
-        archived.
+        """Reads the options.
+
+        Raises ConfigError for one that is not valid, and where no commit would ever be archived.
         """
         least, most = KEEP_MIN.read(options), KEEP_MAX.read(options)
         if least >= most:

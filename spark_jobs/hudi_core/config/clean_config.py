@@ -150,8 +150,9 @@ class CleanConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> CleanConfig:
-        """Reads the options. Raises ConfigError for values that are not valid, and for a partition filter beside the
-        incremental mode.
+        """Reads the options.
+
+        Raises ConfigError for values that are not valid, and for a partition filter with incremental cleaning.
         """
         CLEAN_TRIGGER.read(options)
         cap = CLEAN_MAX_COMMITS.read(options)
@@ -170,9 +171,9 @@ class CleanConfig:
         )
         if config.incremental and config.has_partition_filter:
             raise ConfigError(
-                "a partition filter cannot be used with incremental cleaning: the partitions left out would "
-                "never be looked at again",
-                remedy=f"set {CLEAN_INCREMENTAL.name}=false, or leave the filter out",
+                "a partition filter cannot be used with incremental cleaning: skipped partitions would never "
+                "be cleaned again",
+                remedy=f"set {CLEAN_INCREMENTAL.name}=false, or omit the filter",
             )
         return config
 
@@ -183,7 +184,7 @@ class CleanConfig:
 
     @property
     def retention(self) -> ConfigKey[int]:
-        """The option that says how much the policy keeps."""
+        """The option that sets how much the policy keeps."""
         return next(key for key, policy in _RETENTIONS if policy == self.policy)
 
     @property
@@ -200,9 +201,7 @@ class CleanConfig:
 
 
 def _policy(options: Mapping[str, str]) -> str:
-    """The policy, inferred from the one retention that is set when the policy is not
-    (HoodieCleanConfig.CLEANER_POLICY).
-    """
+    """The policy; when it is not set, that of the one retention that is set (HoodieCleanConfig.CLEANER_POLICY)."""
     given = CLEAN_POLICY.read(options)
     if given is not None:
         return given

@@ -1,5 +1,6 @@
-"""Options of indexing: which indexes are asked for, and how long their build waits for writers. Hudi's own names where
-Hudi has them.
+"""Options of indexing: which indexes to build, and how long a build waits for writers.
+
+They have Hudi's own names where Hudi has them.
 """
 
 from __future__ import annotations

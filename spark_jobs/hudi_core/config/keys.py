@@ -13,9 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey(Generic[T_co]):
-    """One option: its name, the value when it is absent, older names, how its text is read, and a line for the user
-    guide.
-    """
+    """One option: its name, default, older names, how its text is read, and its meaning for docs/options.md."""
 
     name: str
     default: T_co
@@ -64,7 +62,7 @@ def boolean(value: str) -> bool:
 
 
 def _read(parse: Callable[[str], T_co], value: str, kind: str) -> T_co:
-    """Says in words what Python's own message does not."""
+    """Replaces Python's own message by a clear one."""
     try:
         return parse(value)
     except ValueError as error:

@@ -1,5 +1,6 @@
-"""Options of the table's lock, under Hudi's own names: which provider, and what each of them needs (HoodieLockConfig
-and its kin).
+"""Options of the table's lock, under Hudi's own names: the provider, and what each provider needs.
+
+As HoodieLockConfig and the classes beside it.
 """
 
 from __future__ import annotations
@@ -221,9 +222,7 @@ class ZookeeperConfig:
 
     @staticmethod
     def of(options: Mapping[str, str], base_path: str, lock_key: str) -> ZookeeperConfig:
-        """The lock at `<base_path>/<lock_key>`; raises ConfigError for what Curator or Hudi would not take or would
-        take differently.
-        """
+        """The lock at `<base_path>/<lock_key>`; raises ConfigError for values that Curator or Hudi refuse or change."""
         url = required(ZOOKEEPER_URL, options)
         port = ZOOKEEPER_PORT.read(options)
         hosts = url.partition("/")[0].split(",")
@@ -259,8 +258,9 @@ class LeaseConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> LeaseConfig:
-        """Reads the options; raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule
-        (StorageBasedLockConfig).
+        """Reads the options.
+
+        Raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule (StorageBasedLockConfig).
         """
         validity, renew = LEASE_VALIDITY_SECONDS.read(options), LEASE_RENEW_SECONDS.read(options)
         if validity < 10 * renew:
@@ -327,7 +327,8 @@ def required(key: ConfigKey[str | None], options: Mapping[str, str]) -> str:
 
 
 def writers_base_path(options: Mapping[str, str], uri: str) -> str:
-    """The table's address as locks are named after it: `hoodie.base.path`, else `uri`, with s3:// for s3a://
-    (FSUtils.s3aToS3).
+    """The table's address in the names of locks: `hoodie.base.path`, else `uri`, with s3:// for s3a://.
+
+    As FSUtils.s3aToS3.
     """
     return _S3A.sub("s3://", BASE_PATH.read(options) or uri)

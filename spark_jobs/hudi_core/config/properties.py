@@ -1,5 +1,6 @@
-"""Java `.properties` text (java.util.Properties.load and store): Latin-1, `\\` escapes, `#` and `!` comments, continued
-lines.
+"""Java `.properties` text: Latin-1, `\\` escapes, `#` and `!` comments, continued lines.
+
+As java.util.Properties.load and store.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
 
 
 def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] = ()) -> bytes:
-    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`; escapes as
-    Properties.store.
+    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`.
+
+    It escapes as Properties.store.
     """
     lines = [f"#{' '.join(comment.split())}" for comment in comments]
     lines += [
@@ -83,8 +85,9 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Key and value: the key ends at the first unescaped `=`, `:` or blank; blanks around one `=` or `:` belong to
-    neither.
+    """Key and value: the key ends at the first unescaped `=`, `:` or blank.
+
+    Blanks around one `=` or `:` belong to neither.
     """
     match = _KEY_END.search(line)
     if match is None:

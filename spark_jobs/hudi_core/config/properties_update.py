@@ -1,8 +1,7 @@
-"""Changing `hoodie.properties` so that a crash at any point leaves readers a whole file (HoodieTableConfig.update;
-facts 1.2).
+"""Changes `hoodie.properties` so that a crash at any point leaves readers a whole file (HoodieTableConfig.update).
 
-Hudi deletes the file between writing its backup and writing it anew, and readers take the backup then. Here the file is
-replaced at once; the backup stands meanwhile all the same, so that Hudi's own recovery finds what it expects.
+Hudi deletes the file between writing its backup and writing it again, and readers take the backup then. Here the file
+is replaced at once; the backup exists meanwhile all the same, so that Hudi's own recovery finds what it expects.
 """
 
 from __future__ import annotations
@@ -23,17 +22,16 @@ from hudi_core.errors import (
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 
-_REMEDY = "nobody may change the properties without the table lock; look for another writer, then run again"
+_REMEDY = "no writer may change the properties without the table lock; find the other writer, then run again"
 
 
 def update_properties(
     storage: Storage, changes: Mapping[str, str], *, delete: Collection[str] = (), base: str = ""
 ) -> TableConfig:
-    """Sets and deletes properties of the table at `base` (`""`: the storage's root), and returns all of them as they
-    are then.
+    """Sets and deletes properties of the table at `base` (`""`: the storage's root); returns all properties.
 
-    The caller holds the table lock. May be repeated: nothing is written where nothing changes, and what a crash left of
-    an earlier update is put in order first. Raises ConflictError when somebody else is changing the properties, the
+    The caller holds the table lock. It may be repeated: nothing is written where nothing changes, and what a crash left
+    of an earlier update is repaired first. Raises ConflictError when another writer is changing the properties, the
     errors of TableConfig.load when there are none that are whole.
     """
     main, backup = join(base, PROPERTIES), join(base, BACKUP)
@@ -50,7 +48,7 @@ def update_properties(
     try:
         storage.create_exclusive(backup, old)
     except StorageExistsError as error:
-        raise ConflictError("somebody else is changing the table's properties", path=backup, remedy=_REMEDY) from error
+        raise ConflictError("another writer is changing the table's properties", path=backup, remedy=_REMEDY) from error
     storage.write(main, data)
     if parse_properties(storage.read(main), path=main) != new:
         raise ConflictError("the properties are not what was just written", path=main, remedy=_REMEDY)
@@ -59,8 +57,9 @@ def update_properties(
 
 
 def _recovered(storage: Storage, main: str, backup: str) -> bytes:
-    """The whole file, after what a crash left is put in order: a damaged or missing file is written anew from the
-    backup, which then goes.
+    """The whole file, after a crash is repaired: a damaged or missing file is restored from the backup.
+
+    The backup is deleted then.
     """
     data, failure = _whole(storage, main)
     if data is None:

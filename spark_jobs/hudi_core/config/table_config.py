@@ -1,4 +1,4 @@
-"""`.hoodie/hoodie.properties`: what a table is (facts 1; HoodieTableConfig)."""
+"""`.hoodie/hoodie.properties`: the properties of a table (HoodieTableConfig)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ from hudi_core.storage.base import Storage
 
 
 def timeline_zone(config: TableConfig, options: Mapping[str, str]) -> str:
-    """The zone's name for timeline.instant_time: UTC when the table's properties say so, else the option, else LOCAL
-    (this process's zone).
+    """The zone's name for timeline.instant_time: UTC when the properties say so, else the option, else LOCAL.
 
-    `hoodie.table.timeline.timezone` = LOCAL means the zone of whatever process wrote the table, which the table does
-    not record.
+    LOCAL is this process's zone. `hoodie.table.timeline.timezone` = LOCAL means the zone of the process that wrote the
+    table, which the table does not record.
     """
     return config.timezone if config.timezone == "UTC" else TIMELINE_ZONE.read(options)
 
@@ -127,7 +126,7 @@ class TableConfig:
     ordering_fields: tuple[str, ...]
     """The precombine column; several only from version 9 on."""
     payload_class: str | None
-    """The class of `hoodie.compaction.payload.class`; None when the properties do not say."""
+    """The class of `hoodie.compaction.payload.class`; None when the properties have none."""
     base_file_format: str
     metadata_partitions: frozenset[str]
     metadata_partitions_inflight: frozenset[str]
@@ -156,8 +155,9 @@ class TableConfig:
 
     @property
     def is_of_hudi_1(self) -> bool:
-        """Whether Hudi 1.x wrote the properties: of version 6, too, it names the timeline's folder in them, which 0.15
-        does not know.
+        """Whether Hudi 1.x wrote the properties.
+
+        Of version 6, too, it names the timeline's folder in them, which 0.15 does not know.
         """
         return self.features.merge_modes or TIMELINE_FOLDER.name in self.raw
 
@@ -177,11 +177,11 @@ class TableConfig:
 
     @staticmethod
     def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
-        """The properties as typed values; raises CorruptFileError (checksum, missing keys) or ConfigError naming
-        `path`.
+        """The properties as typed values.
 
-        Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is looked at, and
-        UnsupportedError for a base file format that this release cannot read.
+        Raises CorruptFileError (checksum, missing keys) or ConfigError naming `path`. Unless `any_version`, also
+        UnsupportedVersionError, before the meaning of any other key is evaluated, and UnsupportedError for a base file
+        format that this release cannot read.
         """
         return TableConfig.of(parse_properties(data, path=path), path=path, any_version=any_version)
 
@@ -228,16 +228,16 @@ class TableConfig:
 
 
 def table_checksum(database: str, name: str) -> int:
-    """CRC32 of `database.name` in UTF-8 (facts 1.1; HoodieTableConfig.generateChecksum)."""
+    """CRC32 of `database.name` in UTF-8 (HoodieTableConfig.generateChecksum)."""
     return zlib.crc32(f"{database}.{name}".encode())
 
 
 def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
     """The file, else its backup.
 
-    A writer creates the backup, deletes the file, writes it anew and deletes the backup (facts 1.2). So the file is
-    looked for again after the backup was found missing, and while a backup stands, an unreadable pair is tried a few
-    times.
+    A writer creates the backup, deletes the file, writes it again and deletes the backup (HoodieTableConfig.modify). So
+    the file is read again after the backup was found missing, and while a backup exists, an unreadable pair is tried a
+    few times.
     """
     failure: HudiError | None = None
     for attempt in range(_ATTEMPTS):
@@ -273,12 +273,12 @@ def _check_whole(raw: Mapping[str, str], path: str) -> None:
         raise CorruptFileError(
             f"{CHECKSUM.name} is {raw[CHECKSUM.name]}, but database and name give {expected}",
             path=path,
-            remedy="somebody edited the name or the database; undo that, or correct the checksum",
+            remedy="the name or the database was edited; undo that, or correct the checksum",
         )
 
 
 def _archive_folder(raw: Mapping[str, str], path: str) -> str:
-    """Empty in tables that began with one of the first releases: their archive lies beside the timeline."""
+    """Empty in tables of the first releases: their archive is beside the timeline."""
     folder = ARCHIVE_FOLDER.read(raw, path=path)
     return check_file_name(folder, source=path) if folder else ""
 

@@ -10,12 +10,13 @@ _PACKAGE = "org.apache.hudi.client.transaction."
 
 
 class Strategy(Enum):
-    """How a commit finds conflicts with concurrent ones, by the simple name of Hudi's class. The names are compared; no
-    class is loaded.
+    """How a commit finds conflicts with concurrent ones, by the simple name of Hudi's class.
+
+    The names are compared; no class is loaded.
     """
 
     SIMPLE = "SimpleConcurrentFileWritesConflictResolutionStrategy"
-    """Whoever commits first wins."""
+    """The first to commit wins."""
     PREFER_WRITER = "PreferWriterConflictResolutionStrategy"
     """A service gives way to writers, also to those that have not committed yet."""
     BUCKET = "BucketIndexConcurrentFileWritesConflictResolutionStrategy"

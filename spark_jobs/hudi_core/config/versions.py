@@ -1,4 +1,4 @@
-"""The one place that says which table versions exist and what each has (facts 1.3, 1.4)."""
+"""The one place that defines which table versions exist and what each has (HoodieTableVersion)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from hudi_core.errors import UnsupportedVersionError
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """What a value of `hoodie.table.version` means. `timeline_path` is the default folder of the timeline below the
-    base path.
+    """What a value of `hoodie.table.version` means.
+
+    `timeline_path` is the default folder of the timeline below the base path.
     """
 
     number: int
@@ -23,13 +24,9 @@ class TableVersion:
     log_name_has_delta_commit: bool
     """A log file's name carries the deltacommit's own instant (else the base instant of its slice)."""
     rollback_deletes_logs: bool
-    """A rollback deletes the log files of the failed instant (else it appends command blocks, and the blocks of other
-    instants stay).
-    """
+    """A rollback deletes the log files of the failed instant; otherwise it appends command blocks."""
     metadata_suffixes: bool
-    """The metadata table's own instants are data instants with a suffix of three digits (else instants of their
-    own).
-    """
+    """The metadata table's own instants are data instants with a suffix of three digits; otherwise new instants."""
     merge_modes: bool
     """Rows are merged by record merge modes (else by payload classes)."""
     typed_statistics: bool
@@ -37,51 +34,54 @@ class TableVersion:
     ordering_key: str
     """The property that names the ordering column."""
     unified_reader: bool = True
-    """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader): log blocks newer than the query are
-    passed over (else the scan ends there), and partition columns keep their place in the schema.
+    """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader).
+
+    Log blocks newer than the query are skipped (otherwise the scan ends there), and partition columns keep their place
+    in the schema.
     """
     incremental_full_scan: bool = True
-    """By default its Hudi answers an incremental query from the latest snapshot where files of the range are gone (else
-    it fails).
+    """Its Hudi by default answers an incremental query from the latest snapshot where files are missing.
+
+    Otherwise the query fails.
     """
     incremental_whole_groups: bool = False
-    """Its Hudi reads the file groups of an incremental query's range whole (else of the files that the range's commits
-    name alone).
+    """Its Hudi reads the file groups of an incremental query's range whole.
+
+    Otherwise only the files that the range's commits name.
     """
     incremental_filters_base: bool = False
-    """Its Hudi drops base rows that the range did not write before it merges log records with them (Parquet's record
-    filter, imbueConfigs).
+    """Its Hudi drops base rows that the range did not write before it merges log records with them.
+
+    That is Parquet's record filter (imbueConfigs).
     """
     hudi_1_log_headers: bool = True
-    """Readers know the log block headers that Hudi 1.x added, of partial rows and record positions (else they fail on
-    them).
-    """
+    """Readers know the log block headers of Hudi 1.x, of partial rows and record positions; otherwise they fail."""
     partial_update_modes: bool = False
     """Its Hudi is 1.1 or later, which knows partial update modes."""
     clean_plan_in_inflight: bool = True
-    """The inflight file of a clean holds the plan again, where 0.15 and 1.0 read it when they resume one (else it is
-    empty).
-    """
+    """The inflight file of a clean holds the plan again, which 0.15 and 1.0 read to resume; otherwise it is empty."""
     indexes_all_columns: bool = False
-    """A new index of column statistics holds every column unless told otherwise (else the first 32, and three of the
-    `_hoodie_*` columns).
+    """A new index of column statistics holds every column unless configured.
+
+    Otherwise the first 32, and three of the `_hoodie_*` columns.
     """
     conflict_release: str = "1.2"
-    """Whose rules say which concurrent operations a commit is compared with (transaction.conflict)."""
+    """The release whose rules define which concurrent operations a commit is compared with (transaction.conflict)."""
     metadata_needs_rest: bool = False
-    """Its Hudi begins and compacts the metadata table only while no earlier action of the data table is pending."""
+    """Its Hudi initializes and compacts the metadata table only while no earlier data instant is pending."""
     metadata_initialized_with: str = "BULK_INSERT"
-    """The operation type of the commits with which partitions of the metadata table begin."""
+    """The operation type of the commits that initialize partitions of the metadata table."""
     metadata_keeps_versions: bool = False
     """Cleans of the metadata table keep two slices of each file group (else those of the latest commits)."""
     defines_record_index: bool = False
-    """The record index has a definition, which says whether there is one of each data partition."""
+    """The record index has a definition, which records whether there is one of each data partition."""
     index_plan_extra: bool = True
     """Plans of indexing actions have extra metadata for each partition."""
     cleans_leave_statistics: bool = False
-    """Cleans of its Hudi leave the column statistics of files that they delete: those of log files, and in partitions
-    of base files (which HoodieTableMetadataUtil.getColumnStatsRecords of 0.15 looks for under the ends of their
-    names).
+    """Cleans of its Hudi keep the column statistics of the files that they delete in some cases.
+
+    Those of log files, and in partitions of base files (which HoodieTableMetadataUtil.getColumnStatsRecords of 0.15
+    searches by the ends of their names).
     """
     metadata_bloom_entries: int = 60000
     """The keys that a row of the bloom filter in the metadata table's base files is made for."""
@@ -143,8 +143,9 @@ SUPPORTED = (V6, V8, V9)
 
 
 def require_supported(version: int, layout: int, path: str) -> TableVersion:
-    """The version's facts; raises UnsupportedVersionError, naming `path`, for a version or layout that does not exist
-    or is not read.
+    """The version's features.
+
+    Raises UnsupportedVersionError, naming `path`, for a version or layout that does not exist or is not read.
     """
     for candidate in SUPPORTED:
         if candidate.number == version:

@@ -1,6 +1,4 @@
-"""The form of the rows that cross an engine's exchange (engine.protocol.Engine.exchange): a shard, a key and a value
-each.
-"""
+"""The rows that cross an engine's exchange (engine.protocol.Engine.exchange): a shard, a key and a value each."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ def exchange_rows(shards: pa.Array, keys: pa.Array, values: pa.Array) -> pa.Reco
 
 
 def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
-    """A producer's batch as it is. Raises ExecutionError when it has another schema, holds nulls, or names a shard that
-    there is not.
+    """A producer's batch as it is.
+
+    Raises ExecutionError when it has another schema, holds nulls, or names a shard that does not exist.
     """
     if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(ROWS):
         found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__

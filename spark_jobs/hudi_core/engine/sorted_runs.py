@@ -21,14 +21,15 @@ from hudi_core.errors import ExecutionError
 
 PIECE_BYTES = 256 << 10
 FAN_IN = 64
-"""Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are put together."""
+"""Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
 _SPILL_REMEDY = "make room in the folder of temporary files, or name another one in TMPDIR"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One sorted file, mapped into memory. Piece i is of shard `shards[i]`, ascending, and lies at the bytes from
-    `starts[i]` to `starts[i + 1]`.
+    """One sorted file, mapped into memory.
+
+    Piece i is of shard `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
     """
 
     path: Path
@@ -50,8 +51,9 @@ class Run:
 
 
 class RunBuffer:
-    """Takes rows in any order and writes a run whenever `max_bytes` of them wait; sorting takes twice as much for a
-    moment.
+    """Takes rows in any order and writes a run whenever `max_bytes` of them wait.
+
+    Sorting takes twice as much for a moment.
     """
 
     def __init__(self, folder: Path, name: str, max_bytes: int) -> None:
@@ -100,8 +102,9 @@ class RunBuffer:
 
 
 def write_run(path: Path, parts: Iterator[tuple[int, Iterator[pa.Table | pa.RecordBatch]]]) -> Run:
-    """Writes the rows of ascending shards, each with its rows sorted. Raises ExecutionError when the file cannot be
-    written.
+    """Writes the rows of ascending shards, each with its rows sorted.
+
+    Raises ExecutionError when the file cannot be written.
     """
     shards: list[int] = []
     starts = [0]

@@ -50,16 +50,14 @@ _MAX_PRECISION: Final = 38
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A predicate that can be evaluated on rows of `schema` (`rows.row_mask`) and on ranges of values
-    (`ranges.may_match`).
-    """
+    """A predicate for rows of `schema` (`rows.row_mask`) and for ranges of values (`ranges.may_match`)."""
 
     node: Node
     schema: pa.Schema
     zone: str
-    """Of wall time."""
+    """The zone of local time."""
     zone_given: bool
-    """Whether the caller named the zone, rather than taking UTC for want of one."""
+    """Whether the caller named the zone, rather than the default UTC."""
     columns: tuple[str, ...]
     """The top-level columns it needs, in the order of `schema`."""
 
@@ -67,9 +65,9 @@ class Bound:
 def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
     """Binds the predicate to the columns of `schema`.
 
-    Column names are matched as written, else without regard to case. `zone` is that of wall time: of timestamp literals
-    without one, and of functions of local time; UTC when it is None. Raises ConfigError naming a column that is unknown
-    or ambiguous, a literal that its column cannot be compared with, or a function that is not supported.
+    Column names are matched as written, else without regard to case. `zone` is that of local time: of timestamp
+    literals without one, and of functions of local time; UTC when it is None. Raises ConfigError naming a column that
+    is unknown or ambiguous, a literal that its column cannot be compared with, or a function that is not supported.
     """
     wall = "UTC" if zone is None or zone in ("Z", "GMT") else zone
     zone_of(wall)
@@ -92,9 +90,7 @@ def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
 
 
 def resolve(operand: Operand, schema: pa.Schema) -> Operand:
-    """The operand with its columns spelled as in `schema`. Raises ConfigError naming one that is unknown or
-    ambiguous.
-    """
+    """The operand with its columns spelled as in `schema`. Raises ConfigError naming an unknown or ambiguous one."""
     if isinstance(operand, Column):
         return Column(_resolve_path(operand.path, schema))
     if isinstance(operand, Call):

@@ -13,7 +13,8 @@ from hudi_core.expr.tree import Column, Literal, Operand
 def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
     """The operand's value in each row of `batch`, whose columns it names exactly.
 
-    Raises ConfigError for a function that is not known or not of that type, and for a literal, which compares nothing.
+    Raises ConfigError for a function that is unknown or not of that type, and for a literal, which is compared with
+    nothing.
     """
     if isinstance(operand, Column):
         array = batch.column(batch.schema.get_field_index(operand.path[0]))
@@ -31,8 +32,9 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
 
 
 def needs_zone(operand: Operand, batch: pa.RecordBatch, zone: str) -> bool:
-    """Whether the operand's values depend on the zone of wall time. `batch` has the table's columns, and may be
-    empty.
+    """Whether the operand's values depend on the zone of local time.
+
+    `batch` has the table's columns, and may be empty.
     """
     if isinstance(operand, (Column, Literal)):
         return False

@@ -1,6 +1,6 @@
 """The functions that a predicate may call, evaluated on Arrow arrays as Spark evaluates them on rows.
 
-They are those that expression indexes are built with (facts 8.10; HoodieExpressionIndex) and that Arrow computes
+They are those that expression indexes are built with (HoodieExpressionIndex) and that Arrow computes
 exactly. The first argument is an operand, the others are literals.
 """
 
@@ -73,7 +73,7 @@ def _cased(by_arrow: Callable[[pa.Array], pa.Array], by_python: Callable[[str], 
     def apply(array: pa.Array) -> pa.Array:
         if pc.all(pc.string_is_ascii(array)).as_py() is not False:
             return by_arrow(array)
-        # Only texts beyond ASCII come here, each distinct one once.
+        # Only texts beyond ASCII get here, each distinct one once.
         encoded = array.dictionary_encode()
         mapped = pa.array(
             [None if value is None else by_python(value) for value in encoded.dictionary.to_pylist()], array.type
@@ -119,7 +119,7 @@ def _substring(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Ar
             "substring from the end of a text is not supported in predicates", remedy="count from the start, with 1"
         )
     first = max(0, start - 1)
-    # Spark counts the length from the start that was asked for, 0 being the same as 1.
+    # Spark counts the length from the requested start, 0 being the same as 1.
     return pc.utf8_slice_codeunits(_text(array), first, None if length is None else first + max(0, length))
 
 

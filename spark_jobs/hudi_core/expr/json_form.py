@@ -53,8 +53,9 @@ def to_json(expr: Expr) -> Json:
 
 
 def from_json(data: Any) -> Expr:
-    """The tree of a JSON object; raises ConfigError naming the part that is not one, or a tree deeper than
-    MAX_DEPTH.
+    """The tree of a JSON object.
+
+    Raises ConfigError naming the part that is not one, or for a tree deeper than MAX_DEPTH.
     """
     return _expr(data, 1)
 
@@ -79,7 +80,7 @@ _WRITE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "date": dt.date.isoformat,
     "timestamp": dt.datetime.isoformat,
 }
-"""How values are written by kind: numbers as text, so that no JSON reader rounds them."""
+"""How values are written by type: numbers as text, so that no JSON reader rounds them."""
 _READ: Final[Mapping[str, Callable[[str], Value]]] = {
     "decimal": decimal.Decimal,
     "double": float,

@@ -61,8 +61,9 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Whether the operand as the type of `values` is one of them, which are distinct and not null, or (`negated`) is
-    none of them.
+    """Whether the operand is one of `values`, or (`negated`) none of them.
+
+    The values are distinct and not null; the operand is compared as their type.
     """
 
     operand: Operand
@@ -89,8 +90,9 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Whether the whole text matches the regular expression (RE2), or (`negated`) does not; a match starts with
-    `prefix`.
+    """Whether the whole text matches the regular expression (RE2), or (`negated`) does not.
+
+    A match starts with `prefix`.
     """
 
     operand: Operand
@@ -100,7 +102,7 @@ class Pattern:
 
 
 def all_of(nodes: tuple[Node, ...]) -> Node:
-    """The conjunction, without what is known."""
+    """The conjunction, without constant terms."""
     left = tuple(node for node in nodes if node != Known(True))
     if Known(False) in left:
         return Known(False)
@@ -108,7 +110,7 @@ def all_of(nodes: tuple[Node, ...]) -> Node:
 
 
 def any_of(nodes: tuple[Node, ...]) -> Node:
-    """The disjunction, without what is known."""
+    """The disjunction, without constant terms."""
     left = tuple(node for node in nodes if node != Known(False))
     if Known(True) in left:
         return Known(True)

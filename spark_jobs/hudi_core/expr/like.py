@@ -6,10 +6,9 @@ from hudi_core.errors import ConfigError
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """The characters of a pattern, each with whether it stands for itself. `escape` is one character, or empty for
-    none.
+    """The characters of a pattern, each with whether it is literal.
 
-    Raises ConfigError when an escape character ends the pattern.
+    `escape` is one character, or empty for none. Raises ConfigError when an escape character ends the pattern.
     """
     tokens: list[tuple[str, bool]] = []
     characters = iter(pattern)

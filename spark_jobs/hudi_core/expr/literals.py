@@ -1,7 +1,7 @@
-"""Where a literal stands among the values of a column's type, so that the column itself need not be cast.
+"""The place of a literal among the values of a column's type, so that the column itself need not be cast.
 
 `id < 2.5` becomes `id <= 2`, `day = TIMESTAMP '… 12:00'` is false of every day, and an integer beyond the type's range
-is above all of its values. What stays is what Spark casts to a common type itself: columns compared with doubles.
+is above all of its values. What remains is what Spark casts to a common type itself: columns compared with doubles.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Place:
 
 
 def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Place:
-    """The literal's place in a column of type `kind`. `zone` is that of wall time, `where` names the column in errors.
+    """The literal's place in a column of type `kind`. `zone` is that of local time, `where` names the column in errors.
 
     Raises ConfigError for a literal that cannot be compared with such a column.
     """
@@ -59,8 +59,9 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
 
 
 def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
-    """`column operator literal` as a comparison with a value of the column's type, or what it is for every value that
-    is not null.
+    """`column operator literal` as a comparison with a value of the column's type, or its constant result.
+
+    The result holds for every value that is not null.
     """
     if at.side:
         return operator == NE or operator in ((LT, LE) if at.side > 0 else (GT, GE))
@@ -140,7 +141,7 @@ def _number(literal: Literal, *, fractions: bool = True) -> decimal.Decimal | No
     """An integer, a decimal, or a text of one; None for other literals."""
     value = literal.value
     if literal.kind == "text":
-        # Spark cuts '2.5' to 2 beside an integer column, which nobody means.
+        # Spark cuts '2.5' to 2 beside an integer column, which is never intended.
         text = str(value).strip()
         try:
             value = decimal.Decimal(text) if fractions else int(text)
@@ -168,7 +169,7 @@ def _boolean(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     value = literal.value
     if literal.kind == "text":
         value = {"true": True, "false": False}.get(str(value).strip().lower())
-    # Arrow does not order booleans; as integers false stands before true.
+    # Arrow does not order booleans; as integers false precedes true.
     return Place(pa.int8(), pa.scalar(int(value), pa.int8())) if isinstance(value, bool) else None
 
 
@@ -200,7 +201,7 @@ def _timestamp(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
 
 
 def _in_zone(value: dt.datetime, zone: str) -> dt.datetime:
-    """As wall time of the zone; without a zone of its own it is that already."""
+    """As local time of the zone; one without a zone is local time already."""
     return value if value.tzinfo is None else value.astimezone(zone_of(zone))
 
 

@@ -1,9 +1,8 @@
-"""Which of many files, partitions or row groups may hold a row that matches, by the ranges of their values (RFC-27;
-DataSkippingUtils).
+"""Which of many files, partitions or row groups may hold a matching row, by the ranges of their values (RFC-27).
 
-Vectorised: a range is one element of Arrow arrays, so one pass over the predicate decides for all of them. The answer
-errs one way only: whatever is not known may match. Bounds need not be tight, just bounds; counts of nulls must be
-exact, or be left out.
+As DataSkippingUtils, but vectorised: a range is one element of Arrow arrays, so one pass over the predicate decides for
+all of them. The answer errs one way only: whatever is not known may match. Bounds need not be tight, just bounds;
+counts of nulls must be exact, or be absent.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
 
 Mask: TypeAlias = NDArray[np.bool_]
 _FEW_VALUES: Final = 16
-"""Up to so many members of a list are compared one by one, each with all ranges at once; more are searched for in
-order.
+"""Members of a list up to which they are compared one by one, each with all ranges at once.
+
+More are searched for in order.
 """
 
 
@@ -45,7 +45,7 @@ class ColumnRange:
     value_count: pa.Array | None = None
 
     def take(self, indices: pa.Array) -> ColumnRange:
-        """The elements at `indices`; where an index is null, nothing is known."""
+        """The elements at `indices`; unknown where an index is null."""
         counts = (None if array is None else array.take(indices) for array in (self.null_count, self.value_count))
         return ColumnRange(self.minimum.take(indices), self.maximum.take(indices), *counts)
 
@@ -62,8 +62,8 @@ class ColumnRange:
 def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
     """For each of `count` files, whether it may hold a row that the predicate is true for.
 
-    `ranges` are by the operands of the bound predicate (`Column` with the schema's spelling, or `Call`); an operand
-    that is not there is not known of any file.
+    `ranges` are by the operands of the bound predicate (`Column` with the schema's spelling, or `Call`); a missing
+    operand is unknown for every file.
     """
     return _Ranges(ranges, count).mask(bound.node)
 
@@ -106,7 +106,7 @@ def _leaf(leaf: Comparison | Membership | NullCheck | Prefix | Pattern, known: C
         return _not_member(known, leaf.values) if leaf.negated else _member(known, leaf.values)
     prefix = leaf.prefix
     if leaf.negated:
-        # Only texts that all start with the prefix are ruled out, and of a pattern that says nothing.
+        # Only texts that all start with the prefix are excluded, and their range does not show that of a pattern.
         return (
             ~_all_start_with(known, prefix) if isinstance(leaf, Prefix) else np.ones(len(known.minimum), dtype=np.bool_)
         )
@@ -146,7 +146,7 @@ def _member(known: ColumnRange, values: pa.Array) -> Mask:
 
 
 def _not_member(known: ColumnRange, values: pa.Array) -> Mask:
-    """Ruled out where all values are one of the list: of which ranges tell when their ends are the same."""
+    """Excluded where all values are one of the list, which ranges show when their ends are equal."""
     low, high = _bounds(known, values.type)
     inside = np.zeros(len(low), dtype=np.bool_)
     for value in values:

@@ -114,5 +114,5 @@ def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanA
 
 
 def _one_zero(array: pa.Array) -> pa.Array:
-    """-0.0 as 0.0: membership goes by bits."""
+    """-0.0 as 0.0: membership compares bits."""
     return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(array.type) else array

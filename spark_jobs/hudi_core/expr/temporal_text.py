@@ -1,5 +1,6 @@
-"""Dates and timestamps from text, in the forms that Spark's casts take (SparkDateTimeUtils.stringToDate,
-stringToTimestamp).
+"""Dates and timestamps from text, in the forms of Spark's casts (SparkDateTimeUtils).
+
+As stringToDate and stringToTimestamp.
 """
 
 from __future__ import annotations
@@ -30,10 +31,9 @@ def parse_date(text: str) -> dt.date:
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """`yyyy-M-d`, then perhaps a time down to nanoseconds, which are cut to microseconds, and perhaps a zone; naive
-    without one.
+    """`yyyy-M-d`, then optionally a time down to nanoseconds and a zone; naive without one.
 
-    Raises ConfigError.
+    Nanoseconds are cut to microseconds. Raises ConfigError.
     """
     found = _TIMESTAMP.fullmatch(text.strip())
     if found is None:
@@ -47,9 +47,7 @@ def parse_timestamp(text: str) -> dt.datetime:
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """The zone of a name such as `UTC`, `Z`, `+02:00` or `Europe/Berlin`. Raises ConfigError for one that is not
-    known.
-    """
+    """The zone of a name such as `UTC`, `Z`, `+02:00` or `Europe/Berlin`. Raises ConfigError for an unknown one."""
     if name in ("Z", "UTC", "GMT"):
         return dt.timezone.utc
     offset = _OFFSET.fullmatch(name)

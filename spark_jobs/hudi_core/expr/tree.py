@@ -1,8 +1,6 @@
-"""The expression tree that every engine's predicate is turned into (RFC-27, HudiExpression): values only, no
-evaluation.
+"""The expression tree of every engine's predicate (RFC-27, HudiExpression): values only, no evaluation.
 
-A predicate is an `Expr`; what it compares are operands: columns, literals, and calls of the functions that
-`functions.py` knows.
+A predicate is an `Expr`; it compares operands: columns, literals, and calls of the functions of `functions.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _KINDS: Final[tuple[tuple[str, type], ...]] = (
     ("timestamp", dt.datetime),
     ("date", dt.date),
 )
-"""Kinds of literals by Python type; a subclass stands before its base (bool and int, datetime and date)."""
+"""Types of literals by Python type; a subclass precedes its base (bool and int, datetime and date)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +50,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. `kind` is one of null, boolean, integer, decimal, double, text, bytes, timestamp, date, and tells 1
-    from 1.0 and from true.
+    """A constant, typed, so that 1, 1.0 and true differ.
 
-    A timestamp without a zone is wall time in the zone that the expression is bound with.
+    `kind` is one of null, boolean, integer, decimal, double, text, bytes, timestamp, date. A timestamp without a zone
+    is local time in the zone that the expression is bound with.
     """
 
     kind: str
@@ -159,16 +157,18 @@ class Constant:
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
-    """All of the terms: the only one, an And of them, or true when there is none. Terms that are And themselves are
-    merged in.
+    """All of the terms: the only one, an And of them, or true when there is none.
+
+    Terms that are And themselves are merged in.
     """
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, And) else (term,)))
     return flat[0] if len(flat) == 1 else And(flat) if flat else Constant(True)
 
 
 def disjunction(terms: tuple[Expr, ...]) -> Expr:
-    """One of the terms: the only one, an Or of them, or false when there is none. Terms that are Or themselves are
-    merged in.
+    """One of the terms: the only one, an Or of them, or false when there is none.
+
+    Terms that are Or themselves are merged in.
     """
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, Or) else (term,)))
     return flat[0] if len(flat) == 1 else Or(flat) if flat else Constant(False)

@@ -1,7 +1,7 @@
-"""Wall time of timestamps and dates, in any year.
+"""Local time of timestamps and dates, in any year.
 
 Arrow's calendar keeps years in 16 bits, and milliseconds taken for seconds, which expression indexes are built over
-too, lie beyond them. So times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days,
+too, are beyond them. So times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days,
 weekdays and the rules of zones recur.
 """
 
@@ -25,7 +25,7 @@ _FIRST: Final = -62_135_596_800 + 2 * _DAY
 _END: Final = 253_402_300_800 - 2 * _DAY
 """Seconds since 1970 in which no zone leaves the years 1 to 9999."""
 _BASE: Final = 946_684_800
-"""2000-01-01, where a cycle begins."""
+"""2000-01-01, the start of a cycle."""
 _JAVA_FORMAT: Final = re.compile(r"yyyy|MM|dd|HH|mm|ss|'((?:[^']|'')*)'|[^A-Za-z']")
 _STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "%": "%%"}
 _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -33,8 +33,9 @@ _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """Whole seconds of wall time as `timestamp[s]`, and how many cycles of 400 years each was moved back; None when
-    none was.
+    """Whole seconds of local time as `timestamp[s]`, and how many cycles of 400 years each was moved back.
+
+    None when none was.
     """
 
     seconds: pa.Array
@@ -42,7 +43,7 @@ class WallTime:
 
     @staticmethod
     def of(array: pa.Array, zone: str) -> WallTime:
-        """Of dates, of timestamps with a zone as wall time of `zone`, and of timestamps without one as they are.
+        """Local time of dates, of timestamps with a zone in `zone`, and of timestamps without one as they are.
 
         Raises ConfigError for another type.
         """
@@ -55,7 +56,7 @@ class WallTime:
 
     @staticmethod
     def of_unix_seconds(array: pa.Array, zone: str) -> WallTime:
-        """Of integers: seconds since 1970 in UTC, as wall time of `zone`."""
+        """Local time of `zone` of integers: seconds since 1970 in UTC."""
         return WallTime._of_seconds(array.cast(pa.int64()), zone)
 
     @staticmethod
@@ -84,8 +85,9 @@ class WallTime:
         return pc.cast(days, pa.int32(), safe=False).cast(pa.date32())
 
     def format(self, pattern: str) -> pa.Array:
-        """As text by a Java date pattern, of the letters yyyy MM dd HH mm ss and quoted text. Raises ConfigError for
-        others.
+        """As text by a Java date pattern, of the letters yyyy MM dd HH mm ss and quoted text.
+
+        Raises ConfigError for others.
         """
         parts = strftime_parts(pattern)
         if self.cycles is None:
@@ -109,8 +111,9 @@ class WallTime:
 
 
 def strftime_parts(pattern: str) -> list[str]:
-    """A Java date pattern as pieces of Arrow's, the year on its own; raises ConfigError for letters that are not
-    supported.
+    """A Java date pattern as pieces of Arrow's, the year on its own.
+
+    Raises ConfigError for letters that are not supported.
     """
     parts: list[str] = []
     position = 0
@@ -133,7 +136,7 @@ def strftime_parts(pattern: str) -> list[str]:
 
 
 def _floor_divided(array: pa.Array, divisor: int) -> pa.Array:
-    """Towards the past, where Arrow's division goes towards zero."""
+    """Division towards the past, where Arrow's goes towards zero."""
     if divisor == 1:
         return array
     values: NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
-"""Ends a merge of small archive files that Hudi 0.15 began and did not finish (verifyLastMergeArchiveFilesIfNecessary).
+"""Ends a merge of small archive files that Hudi 0.15 left unfinished (verifyLastMergeArchiveFilesIfNecessary).
 
 A merge writes the plan `mergeArchivePlan`, the merged file, deletes the files it was made of, and the plan last. While
-the plan is there, the merged file may be half written, or hold the only copy of instants whose own file is gone.
+the plan exists, the merged file may be half written, or hold the only copy of instants whose own file is deleted.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _REMEDY: Final = "restore the files that the plan names from a copy; the instant
 
 
 def finish_merge(storage: Storage, folder: str) -> bool:
-    """Takes an unfinished merge back, or to its end when a file is deleted already; False when there is none.
+    """Rolls an unfinished merge back, or finishes it when a file is deleted already; False when there is none.
 
     Called under the table lock. Killed anywhere, it can be called again. Raises CorruptFileError, with nothing deleted,
-    when files are gone and the merged file does not hold what was in them: it is missing, cut or damaged. Paths of the
-    plan are not followed, their names count.
+    when files are missing and the merged file does not hold their content: it is missing, cut or damaged. Paths of the
+    plan are not followed, only their names count.
     """
     path = f"{folder}/{MERGE_PLAN}"
     try:
@@ -45,13 +45,13 @@ def finish_merge(storage: Storage, folder: str) -> bool:
     if merged in candidates:
         raise FormatError(f"the plan merges {merged} into itself", path=path, remedy=_REMEDY)
     if all(name in there for name in candidates):
-        log.info("the merge into %s is taken back", merged)
+        log.info("the merge into %s is rolled back", merged)
         storage.delete(f"{folder}/{merged}")
     else:
         found = there.get(merged)
         if found is None:
             raise CorruptFileError(
-                f"files of the merge are gone, and {merged}, which should hold what was in them, is not there",
+                f"files of the merge are deleted, and {merged}, which should hold their content, is missing",
                 path=path,
                 remedy=_REMEDY,
             )

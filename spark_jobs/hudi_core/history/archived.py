@@ -13,10 +13,10 @@ from hudi_core.timeline.timeline import Timeline
 class ArchivedTimeline(Protocol):
     """The completed instants that were moved from the active timeline to its archive.
 
-    Times are requested times unless said otherwise; an instant carries the action under which it completed and, in
-    layout 2, its completion time. Nothing is read before the first question, and the content of instants only for the
-    questions that need it. Every question may raise StorageError, or FormatError naming the file that is damaged; only
-    a missing folder or manifest is an empty archive.
+    Times are requested times unless stated otherwise; an instant has the action under which it completed and, in layout
+    2, its completion time. Nothing is read before the first query, and the content of instants only for the queries
+    that need it. Every query may raise StorageError, or FormatError naming the file that is damaged; only a missing
+    folder or manifest is an empty archive.
     """
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
@@ -24,9 +24,7 @@ class ArchivedTimeline(Protocol):
         ...
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """The instants completed after `begin` (exclusive) and at or before `end`, by completion; in layout 1 by
-        requested time.
-        """
+        """The instants completed after `begin` (exclusive) and at or before `end`; in layout 1 those requested then."""
         ...
 
     def timeline(self) -> Timeline:
@@ -34,9 +32,7 @@ class ArchivedTimeline(Protocol):
         ...
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
-        """The metadata of the commit, deltacommit or replacecommit at `requested_time`; None when the archive holds
-        none.
-        """
+        """The metadata of the commit, deltacommit or replacecommit at `requested_time`; None when not archived."""
         ...
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
@@ -44,19 +40,16 @@ class ArchivedTimeline(Protocol):
         ...
 
     def completion_time(self, requested_time: str) -> str | None:
-        """When the instant completed; in layout 1, which records no completion, its requested time; None when the
-        archive holds none.
+        """The completion time of the instant; in layout 1 its requested time; None when the archive holds none.
+
+        Layout 1 records no completion.
         """
         ...
 
     def content(self, instant: Instant) -> dict[str, Any]:
-        """The completed file as a plain dictionary, for people; `{}` when it was empty or the archive does not hold
-        it.
-        """
+        """The completed file as a plain dictionary, for display; `{}` when it was empty or is not archived."""
         ...
 
     def plan(self, instant: Instant) -> dict[str, Any]:
-        """The plan (requested file) as a plain dictionary, for people; `{}` when the archive keeps none of this
-        instant.
-        """
+        """The plan (requested file) as a plain dictionary, for display; `{}` when the archive has none."""
         ...

@@ -1,5 +1,6 @@
-"""A state file of an instant as a record of the archive of layout 1 (HoodieArchivedMetaEntry; MetadataConversionUtils
-of Hudi 0.15).
+"""A state file of an instant as a record of the archive of layout 1 (HoodieArchivedMetaEntry).
+
+As MetadataConversionUtils of Hudi 0.15.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ _PENDING: Final = {
     (Action.LOG_COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
     (Action.REPLACE_COMMIT, State.REQUESTED): "hoodieRequestedReplaceMetadata",
 }
-"""Which member holds the content of a file that is an Avro container already, by action and state; others are not
-kept.
+"""Which member holds the content of a file that is an Avro container already, by action and state.
+
+Others are not kept.
 """
 
 
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
-    """The record of one state file; members that have nothing to say are absent. Raises CorruptFileError naming the
-    file.
+    """The record of one state file, without members that are empty. Raises CorruptFileError naming the file.
 
     As in Hudi, an empty file (of a state that has no content, or left by a crash) is a record of its time, action and
     state alone; a commit's requested and inflight files count as commits that wrote nothing.
@@ -83,7 +84,7 @@ def _content(file: StateFile) -> dict[str, Any]:
 
 
 def _commit(file: StateFile, *, mark_compacted: bool = True) -> dict[str, Any]:
-    """The Avro form of a commit's metadata, which knows fewer members than the file."""
+    """The Avro form of a commit's metadata, which has fewer members than the file."""
     raw = decode_any(file.data, path=file.path)
     operation = member(raw, "operationType", str, path=file.path, default=_UNKNOWN)
     if mark_compacted and member(raw, "compacted", bool, path=file.path, default=False):

@@ -1,4 +1,4 @@
-"""What goes into an archive, whichever layout it is kept in: completed instants with the files of all their states."""
+"""What goes into an archive of either layout: completed instants with the files of all their states."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ InstantKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """One state of an instant: the action and content of its file, its path, and when it was modified, as an instant
-    time of the table.
-    """
+    """One state of an instant: action, content and path of its file, and its modification time as an instant time."""
 
     action: str
     state: State
@@ -34,7 +32,7 @@ class ArchivedInstant:
 
     @property
     def key(self) -> InstantKey:
-        """What tells it from the other instants."""
+        """The key that distinguishes it from the other instants."""
         return self.instant.requested_time, self.instant.action
 
     @property

@@ -24,8 +24,6 @@ def load_history(storage: Storage, config: TableConfig, base: str = "") -> Archi
 
 
 def latest_commits(history: ArchivedTimeline) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """The archive's commits, latest first, each read when it is asked for: what timeline.table_schema.schema_of takes
-    as `archived`.
-    """
+    """The archive's commits, latest first, each read on demand: `archived` of timeline.table_schema.schema_of."""
     for instant in reversed(history.timeline().commits().instants):
         yield from history.commits([instant])

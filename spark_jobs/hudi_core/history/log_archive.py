@@ -1,8 +1,8 @@
-"""The archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15; facts 2.6).
+"""The archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15).
 
 A record (HoodieArchivedMetaEntry) holds one state file of an instant, so an instant has up to three. Files are
-numbered; small ones may be merged into one of a new number, and while that goes on the plan file `mergeArchivePlan`
-names the merged one.
+numbered; small ones may be merged into one of a new number, and during a merge the plan file `mergeArchivePlan` names
+the merged one.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ _Key = tuple[str, str]
 
 
 class _Place(NamedTuple):
-    """Where a record lies: file, offset and length of its block's content, the block's schema text, its ordinal in the
-    block.
-    """
+    """The position of a record: file, offset and length of its block's content, the block's schema, its ordinal."""
 
     path: str
     offset: int
@@ -177,9 +175,7 @@ class LogArchive:
         }
 
     def _states(self, file: FileInfo) -> list[_State]:
-        """What the records of a file say; none of a merged file that its merger did not finish: the files that it
-        merges are still there.
-        """
+        """The records of a file; none of a merged file whose merge is unfinished: its source files still exist."""
         try:
             return [item for block in self._blocks(file) for item in self._block_states(block)]
         except CorruptFileError:
@@ -189,9 +185,7 @@ class LogArchive:
             return []
 
     def _unfinished_merge(self) -> str | None:
-        """The merged file that the merge plan names; None without a plan, or with one that was itself not written to
-        its end.
-        """
+        """The merged file that the merge plan names; None without a plan, or with one that is itself truncated."""
         path = f"{self._folder}/{MERGE_PLAN}"
         try:
             plan = decode_datum(self._storage.read(path), path=path)
@@ -201,8 +195,9 @@ class LogArchive:
         return name if isinstance(name, str) else None
 
     def _blocks(self, file: FileInfo) -> Iterator[LogBlock]:
-        """The data blocks of a file. A block that the file ends in is an append that was cut: what it archived is still
-        active.
+        """The data blocks of a file.
+
+        A block that the file ends in is an append that was cut: what it archived is still active.
         """
         for block in walk(
             lambda offset, length: self._storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path

@@ -1,4 +1,4 @@
-"""Writes the archive of layout 1: log files of Avro blocks (HoodieTimelineArchiver of Hudi 0.15; facts 2.6).
+"""Writes the archive of layout 1: log files of Avro blocks (HoodieTimelineArchiver of Hudi 0.15).
 
 Every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: the last file
 may be one that a crash has cut, and what follows a cut block is lost to readers.
@@ -40,15 +40,17 @@ class LogArchiveWriter:
         self._batch = batch
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
-        """See ArchiveWriter. Only the newest file can hold instants of an interrupted run: the next run takes them off
-        the timeline first.
+        """See ArchiveWriter.
+
+        Only the newest file can hold instants of an interrupted run, which the next run removes first.
         """
         newest = LogArchive(self._storage, self._folder).newest()
         return frozenset((item.requested_time, item.action) for item in instants) & newest
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. Raises CorruptFileError naming a state file that is none, StorageExistsError while others
-        keep adding files.
+        """See ArchiveWriter.
+
+        Raises CorruptFileError naming a state file that is none, StorageExistsError while others keep adding files.
         """
         data = encode_archive(instants, self._batch)
         for _ in range(_ATTEMPTS):
@@ -65,14 +67,13 @@ class LogArchiveWriter:
         )
 
     def finish(self) -> None:
-        """See ArchiveWriter. Small files are not merged, as in Hudi 1.x; a merge that Hudi 0.15 began is ended by
-        archive_merge.
-        """
+        """See ArchiveWriter. Small files are not merged, as in Hudi 1.x; archive_merge ends a merge of Hudi 0.15."""
 
 
 def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
-    """The file of these instants: a record for each state file, `batch` records in a block, whose header has the schema
-    alone.
+    """The file of these instants: a record for each state file, `batch` records in a block.
+
+    The header of a block has the schema alone.
     """
     schema = load_schema(SCHEMA)
     codec = codec_of(schema)

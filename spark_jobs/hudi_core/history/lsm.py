@@ -1,5 +1,4 @@
-"""The archived timeline of layout 2: Parquet files of instants, sorted by requested time (ArchivedTimelineV2,
-ArchivedTimelineLoaderV2).
+"""The archived timeline of layout 2: Parquet files of instants, sorted by requested time (ArchivedTimelineV2).
 
 A row holds requested and completion time, the action under which the instant completed, and the bytes of its completed
 file and of its plan. Lists of instants are made of the first three columns alone; the bytes are read for single
@@ -42,10 +41,9 @@ _ORDER: Final = attrgetter("requested_time", "action")
 
 
 class LsmHistory:
-    """The archive in `folder`, as its latest snapshot at the first question shows it; see
-    history.archived.ArchivedTimeline.
+    """The archive in `folder`, by its latest snapshot at the first query; see history.archived.ArchivedTimeline.
 
-    Keeps the times and actions of every file it has looked at, about 300 bytes an instant; content is never kept. Not
+    Keeps the times and actions of every file it has read, about 300 bytes an instant; content is never kept. Not
     thread-safe.
     """
 
@@ -73,9 +71,7 @@ class LsmHistory:
         return sorted(found.values(), key=_ORDER)
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """See ArchivedTimeline; an instant completes after it was requested, so files that begin after `end` are not
-        opened.
-        """
+        """See ArchivedTimeline; files that start after `end` are not opened: an instant completes after its request."""
         completed = [
             instant
             for instant in self.instants(up_to=end)
@@ -107,9 +103,7 @@ class LsmHistory:
         return None
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """See ArchivedTimeline; holds the content of 16 instants at once, and one column chunk of a file as it is
-        stored.
-        """
+        """See ArchivedTimeline; holds the content of 16 instants at once, and one stored column chunk of a file."""
         requested = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
         for instant, data, path in self._content(requested, _METADATA):
             yield instant, decode_commit(data, path=path)
@@ -141,9 +135,7 @@ class LsmHistory:
         return {}
 
     def _content(self, instants: Sequence[Instant], column: str) -> Iterator[tuple[Instant, bytes, str]]:
-        """A column's bytes for each of `instants` that the archive holds, and the file they are from; every file is
-        read at most once.
-        """
+        """A column's bytes for each of `instants` in the archive, and their file; every file is read at most once."""
         requested = {(instant.requested_time, instant.action): instant for instant in instants}
         for file in self._files:
             inside = {key for key in requested if file.begin <= key[0] <= file.end}

@@ -1,5 +1,6 @@
-"""Merges the files of a level of the archive of layout 2 into one of the next, and removes what no snapshot needs
-(LSMTimelineWriter).
+"""Merges files of one level of the archive of layout 2 into one of the next, and removes unused files.
+
+As LSMTimelineWriter.
 """
 
 from __future__ import annotations
@@ -27,12 +28,11 @@ _TOP_LEVEL = 9
 
 
 def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, most_bytes: int) -> int:
-    """Merges the oldest `batch` files of level 0 when there are so many, and goes on with the next level while it does;
-    how many merges.
+    """Merges the oldest `batch` files of level 0, and so on level by level; returns the number of merges.
 
-    Called under the table lock. Killed anywhere, the archive holds what it held: the sources count until a snapshot
-    names the merged file. Memory: one row group of 16 MiB, its Parquet pages and the requested times of the merged
-    instants, about 100 bytes each.
+    A level is merged when it has `batch` files. Called under the table lock. Killed anywhere, the archive holds what it
+    held: the sources count until a snapshot names the merged file. Memory: one row group of 16 MiB, its Parquet pages
+    and the requested times of the merged instants, about 100 bytes each.
     """
     level = 0
     while level < _TOP_LEVEL:
@@ -49,10 +49,9 @@ def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, m
 
 
 def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> list[HistoryFile]:
-    """The files of one level to merge: oldest first, `batch` at most, none behind the one that goes over `most_bytes`
-    (getCandidateFiles).
+    """The files of one level to merge: oldest first, `batch` at most, up to the one that exceeds `most_bytes`.
 
-    Empty for fewer than `batch` files. A first file that is too large alone is passed over.
+    As getCandidateFiles. Empty for fewer than `batch` files. A first file that is too large alone is skipped.
     """
     if len(files) < batch:
         return []
@@ -71,10 +70,9 @@ def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> lis
 
 
 def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
-    """Removes snapshots but the latest `keep`, then the files that none of those names; returns how many files of both
-    kinds.
+    """Removes snapshots but the latest `keep`, then the files that none of those names; returns how many files of both.
 
-    Nothing while there are no more than `keep` snapshots: a file without a snapshot does not harm.
+    Nothing while there are no more than `keep` snapshots: a file without a snapshot does no harm.
     """
     kept, gone = old_versions(storage, folder, keep)
     if not gone:
@@ -124,8 +122,9 @@ def _rows(storage: Storage, file: HistoryFile) -> Iterator[pa.RecordBatch]:
 
 
 def _unseen(rows: pa.RecordBatch, seen: set[tuple[str, str]], file: HistoryFile) -> pa.RecordBatch:
-    """The rows whose instants were not met yet: an archiver that died before it removed the active files has archived
-    them twice.
+    """The rows of instants that did not occur yet.
+
+    An archiver that died before it removed the active files has archived them twice.
     """
     if rows.column(TIME).null_count or rows.column(ACTION).null_count:
         raise CorruptFileError("an archived instant has no time or no action", path=file.path, remedy=_REMEDY)

@@ -1,6 +1,4 @@
-"""A Parquet file of the archive of layout 2: its columns, and how it is written (HoodieLSMTimelineInstant; facts
-2.7).
-"""
+"""A Parquet file of the archive of layout 2: its columns, and how it is written (HoodieLSMTimelineInstant)."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ _AVRO: Final = {
     ],
 }
 _FOOTER: Final = {"parquet.avro.schema": json.dumps(_AVRO, separators=(",", ":")), "writer.model.name": "avro"}
-"""What the Avro writer of Parquet's Java library puts there; the files have no bloom filter, as they have no meta
-columns.
-"""
+"""What the Avro writer of Parquet's Java library writes there; the files have no bloom filter and no meta columns."""
 _ROW_GROUP_BYTES: Final = 16 << 20
 
 

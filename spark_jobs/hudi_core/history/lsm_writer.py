@@ -1,6 +1,4 @@
-"""Adds instants to the archive of layout 2: a Parquet file of level 0 and a snapshot that names it (LSMTimelineWriter
-of Hudi 1.x).
-"""
+"""Adds instants to the archive of layout 2: a Parquet file of level 0 and a snapshot with it (LSMTimelineWriter)."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ log = logging.getLogger(__name__)
 class LsmWriter:
     """Adds to the archive in `folder`; see archiving.ArchiveWriter.
 
-    `batch` files of a level are merged, of `file_bytes` at most; `retained` snapshots are kept for readers that began
+    `batch` files of a level are merged, of `file_bytes` at most; `retained` snapshots are kept for readers that started
     before the latest.
     """
 
@@ -55,8 +53,9 @@ class LsmWriter:
         }
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. The file is created whole: one that a crash left without a snapshot is removed first, no
-        reader knows of it.
+        """See ArchiveWriter. The file is created whole: one that a crash left without a snapshot is removed first.
+
+        No reader uses such a file.
         """
         ordered = sorted(instants, key=lambda item: item.instant.sort_key)
         begin, end = ordered[0].instant.requested_time, ordered[-1].instant.requested_time
@@ -77,9 +76,7 @@ class LsmWriter:
         log.info("%s holds %d instants", path, len(ordered))
 
     def finish(self) -> None:
-        """See ArchiveWriter: merges the files of levels that have too many, and removes old snapshots with the files
-        that only they name.
-        """
+        """See ArchiveWriter: merges levels that have too many files, removes old snapshots and their files."""
         merged = compact_levels(
             self._storage, self._folder, self._guard, batch=self._batch, most_bytes=self._file_bytes
         )
@@ -88,8 +85,9 @@ class LsmWriter:
 
 
 def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
-    """The Parquet file of these instants, which go by requested time. Raises CorruptFileError naming a commit file that
-    is none.
+    """The Parquet file of these instants, in order of requested time.
+
+    Raises CorruptFileError naming a commit file that is none.
     """
     rows: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
     for item in instants:
@@ -111,8 +109,9 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
 
 
 def _metadata(item: ArchivedInstant) -> bytes | None:
-    """The bytes of the completed file, none of an empty one. A commit that an upgrade left in JSON becomes Avro:
-    nothing in the archive says otherwise of a row.
+    """The bytes of the completed file, none of an empty one.
+
+    A commit that an upgrade left in JSON is converted to Avro: a row of the archive does not record the format.
     """
     data = item.content(State.COMPLETED)
     if data and item.instant.action in COMMIT_ACTIONS and not data.startswith(CONTAINER_MAGIC):

@@ -1,4 +1,4 @@
-"""Which files make up the archived timeline of layout 2 (LSMTimeline; facts 2.7).
+"""Which files make up the archived timeline of layout 2 (LSMTimeline).
 
 <folder>/_version_        the latest snapshot version V
 <folder>/manifest_V       the files of that snapshot
@@ -21,8 +21,9 @@ log = logging.getLogger(__name__)
 
 VERSION_FILE: Final = "_version_"
 MAX_MANIFEST_BYTES: Final = 16 << 20
-"""An entry has about 100 bytes and files are merged ten to one, so a manifest of millions of instants has some
-kilobytes.
+"""A bound: an entry has about 100 bytes and files are merged ten to one.
+
+So a manifest of millions of instants has some kilobytes.
 """
 
 _MANIFEST = re.compile(r"^manifest_(\d{1,9})\Z", re.ASCII)
@@ -33,8 +34,10 @@ _REMEDY: Final = "restore the file from a copy; the instants that it lists are n
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the snapshot: `path` below the storage's root, the first and last requested time in it, both inclusive,
-    its level, and its bytes as the manifest says.
+    """A file of the snapshot.
+
+    `path` is below the storage's root; first and last requested time in it are inclusive; `bytes` is as the manifest
+    has it.
     """
 
     path: str
@@ -80,8 +83,9 @@ def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFi
 
 
 def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
-    """The files that a manifest's JSON names, as paths in `folder`, oldest first. Raises CorruptFileError naming
-    `path`.
+    """The files that a manifest's JSON names, as paths in `folder`, oldest first.
+
+    Raises CorruptFileError naming `path`.
     """
     try:
         entries = load_object(data, path=path).get("files")
@@ -104,10 +108,10 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
 
 
 def latest_version(storage: Storage, folder: str) -> int | None:
-    """What the version file says; else the largest manifest there is (LSMTimeline.latestSnapshotVersion).
+    """The content of the version file; else the largest manifest there is (LSMTimeline.latestSnapshotVersion).
 
-    An archiver that replaces the version file deletes it first, so that its absence is nothing to speak of; other
-    content is, and is warned of.
+    An archiver that replaces the version file deletes it first, so its absence is normal; other content is logged as a
+    warning.
     """
     path = f"{folder}/{VERSION_FILE}"
     try:
@@ -140,8 +144,9 @@ def history_files(storage: Storage, folder: str) -> list[str]:
 
 
 def _size(entry: dict[str, object]) -> int:
-    """The length that the manifest gives; Hudi uses it to choose what to merge, and so nothing depends on its being
-    right.
+    """The length in the manifest.
+
+    Hudi uses it to choose files to merge, so no content depends on it.
     """
     size = entry.get("fileLen")
     return size if isinstance(size, int) and size > 0 else 0

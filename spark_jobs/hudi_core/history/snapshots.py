@@ -1,7 +1,7 @@
-"""Publishes and lists the snapshots of the archive of layout 2 (LSMTimelineWriter.createManifestFile; facts 2.7).
+"""Publishes and lists the snapshots of the archive of layout 2 (LSMTimelineWriter.createManifestFile).
 
-A file counts once a manifest names it, and a manifest once `_version_` does. A manifest later than `_version_` is what
-a crash left: no reader looks at it, and it is removed before its number is used.
+A file counts once a manifest names it, and a manifest once `_version_` does. A manifest later than `_version_` is left
+from a crash: no reader uses it, and it is removed before its number is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.pretty_json import dump
 
 Guard = Callable[[], None]
-"""Raises when the table lock is no longer ours; asked before everything that would harm another's work then."""
+"""Raises when the table lock is no longer ours; called before every write that could then do harm."""
 
 
 def publish_snapshot(

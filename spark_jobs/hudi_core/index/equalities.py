@@ -1,4 +1,4 @@
-"""The few values that a predicate leaves an operand: what an index by key can be asked for."""
+"""The few values that a predicate leaves possible for an operand, for a lookup in an index by key."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ MAX_VALUES: Final = 100_000
 
 
 def equal_texts(node: Node, operand: Operand) -> frozenset[str] | None:
-    """The values, as Java prints them, one of which the operand has in every row that matches; None when that is not
-    known.
+    """The values, in Java's text form, one of which the operand has in every matching row; None when not known.
 
     Only text and whole numbers: of other types the printed form depends on the writer.
     """

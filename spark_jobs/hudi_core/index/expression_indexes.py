@@ -1,6 +1,4 @@
-"""Expression indexes as operands of the expression tree: which of them a predicate can be asked with
-(ExpressionIndexSupport).
-"""
+"""Expression indexes as operands of the expression tree: which of them a predicate can use (ExpressionIndexSupport)."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ _FORMATTED: Final = frozenset({"date_format", "from_unixtime"})
 
 
 def indexed_operand(definition: IndexDefinition) -> Operand | None:
-    """The expression that the index is built over; None for an index that is over none, or over one that predicates
-    cannot name.
-    """
+    """The expression that the index is built over; None for an index without one that predicates can name."""
     if len(definition.source_fields) != 1:
         return None
     column = Column(tuple(definition.source_fields[0].split(".")))
@@ -32,9 +28,7 @@ def indexed_operand(definition: IndexDefinition) -> Operand | None:
 
 
 def indexes_over(definitions: Mapping[str, IndexDefinition], kind: str) -> list[tuple[str, Operand]]:
-    """The names and operands of the expression indexes whose records are of `kind`: `column_stats` or
-    `bloom_filters`.
-    """
+    """The names and operands of the expression indexes of type `kind`: `column_stats` or `bloom_filters`."""
     found = [
         (name, indexed_operand(definition))
         for name, definition in sorted(definitions.items())

@@ -1,6 +1,4 @@
-"""Files ruled out by the footers of their base files, for tables that have no index of it: opens each file, so it is on
-request only.
-"""
+"""Files excluded by the footers of their base files, for tables without an index; optional, as it opens each file."""
 
 from __future__ import annotations
 
@@ -20,12 +18,11 @@ MAX_KEY: Final = "hoodie_max_record_key"
 BLOOM: Final = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE: Final = "hoodie_bloom_filter_type_code"
 MAX_BLOOM_KEYS: Final = 1000
-"""More keys are not asked of a filter: each costs some microseconds per file, and one of many is likely to be there."""
+"""With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
 
 
 def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
-    """Whether the base file may hold a row that matches, by row-group statistics, and of a key that is one of `keys`
-    unless that is None.
+    """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`.
 
     Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
     """
@@ -46,9 +43,7 @@ def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
 
 
 def _between(key: str, low: str, high: str) -> bool:
-    """In one of the orders in which Hudi's writers find the least and the greatest key: of Java's strings, and of
-    Spark's.
-    """
+    """In an order by which Hudi's writers find the least and the greatest key: that of Java's strings, or Spark's."""
     in_java = (
         low.encode("utf-16-be", "surrogatepass")
         <= key.encode("utf-16-be", "surrogatepass")

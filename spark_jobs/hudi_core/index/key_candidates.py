@@ -1,5 +1,6 @@
-"""The record keys that a predicate leaves possible (RecordLevelIndexSupport,
-SparkBaseIndexSupport.filterQueriesWithRecordKey).
+"""The record keys that a predicate leaves possible (RecordLevelIndexSupport).
+
+As SparkBaseIndexSupport.filterQueriesWithRecordKey.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def key_candidates(bound: Bound, config: TableConfig, hidden: Set[str]) -> froze
 
     They come from `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text
     or whole numbers, and none is one of `hidden`, whose values in the query are not those that keys were made of. Keys
-    of a user's own key generator are not told by columns at all.
+    of a user's own key generator cannot be derived from columns.
     """
     if bound.node == Known(False):
         return frozenset()

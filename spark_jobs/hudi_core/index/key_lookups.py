@@ -1,6 +1,4 @@
-"""File groups that can hold the rows of some keys, by the indexes of the metadata table that know where each row is
-now.
-"""
+"""File groups that can hold the rows of some keys, by the row-level indexes of the metadata table."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ T = TypeVar("T")
 
 
 def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[FileGroupId] | None:
-    """The file groups in which the keys are, by the record index; None when there is none, or it went while it was
-    asked.
-    """
+    """The file groups of the keys, by the record index; None when there is none, or it was dropped meanwhile."""
     if RECORD_INDEX not in metadata.partition_types:
         return None
     found = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations([key for key in keys if key]))
@@ -37,11 +33,11 @@ def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[
 
 
 def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[str]) -> frozenset[FileGroupId] | None:
-    """The file groups with rows that have the values that the predicate leaves an indexed column; None when no
-    secondary index is asked.
+    """The file groups of the rows with values of an indexed column; None when no secondary index applies.
 
-    A secondary index tells the record keys, the record index where they are. Of several indexes each narrows the
-    answer. `hidden` are columns whose values in the query are not those of the rows.
+    The values are those that the predicate leaves the column. A secondary index gives the record keys, the record index
+    their locations. Of several indexes each narrows the answer. `hidden` are columns whose values in the query are not
+    those of the rows.
     """
     if RECORD_INDEX not in metadata.partition_types:
         return None
@@ -70,9 +66,7 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
 
 
 def _requested(metadata: MetadataTable, index: str, question: Callable[[], T]) -> T | None:
-    """The index's answer; None where it is not what it was any more, so that rows may be missing in the answer
-    (MetadataTable.stands).
-    """
+    """The index's answer; None where it changed meanwhile, so that rows may be missing in it (MetadataTable.stands)."""
     try:
         answer = question()
     except (CorruptFileError, StorageNotFoundError):
@@ -81,5 +75,5 @@ def _requested(metadata: MetadataTable, index: str, question: Callable[[], T]) -
     else:
         if metadata.current(index):
             return answer
-    log.warning("the index %s went while it was asked: the query does without", index)
+    log.warning("the index %s was dropped while it was read: the query does not use it", index)
     return None

@@ -1,9 +1,9 @@
-"""What a partition's path tells of the values in its rows (HoodieFileIndex.listMatchingPartitionPaths).
+"""What a partition's path shows of the values in its rows (HoodieFileIndex.listMatchingPartitionPaths).
 
-A path that is read for the column's value tells it exactly. Where rows hold the value themselves, the path tells it as
-the writer put it: escaped or not, behind `column=` or not, and null and the empty text alike as
-`__HIVE_DEFAULT_PARTITION__`. All of them are taken for possible. What a timestamp key generator formats is no value of
-the column, and says nothing.
+A path that is read for the column's value gives it exactly. Where rows hold the value themselves, the path has it as
+the writer wrote it: escaped or not, behind `column=` or not, and null and the empty text alike as
+`__HIVE_DEFAULT_PARTITION__`. All of them count as possible. What a timestamp key generator formats is no value of the
+column, and is not used.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
 
 _PATH_TYPES: Final = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.bool_())
-"""Types whose text in a path is read back as the value, whoever wrote it."""
+"""Types whose text in a path is read back as the value, for every writer."""
 
 
 def partition_ranges(
     partitions: Sequence[str], bound: Bound, config: TableConfig, rule: PartitionColumns
 ) -> dict[Operand, ColumnRange]:
-    """The ranges of the partition columns and of `_hoodie_partition_path` in each of `partitions`, for those that the
-    predicate names.
-    """
+    """The ranges of the predicate's partition columns and of `_hoodie_partition_path` in each of `partitions`."""
     used = set(bound.columns)
     unrecorded = not_in_path(config)
     ranges: dict[Operand, ColumnRange] = {}
@@ -58,7 +56,7 @@ def _read_from_path(partitions: Sequence[str], name: str, kind: pa.DataType, con
         try:
             values.append(path_values(partition, config.partition_fields, [pa.field(name, kind)]).get(name))
         except UnsupportedError:
-            values.append(None)  # reading the partition will say so
+            values.append(None)  # reading the partition will raise the error
     return _constants(
         [None if value is None else value.as_py() for value in values], [value is not None for value in values], kind
     )
@@ -90,9 +88,7 @@ def _in_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: Ta
 
 
 def _spellings(partition: str, name: str, config: TableConfig) -> set[str | None]:
-    """The texts that the column may have had when this path was made of it; None among them when the path has other
-    levels.
-    """
+    """The texts that the column may have had when this path was made of it; None among them if the depth differs."""
     fields = config.partition_fields
     parts = [partition] if len(fields) == 1 else partition.split("/")
     if not partition or len(parts) != len(fields):

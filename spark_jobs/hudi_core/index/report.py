@@ -27,15 +27,14 @@ KINDS: Final = (
     BLOOM_FILTERS,
     FOOTERS,
 )
-"""In the order in which they are asked."""
+"""In the order in which they are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """Counts of partitions, and of base and log files: considered, and ruled out. `by_kind` has the files by the index
-    that ruled them out.
+    """Counts of partitions, and of base and log files: considered and excluded; `by_kind` has the files by index.
 
-    Files of a partition that was ruled out before its files were listed are in no count.
+    Files of a partition that was excluded before its files were listed are in no count.
     """
 
     partitions: int = 0

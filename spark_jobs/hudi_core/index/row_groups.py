@@ -25,13 +25,12 @@ RowGroups = Callable[[pq.FileMetaData], "list[int] | None"]
 def row_group_chooser(
     bound: Bound, config: TableConfig, *, merged: bool, incremental: bool = False, by_other_name: Collection[str] = ()
 ) -> RowGroups | None:
-    """What chooses the row groups of a base file that is read alone; None when the predicate names nothing that a
-    footer tells of.
+    """The filter for row groups of a base file that is read alone; None when no footer statistics can help.
 
-    Not for base files that log files are merged with: a row that does not match may be the one that decides what
-    becomes of its key. `merged` and `incremental` are as for reading_rules.partition_columns; columns that are read
-    from the path are not asked of the file. `by_other_name` are columns that older files may hold under another name,
-    or not at all under theirs (schema-on-read).
+    Not for base files that log files are merged with: a row that does not match may decide the result of its key.
+    `merged` and `incremental` are as for reading_rules.partition_columns; columns that are read from the path are not
+    filtered by the file. `by_other_name` are columns that older files may hold under another name, or not at all under
+    theirs (schema-on-read).
     """
     hidden = {
         *partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental).from_path,
@@ -53,9 +52,7 @@ def row_group_chooser(
 
 
 def footer_ranges(metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType]) -> dict[Operand, ColumnRange]:
-    """The ranges of columns, of the types that a query sees, per row group; those that the footer does not tell are
-    left out.
-    """
+    """The ranges of columns, in the types of the query, per row group; those without statistics are omitted."""
     leaves = leaf_columns(metadata)
     schema = metadata.schema.to_arrow_schema()
     ranges: dict[Operand, ColumnRange] = {}

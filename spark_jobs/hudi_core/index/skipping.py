@@ -1,10 +1,9 @@
-"""Data skipping: which partitions and file slices a predicate rules out before a file is opened
-(HoodieFileIndex.filterFileSlices; RFC-27).
+"""Data skipping: which partitions and file slices a predicate excludes before a file is opened (RFC-27).
 
-Every index is asked only where its answer holds. Statistics and bloom filters are of files, which do not change, so
-they serve every query. The record index, the secondary indexes and the statistics of whole partitions are of the table
-as it is now, so they serve a snapshot of it alone. What is not known stays, and rows are checked again when they are
-read.
+As HoodieFileIndex.filterFileSlices. Every index is used only where its answer holds. Statistics and bloom filters are
+of files, which do not change, so they serve every query. The record index, the secondary indexes and the statistics of
+whole partitions are of the table as it is now, so they serve a snapshot of it alone. What is not known is kept, and
+rows are checked again when they are read.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _PARQUET = "PARQUET"
 
 
 class SkippingPlan:
-    """What a predicate rules out of one query. One value is one query: it counts what it was asked."""
+    """What a predicate excludes from one query. One value is one query: it counts its lookups."""
 
     def __init__(
         self,
@@ -77,9 +76,9 @@ class SkippingPlan:
         """`bound` is bound to all columns that the query's reader yields.
 
         `merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the
-        newest snapshot, not of an earlier one or of a range of commits (`incremental`). `metadata` is asked for
-        indexes, None asks none. `storage` is the data path, for the footers of base files when the option asks for
-        them. `by_other_name` are columns that older files may hold under another name (schema-on-read), of which no
+        newest snapshot, not of an earlier one or of a range of commits (`incremental`). `metadata` has the indexes,
+        None uses none. `storage` is the data path, for the footers of base files when the option enables them.
+        `by_other_name` are columns that older files may hold under another name (schema-on-read), of which no
         statistics are used. Raises ConfigError for an option that is not valid.
         """
         chosen = options or {}
@@ -139,7 +138,7 @@ class SkippingPlan:
         return kept, PruneReport(len(self._verdicts), ruled_out, files, sum(counts.values()), counts)
 
     def _judge(self, partitions: Sequence[str]) -> None:
-        """Settles for each partition what rules it out, if anything does."""
+        """Finds for each partition which index excludes it, if any does."""
         new = sorted({partition for partition in partitions if partition not in self._verdicts})
         if not new:
             return
@@ -246,9 +245,7 @@ class SkippingPlan:
         return mask | np.array([bool(item.log_files) for item in slices], dtype=np.bool_) if self._free_merge else mask
 
     def _indexable(self, operand: Call) -> bool:
-        """Whether an index of the expression answers as this query would: in the same zone, of the columns that it
-        reads.
-        """
+        """Whether an index of the expression answers as this query would: same zone, and columns that it reads."""
         column = operand.arguments[0]
         return (
             isinstance(column, Column)
@@ -280,14 +277,15 @@ class SkippingPlan:
         return ranges
 
     def _indexed(self, names: Iterable[str]) -> list[str]:
-        """Those of the columns that the statistics are defined to have: what is stored of others, as of a column that
-        was dropped, may be old.
+        """Those of the columns that the statistics are defined to have.
+
+        Stored statistics of others, as of a dropped column, may be old.
         """
         definition = None if self._metadata is None else self._metadata.index_definitions().get(COLUMN_STATS)
         return [name for name in names if definition is None or name in definition.source_fields]
 
     def _partition_values(self, partitions: Sequence[str]) -> dict[Operand, ColumnRange]:
-        """What the paths tell, each of them looked at once."""
+        """The ranges in the paths, each path parsed once."""
         distinct = sorted(set(partitions))
         number = {partition: at for at, partition in enumerate(distinct)}
         at = pa.array([number[partition] for partition in partitions], pa.int64())
@@ -302,9 +300,7 @@ def _of_groups(slices: Slices, groups: Collection[FileGroupId] | None) -> Mask |
 
 
 def _of_filters(slices: Slices, values: Collection[str], filters: Blooms) -> Mask:
-    """By filters over base files: where there are log files, those may hold the value, and a file without a filter may
-    too.
-    """
+    """By filters over base files: log files may hold the value, and so may a file without a filter."""
     mask = np.ones(len(slices), dtype=np.bool_)
     by_partition: dict[str, dict[str, int]] = defaultdict(dict)
     for number, item in enumerate(slices):

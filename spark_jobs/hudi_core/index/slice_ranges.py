@@ -1,9 +1,9 @@
 """Ranges of values per file slice, from statistics per file.
 
 A merged row takes each of its values from one of the slice's files, not all of them from the same one: an update may
-bring some columns only. So the range of a column in a slice is that of all its files together, and the predicate is
-asked of these ranges. That is never narrower than asking it of each file alone, as Hudi does, which loses rows that two
-files only make match together.
+have some columns only. So the range of a column in a slice is that of all its files, and the predicate is evaluated on
+these ranges. That is never narrower than evaluating it on each file alone, as Hudi does, which loses rows that only two
+merged files make match.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ def _folded(
     rows: Mapping[tuple[str, str], int],
     fold: Callable[[pa.Array, pa.Array], pa.Array],
 ) -> pa.Array:
-    """The bound over all files of each slice, null when one is not known: the first files of all slices, then the
-    second ones, and so on.
+    """The bound over all files of each slice, null when one is not known.
+
+    The first files of all slices are compared, then the second ones, and so on.
     """
     if pa.types.is_timestamp(bounds.type):
         # Arrow takes the lesser of two timestamps only without a zone.

@@ -12,10 +12,10 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """The bounds as type `kind`; None when values of `kind` made from such values do not order as they do, or that is
-    not known.
+    """The bounds as type `kind`; None unless values of `kind` made from such values have the same order.
 
-    A column that was widened (int to long to double, decimals, finer timestamps) is; one that has become text is not.
+    Those of a column that was widened (int to long to double, decimals, finer timestamps) do; those of one that became
+    text do not.
     """
     have = bounds.type
     if have == kind:

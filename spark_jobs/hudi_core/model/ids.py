@@ -20,8 +20,9 @@ class FileGroupId:
 
 @dataclass(frozen=True, slots=True, order=True)
 class WriteToken:
-    """`<taskPartitionId>-<stageId>-<taskAttemptId>`: makes the file name of every attempt its own
-    (FSUtils.makeWriteToken).
+    """`<taskPartitionId>-<stageId>-<taskAttemptId>` (FSUtils.makeWriteToken).
+
+    It makes the file name of every attempt unique.
     """
 
     partition_id: int

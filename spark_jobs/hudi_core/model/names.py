@@ -1,7 +1,7 @@
-"""Names of base files and log files (facts: `<fileId>_<writeToken>_<instant>.<ext>`,
-`.<fileId>_<instant>.log.<N>_<token>`).
+"""Names of base files and log files.
 
-A name from a table is untrusted: it must parse, and hold no path separator, before it is used as part of a path.
+They are `<fileId>_<writeToken>_<instant>.<ext>` and `.<fileId>_<instant>.log.<N>_<token>`. A name from a table is
+untrusted: it must parse, and hold no path separator, before it is used as part of a path.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """The parts of a log file's name. `instant` is the slice's base instant in layout 1, the deltacommit's own in
-    layout 2.
+    """The parts of a log file's name.
+
+    `instant` is the slice's base instant in layout 1, the deltacommit's own in layout 2.
     """
 
     file_id: str
@@ -53,8 +54,9 @@ class LogFileName:
 
     @property
     def scan_order(self) -> tuple[str, int, str, bool]:
-        """Sort key of a scan: instant, version, write token as text (absent first), suffix
-        (HoodieLogFile.LogFileComparator).
+        """The sort key of a scan: instant, version, write token as text (absent first), suffix.
+
+        As HoodieLogFile.LogFileComparator.
         """
         return self.instant, self.version, "" if self.token is None else str(self.token), self.cdc
 
@@ -87,8 +89,9 @@ def _token(checked: str) -> WriteToken:
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
-    """The parts of a base or log file name, or None for any other name (partition metadata, side files, foreign
-    files).
+    """The parts of a base or log file name, or None for any other name.
+
+    Those are partition metadata, side files and foreign files.
     """
     try:
         return parse_log_file(name) if name.startswith(".") else parse_base_file(name)

@@ -12,7 +12,7 @@ NON_PARTITIONED = "."
 """The metadata table's name of the one partition of a table without partitions."""
 
 _REMEDY = (
-    "the table's metadata names a file outside the table; do not run services on it before you know who wrote this"
+    "the table's metadata names a file outside the table; do not run services on it before you know what wrote this"
 )
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 _UNSAFE = re.compile(r"[\x00-\x1f\\\x7f]")
@@ -54,7 +54,7 @@ def check_file_name(name: str, *, source: str) -> str:
 
 
 def check_file_names(names: Collection[str], *, source: str) -> None:
-    """As check_file_name for each of many, whose text is looked through at once: 0.1 µs a name."""
+    """As check_file_name for many, whose text is checked at once: 0.1 µs a name."""
     # A slash that is not between two names makes the count wrong, or leaves an empty segment.
     text = "/".join(names)
     framed = f"/{text}/"
@@ -65,7 +65,7 @@ def check_file_names(names: Collection[str], *, source: str) -> None:
 
 
 def check_partitions(paths: Collection[str], *, source: str) -> None:
-    """As check_partition for each of many, whose text is looked through at once: 0.2 µs a path."""
+    """As check_partition for many, whose text is checked at once: 0.2 µs a path."""
     framed = "/" + "/".join(paths) + "/"
     plain = _is_safe(framed) and not any(part in framed for part in ("//", "/./", "/../", ":/", "/.hoodie/"))
     if not plain:

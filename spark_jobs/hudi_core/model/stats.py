@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """One file of a commit. Sizes are bytes; `path` is relative to the table's base path; `prev_commit` is "null" for a
-    new file group.
+    """One file of a commit.
 
-    Field names are those of HoodieWriteStat in snake case; `timeline.actions.write_stats` knows the JSON names.
+    Sizes are bytes; `path` is relative to the table's base path; `prev_commit` is "null" for a new file group. Field
+    names are those of HoodieWriteStat in snake case; `timeline.actions.write_stats` has the JSON names.
     """
 
     file_id: str
@@ -42,6 +42,7 @@ class WriteStat:
     log_files: tuple[str, ...] = ()
     cdc_stats: tuple[tuple[str, int], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """JSON members that have no field here, or a value that no field holds (a null), by JSON name: kept so that a file
-    round-trips.
+    """JSON members without a field here, or with a value that no field holds (a null), by JSON name.
+
+    They are kept so that a file round-trips.
     """

@@ -21,10 +21,10 @@ _SOURCE = "split of a change-data read"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it, None the
-    query's own.
+    """A file slice before or after a commit.
 
-    Where not `inclusive`, the blocks of `up_to` itself do not.
+    `up_to` is the newest commit whose log blocks belong to it, None the query's own. Where not `inclusive`, the blocks
+    of `up_to` itself do not.
     """
 
     file_slice: FileSlice
@@ -45,9 +45,9 @@ class Image:
 class Change:
     """One commit's change of one file group.
 
-    With `logs`, change-data logs say what happened, and the images hold what the logs leave out. Without, the changes
-    are the difference of the images: rows of `after` alone were inserted when there is no `before`, rows of `before`
-    alone were deleted when there is no `after`.
+    With `logs`, change-data logs hold the changes, and the images hold what the logs lack. Without, the changes are the
+    difference of the images: rows of `after` alone were inserted when there is no `before`, rows of `before` alone were
+    deleted when there is no `after`.
     """
 
     instant: str
@@ -80,8 +80,9 @@ class Change:
 
     @staticmethod
     def from_json(raw: Json) -> Change:
-        """The inverse of to_json; raises ConfigError or FormatError for anything else, names that leave the table among
-        it.
+        """The inverse of to_json.
+
+        Raises ConfigError or FormatError for anything else, including names outside the table.
         """
         try:
             partition = check_partition(raw["partition"], source=_SOURCE)

@@ -1,9 +1,8 @@
-"""Change-data queries, planned: for each commit of the range and each file group it touched, where its changes can be
-read (HoodieCDCExtractor).
+"""Plans change-data queries: for each commit and each file group it changed, where its changes can be read.
 
-Change-data logs are used where the commit wrote them; else the slices before and after it are compared, so that tables
-without change-data logs, and commits that wrote none, are answered too. Hudi asks for `hoodie.table.cdc.enabled`; this
-does not.
+As HoodieCDCExtractor. Change-data logs are used where the commit wrote them; else the slices before and after it are
+compared, so that tables without change-data logs, and commits that wrote none, are answered too. Hudi requires
+`hoodie.table.cdc.enabled`; this does not.
 """
 
 from __future__ import annotations
@@ -96,9 +95,7 @@ class _ChangeFinder:
             yield Change(instant.requested_time, group.partition, before=Image(item))
 
     def check(self, changes: list[Change]) -> None:
-        """Raises StorageNotFoundError for a file that the table no longer has, UnsupportedError for changes that cannot
-        be computed.
-        """
+        """Raises StorageNotFoundError for a missing file, UnsupportedError for changes that cannot be computed."""
         for change in changes:
             for file in change.files():
                 if file.name not in self._present(file.partition):
@@ -108,8 +105,7 @@ class _ChangeFinder:
             ):
                 raise UnsupportedError(
                     f"the changes of commit {change.instant} in {change.partition or 'the table'} must be "
-                    "computed, "
-                    "and rows lack _hoodie_ columns",
+                    "computed, and rows lack _hoodie_ columns",
                     path=self.context.config.path,
                     remedy=f"write the table with {MODE_KEY}={_WHOLE_IMAGES}",
                 )
@@ -183,7 +179,7 @@ class _ChangeFinder:
         raise self._gone(f"{group.partition}/{min(names)}".lstrip("/"))
 
     def _completed_before(self, log: DataFile, instant: Instant) -> bool:
-        """Whether the log's instant completed first; one that neither timeline knows is older than both."""
+        """Whether the log's instant completed first; an instant in neither timeline is older than both."""
         completed = self._completions.of(parse_log_file(log.name).instant)
         return completed is None or completed < instant.completed_at
 
@@ -197,8 +193,9 @@ class _ChangeFinder:
         return self._names[partition]
 
     def _bases_of(self, partition: str) -> Mapping[tuple[str, str], DataFile]:
-        """The base files of a partition by file id and instant. Of several, which only a retried task leaves, the
-        longest is the whole one.
+        """The base files of a partition by file id and instant.
+
+        Of several, which only a retried task leaves, the longest is the whole one.
         """
         if partition not in self._bases:
             files = sorted(
@@ -221,7 +218,7 @@ class _ChangeFinder:
 
     def _gone(self, path: str) -> StorageNotFoundError:
         return StorageNotFoundError(
-            "a file that tells what changed is gone: it was cleaned since",
+            "a file with the changes is missing: it was cleaned since",
             path=path,
             remedy="begin later, or read a snapshot instead",
         )

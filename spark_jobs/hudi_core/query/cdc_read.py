@@ -1,7 +1,7 @@
-"""Change-data queries, read: one commit's changes of one file group as rows (CDCFileGroupIterator).
+"""Reads change-data queries: one commit's changes of one file group as rows (CDCFileGroupIterator).
 
-Memory: entries of the change-data logs where these keep keys only; else, of a comparison, the rows that the commit
-wrote and the keys of the slice. Rows of images that are all new or all gone are streamed.
+Memory: entries of the change-data logs where these keep keys only; of a comparison, the rows that the commit wrote and
+the keys of the slice. Rows of images that are all new or all deleted are streamed.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ _NULL_RECORD = "null"
 
 @dataclass(frozen=True)
 class ChangeReader:
-    """Reads changes. `spec` is the table's reader with all columns and without conditions; batches have op, ts_ms,
-    before and after.
+    """Reads changes; batches have op, ts_ms, before and after.
+
+    `spec` is the table's reader with all columns and without conditions.
     """
 
     storage: Storage
     spec: ReaderSpec
 
     def read(self, change: Change) -> Iterator[pa.RecordBatch]:
-        """The change's rows. Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its
-        slices.
+        """The change's rows.
+
+        Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its slices.
         """
         if change.logs:
             yield from self._logged(change)

@@ -1,8 +1,7 @@
-"""The commits of a range of time: what incremental and change-data queries read (IncrementalQueryAnalyzer of 1.x,
-findInstantsInRange of 0.15).
+"""The commits of a range of time, which incremental and change-data queries read.
 
-Instants are chosen by `Instant.completed_at`: completion times where the layout records them, requested times where it
-does not.
+As IncrementalQueryAnalyzer of 1.x and findInstantsInRange of 0.15. Instants are selected by `Instant.completed_at`:
+completion times where the layout records them, requested times where it does not.
 """
 
 from __future__ import annotations
@@ -27,26 +26,25 @@ from hudi_core.timeline.timeline import Timeline
 
 
 def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:
-    """The earliest pending commit, deltacommit or replacecommit that is no clustering
-    (TimelineUtils.validateTimestampAsOf).
+    """The earliest pending commit, deltacommit or replacecommit that is no clustering.
 
-    Compactions and clusterings change no row, so they may stay pending. Raises FormatError for a plan that cannot be
-    read.
+    As TimelineUtils.validateTimestampAsOf. Compactions and clusterings change no row, so they may stay pending. Raises
+    FormatError for a plan that cannot be read.
     """
     writes = timeline.pending().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     return next((instant for instant in writes if not is_clustering(active, instant)), None)
 
 
 _LONGEST_WRITE: Final = timedelta(days=1)
-"""No write is taken to last longer (CompletionTimeQueryViewV2): how far before the begin of a range instants are looked
-for.
+"""The longest assumed duration of a write (CompletionTimeQueryViewV2).
+
+Instants are searched from this long before the start of a range.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """The completed commits after `begin` and up to `end`, in timeline order, with their metadata, whose paths are
-    checked.
+    """The completed commits after `begin` and up to `end`, in timeline order, with metadata whose paths are checked.
 
     `archived` are those of `metadata` that the archive holds. `end` None is the latest.
     """
@@ -79,8 +77,8 @@ class CommitRange:
 def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequest) -> CommitRange:
     """The commits of the request's range. The archive is read only when the range may reach into it.
 
-    Raises ConfigError for a range that ends before it begins and, in layout 1, for one with a commit behind an
-    incomplete one, whose rows would be passed over for good; FormatError and StorageError as commit files are read.
+    Raises ConfigError for a range that ends before it begins and, in layout 1, for one with a commit after an
+    incomplete one, whose rows would be skipped for good; FormatError and StorageError as commit files are read.
     """
     begin, end = request.begin or START, request.end
     if end is not None and end < begin:
@@ -118,8 +116,9 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
 
 
 def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
-    """The completed commits, in layout 1 only as far as the option on incomplete ones lets a query go
-    (handleHollowCommitIfNeeded).
+    """The completed commits; in layout 1 only as far as the option on incomplete ones allows.
+
+    As handleHollowCommitIfNeeded.
     """
     commits = list(timeline.commits())
     if context.config.features.completion_time_in_name:
@@ -131,9 +130,8 @@ def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
     if policy == "BLOCK":
         return [item for item in commits if item.requested_time < hollow.requested_time]
     raise ConfigError(
-        f"the {hollow.action} {hollow.requested_time} is not complete, and later ones are: an incremental "
-        "query would "
-        "pass over its rows",
+        f"the {hollow.action} {hollow.requested_time} is not complete, and later ones are: an incremental query would "
+        "skip its rows",
         path=context.active.folder,
         remedy=f"complete it or roll it back, or set {HOLLOW_COMMITS.name}=BLOCK to read only what is older",
     )

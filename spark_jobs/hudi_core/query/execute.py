@@ -1,4 +1,4 @@
-"""Reads one split of a planned query. Runs wherever an engine puts it, on what its two arguments say alone."""
+"""Reads one split of a planned query. It runs on any engine, from its two arguments alone."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
 
 _QUERIES: Final = 8
-"""How many queries a process keeps ready, each some hundred kilobytes. Getting ready takes 0.7 ms, for a table of 300
-columns 14 ms.
+"""How many prepared queries a process caches, each some hundred kilobytes.
+
+Preparing takes 0.7 ms, for a table of 300 columns 14 ms.
 """
 
 
 def read_split(common: Json, split: Json, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
 
-    Raises ConfigError for JSON that this version did not write, StorageNotFoundError for a file that is gone,
-    FormatError for one that is broken or not supported.
+    Raises ConfigError for JSON that this version did not write, StorageNotFoundError for a missing file, FormatError
+    for one that is broken or not supported.
     """
     try:
         uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])

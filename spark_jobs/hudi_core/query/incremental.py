@@ -1,11 +1,11 @@
-"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each (IncrementalRelation
-and MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x).
+"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each.
 
-Read are the file groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range.
-In table versions 6 and 9 a slice is made of the files that the commits name; in version 8, and where their log blocks
-hold parts of rows, which mean nothing without the rows below, of all its files. File groups that a commit of the range
-replaced are left out. Where a file is gone, the option of Hudi decides between an error and a scan of the latest
-snapshot, which shows each row only if nothing wrote it again after the range.
+As IncrementalRelation and MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x. Read are the file
+groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range. In table versions
+6 and 9 a slice is made of the files that the commits name; in version 8, and where their log blocks hold partial rows,
+which need the rows below, of all its files. File groups that a commit of the range replaced are omitted. Where a file
+is missing, Hudi's option decides between an error and a scan of the latest snapshot, which shows each row only if no
+later commit wrote it again.
 """
 
 from __future__ import annotations
@@ -76,15 +76,14 @@ if TYPE_CHECKING:
     from hudi_core.view.file_group import FileSlice
 
 _READERS: Final = 8
-"""Slices looked at at once: the work is waiting for storage. Each holds two windows of a log file, 128 KiB."""
+"""Slices examined at once: the work is waiting for storage. Each holds two windows of a log file, 128 KiB."""
 
 
 def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """The file groups of those of `slices` with a partial-update block; one or two ranged reads for every log block up
-    to the first of them.
+    """The file groups of those of `slices` with a partial-update block.
 
-    Raises StorageNotFoundError for a file that is gone, CorruptFileError or UnsupportedError for one that is no log
-    file of a known format.
+    It costs one or two ranged reads for every log block up to the first of them. Raises StorageNotFoundError for a
+    missing file, CorruptFileError or UnsupportedError for one that is no log file of a known format.
     """
     logged = [item for item in slices if item.log_files]
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="headers") as pool:
@@ -97,8 +96,9 @@ def _is_partial(storage: Storage, item: FileSlice) -> bool:
 
 
 class CommitListing:
-    """The files that commits say they wrote, as a view.listing.FileListing. Sizes are those of the table's listing; of
-    a file that is gone, the commit's. Modification times are 0.
+    """The files that commits record as written, as a view.listing.FileListing.
+
+    Sizes are those of the table's listing; of a missing file, the commit's. Modification times are 0.
     """
 
     def __init__(self, commits: CommitRange, listing: FileListing) -> None:
@@ -166,7 +166,7 @@ def _replaced(
             raise StorageNotFoundError(
                 f"the file group that the replacecommit {instant.requested_time} replaced was cleaned since",
                 path=join(group.partition, group.file_id),
-                remedy=f"begin later, or leave out {REPORT_REPLACED.name}",
+                remedy=f"begin later, or omit {REPORT_REPLACED.name}",
             )
         slices.append(item)
         instants[group] = instant.requested_time
@@ -204,8 +204,8 @@ def _slices(
 def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[FileGroupId]:
     """The file groups of `written` that are read with the files below those of the range.
 
-    Hudi 1.2.0, by whom version 9 goes, does so with none, and fails (ClassCastException) on parts of rows that lie on
-    no whole ones.
+    Hudi 1.2.0, the reference for version 9, does so with none, and fails (ClassCastException) on partial rows without
+    whole ones below them.
     """
     features = context.config.features
     if features.incremental_whole_groups:
@@ -242,8 +242,9 @@ def _whole_slices(
 
 
 def as_of_completion(timeline: Timeline, end: str) -> Timeline:
-    """The timeline when `end` was the last completion. What completed later was pending then, and not older than the
-    timeline and archived.
+    """The timeline when `end` was the last completion.
+
+    What completed later was pending then, and not older than the timeline and archived.
     """
     return Timeline(
         instant

@@ -1,10 +1,9 @@
-"""Rows as JSON text, the way Hudi's change-data query writes row images. Vectorised: a column at a time, whatever its
-nesting.
+"""Rows as JSON text, the way Hudi's change-data query writes row images. Vectorised by column, at every nesting.
 
-Two writers make the images and differ in blanks and nulls: what a change-data log holds is printed by Avro
-(GenericData.toString), what is computed from slices by Jackson (InternalRowToJsonStringConverter). Numbers are Java's
-(`100.0`, `1.0E7`); dates are days and timestamps their unit's count since 1970, as both writers see them. Where the two
-print what no reader could use (decimals and bytes as Java objects), decimals are numbers here and bytes base64 text.
+Two writers make the images and differ in blanks and nulls: a change-data log is printed by Avro (GenericData.toString),
+images computed from slices by Jackson (InternalRowToJsonStringConverter). Numbers are Java's (`100.0`, `1.0E7`); dates
+are days and timestamps their unit's count since 1970, as both writers see them. Where the two print what no reader
+could use (decimals and bytes as Java objects), decimals are numbers here and bytes base64 text.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ from hudi_core.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How a writer prints: what stands between members and after names, whether null members are printed, and which
-    characters it escapes beyond quotes, backslashes and control characters below U+0020.
+    """How a writer prints: separators, whether null members are printed, and which characters it escapes.
+
+    Quotes, backslashes and control characters below U+0020 are always escaped.
     """
 
     comma: str

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A query ready to run: `read_split(common, split)` gives the rows of one split in `schema`; the result is all
-    splits' rows.
+    """A query ready to run: `read_split(common, split)` gives the rows of one split; the result is all splits' rows.
 
     `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts base and
-    log files, `files_pruned` those that the predicate ruled out; `report` says by what.
+    log files, `files_pruned` those that the predicate excluded; `report` says by which index.
     """
 
     schema: pa.Schema
@@ -32,8 +31,9 @@ class ReadPlan:
     report: Json = field(default_factory=dict)
 
     def batches(self, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, split by split, read in this process; `storage` is the table's data path when it is open
-        already.
+        """All rows, split by split, read in this process.
+
+        `storage` is the table's data path when it is open already.
         """
         for split in self.splits:
             yield from read_split(self.common, split, storage)

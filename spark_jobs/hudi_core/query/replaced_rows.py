@@ -1,5 +1,4 @@
-"""Replaced rows in incremental queries: an open point of RFC-18, answered by reporting them when the option asks for
-it.
+"""Replaced rows in incremental queries, an open point of RFC-18: they are reported on request (docs/decisions/0006).
 
 Besides the rows that the commits of the range wrote, such a query returns every row of the file groups that overwrites
 and dropped partitions of the range replaced, as the replacecommit found it, with the replacecommit's instant as
@@ -18,8 +17,9 @@ from hudi_core.engine.protocol import Json
 from hudi_core.model.meta_fields import COMMIT_TIME, IS_DELETED
 
 REPLACED_BY: Final = "replaced_by"
-"""In a split: the instant that replaced its rows, None for rows that the range wrote. In what splits share: whether
-they are told apart.
+"""In a split: the instant that replaced its rows, None for rows that the range wrote.
+
+In what splits share: whether the two are distinguished.
 """
 
 

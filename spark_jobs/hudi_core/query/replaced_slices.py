@@ -11,7 +11,7 @@ from hudi_core.view.fs_view import FileSystemView
 
 
 def slice_before_replacement(view: FileSystemView, group: FileGroupId, instant: Instant) -> FileSlice | None:
-    """What a replacecommit replaced of a file group; None when its files are gone."""
+    """What a replacecommit replaced of a file group; None when its files are missing."""
     found = view.file_group(group)
     slices = [] if found is None else [item for item in found.slices if item.base_instant < instant.requested_time]
     if not slices:
@@ -23,9 +23,7 @@ def slice_before_replacement(view: FileSystemView, group: FileGroupId, instant: 
 
 
 def replaced_groups(commits: CommitRange) -> list[tuple[FileGroupId, Instant]]:
-    """The file groups whose rows commits of the range took away: by overwrites and dropped partitions, not by
-    clusterings.
-    """
+    """The file groups whose rows overwrites and dropped partitions of the range replaced; clusterings do not count."""
     return [
         (group, instant)
         for instant, commit in commits.metadata.items()

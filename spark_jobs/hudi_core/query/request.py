@@ -1,4 +1,4 @@
-"""What a reader asks of a table: checked values, before anything is read."""
+"""A read request on a table: values that are checked before anything is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MetadataMode = Literal["auto", "on", "off"]
 """Whether the metadata table is used: where the table has one, always, or never."""
 
 START: Final = "000"
-"""The begin of a range that means "from the start"."""
+"""The start of a range that means "from the start"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,7 @@ class ReadRequest:
         where: str | None = None,
         dialect: str = "spark",
     ) -> ReadRequest:
-        """A checked request; raises ConfigError for a word that is not known and for times that the query has no use
-        for.
-        """
+        """A checked request; raises ConfigError for an unknown word and for times that the query does not use."""
         if query not in get_args(Query):
             raise ConfigError(f"unknown query {query!r}", remedy=f"one of {', '.join(get_args(Query))}")
         if metadata not in get_args(MetadataMode):
@@ -55,7 +53,7 @@ class ReadRequest:
                 f"unknown metadata mode {metadata!r}", remedy=f"one of {', '.join(get_args(MetadataMode))}"
             )
         if columns is not None and len(set(columns)) != len(columns):
-            raise ConfigError("a column is asked for twice", remedy="name each column once")
+            raise ConfigError("a column is named twice", remedy="name each column once")
         ranged = query in ("incremental", "cdc")
         if ranged and begin is None:
             raise ConfigError(

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownInstant:
-    """An instant with its decoded files: `plan` is the requested one, `metadata` the completed one; None where there is
-    no content.
+    """An instant with its decoded files: `plan` is the requested one, `metadata` the completed one, None if empty.
 
-    `savepoint` is what the completed savepoint of the same instant says, None where there is none.
+    `savepoint` is the content of the completed savepoint of the same instant, None where there is none.
     """
 
     instant: Instant
@@ -28,8 +27,7 @@ class ShownInstant:
 
 
 def show_instant(context: ReadContext, instant: str, action: str | None = None) -> ShownInstant:
-    """The instant requested at `instant`; of several, that of `action`, else the commit, which a savepoint shares its
-    instant with.
+    """The instant requested at `instant`; of several, that of `action`, else the commit under the savepoint.
 
     Actions compete as on the timeline: `compaction` also means its completed `commit`. Raises ConfigError for an action
     that does not exist, and when neither the timeline nor its archive holds such an instant.
@@ -64,7 +62,7 @@ class _Files(Protocol):
 
 
 class _ActiveFiles:
-    """What the active timeline's files say, in the words of history.archived.ArchivedTimeline."""
+    """The content of the active timeline's files, in the form of history.archived.ArchivedTimeline."""
 
     def __init__(self, active: ActiveTimeline) -> None:
         self._active = active

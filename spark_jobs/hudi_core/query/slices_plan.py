@@ -37,10 +37,10 @@ class Predicate:
 
     @staticmethod
     def of(request: ReadRequest, schema: pa.Schema, zone: str | None = None) -> Predicate | None:
-        """The request's predicate over all columns of the query, None when it has none; `zone` is that of wall time,
-        UTC when None.
+        """The request's predicate over all columns of the query, None when it has none.
 
-        Raises ConfigError naming the fragment, column or literal that cannot be read or compared.
+        `zone` is that of local times, UTC when None. Raises ConfigError naming the fragment, column or literal that
+        cannot be read or compared.
         """
         if request.where is None:
             return None
@@ -49,9 +49,7 @@ class Predicate:
 
 
 COUNTED_PARTITIONS: Final = 1000
-"""Of a table with more partitions, those that the predicate rules out by their paths are not listed, and their files
-not counted.
-"""
+"""In a table with more partitions, those that the predicate excludes by path are not listed or counted."""
 
 
 def reader_spec(
@@ -66,8 +64,8 @@ def reader_spec(
 ) -> ReaderSpec:
     """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
 
-    `schemas` is the timeline that `schema` is of, where that is another one: a column's name in older files is known
-    from it.
+    `schemas` is the timeline that `schema` is of, where that is another one: a column's name in older files is resolved
+    with it.
     """
     history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
     spec = ReaderSpec.for_query(
@@ -84,7 +82,7 @@ def reader_spec(
 
 
 def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The columns of `schema` that were asked for, in that order; raises ConfigError for one that it lacks."""
+    """The selected columns of `schema`, in that order; raises ConfigError for one that it lacks."""
     missing = [name for name in columns or () if name not in schema.names]
     if missing:
         raise ConfigError(

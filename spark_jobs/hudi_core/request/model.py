@@ -1,4 +1,4 @@
-"""What a run is asked to do and what came of it, as JSON: the one language of operators, `main.py` and `hudictl`."""
+"""Requests and results of runs as JSON: the one language of operators, `main.py` and `hudictl`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ VERBS = frozenset(
     }
 )
 RESULTS = ".hoodie/.airflow_hudi/results"
-"""Folder in the table of results that were asked for as files."""
+"""Folder in the table for results that were requested as files."""
 PROBE_RESULTS = ".airflow_hudi_probe/results"
 """The same where there need not be a table."""
 _NEED_INSTANT = frozenset({"restore", "savepoint_delete", "takeover", "unschedule"})
@@ -70,12 +70,12 @@ _RESULT = "run result"
 class RunRequest:
     """One call of a table service, or of another verb on a table or, with `probe_store`, on any folder of a storage.
 
-    `verb` is what hudictl calls it. With `run`, `instant` runs that instant, `all_pending` every pending one; without
-    both the oldest pending one is run. With the others `instant` is what is rolled back, restored to, kept, given up or
-    taken over; a dry run of `restore` without one lists what can be restored. `owner` says who asks, for those who find
-    the instant claimed. `options` are Hudi's names, `storage_options` those of the storage; secrets are refused in both
-    and come from the environment or the JSON file `storage_options_file` on the driver. `metadata` says whether the
-    metadata table is read: auto, on or off.
+    `verb` is hudictl's name of the command. With `run`, `instant` runs that instant, `all_pending` every pending one;
+    without both the oldest pending one is run. With the other verbs `instant` is the one to roll back, restore to,
+    save, unschedule or take over; a dry run of `restore` without one lists what can be restored. `owner` identifies the
+    requester in messages to others that find the instant claimed. `options` are Hudi's names, `storage_options` those
+    of the storage; secrets are refused in both and come from the environment or the JSON file `storage_options_file` on
+    the driver. `metadata` is whether the metadata table is read: auto, on or off.
     """
 
     table: str
@@ -94,16 +94,17 @@ class RunRequest:
     """Plans an instant first when none is pending."""
     verb: str = "run"
     dry_run: bool = False
-    """Says what would be done, and writes nothing."""
+    """Reports what would be done, and writes nothing."""
     unless_completed: bool = False
     """With `rollback`: a write that has completed by now stays."""
     comment: str = ""
     """Kept in a savepoint."""
     run_id: str = ""
-    """The run that asks (Airflow's run id), kept in what it completes; a random one when empty."""
+    """The id of the requesting run (Airflow's run id), recorded in what it completes; a random one when empty."""
     result_name: str = ""
-    """A Spark job also writes its result to `results_folder`/<name>.json when this is not empty: nobody sees what a
-    driver in a cluster prints.
+    """A Spark job also writes its result to `results_folder`/<name>.json unless this is empty.
+
+    The output of a driver in a cluster may not be visible.
     """
     timeline_only: bool = False
     """With `doctor`: the data files are not listed."""
@@ -112,13 +113,9 @@ class RunRequest:
     rounds: int = _ROUNDS
     """With `probe_store`: races of each kind."""
     partitions: tuple[str, ...] = ()
-    """With `metadata_create`, `metadata_update` and `metadata_drop`: partitions of the metadata table, such as
-    `column_stats`.
-    """
+    """With the `metadata_*` verbs: partitions of the metadata table, such as `column_stats`."""
     columns: tuple[str, ...] = ()
-    """With `metadata_create` and `metadata_drop`: columns whose statistics are added to `column_stats`, or taken out of
-    it, by dotted name.
-    """
+    """With `metadata_create` and `metadata_drop`: columns to add to `column_stats` or to remove, by dotted name."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a combination that means nothing."""
@@ -215,9 +212,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class InstantResult:
-    """What came of one instant: its state afterwards, what this run wrote for it and deleted, and the error when it
-    failed.
-    """
+    """The result of one instant: its state, what this run wrote for it and deleted, and the error when it failed."""
 
     instant: str
     action: str
@@ -258,13 +253,13 @@ class InstantResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of a run: one entry per instant, in the order they were run; empty when there was nothing to do."""
+    """The result of a run: one entry per instant, in the order they were run; empty when there was nothing to do."""
 
     instants: tuple[InstantResult, ...] = ()
     reason: str | None = None
     """Why no instant was run, and what would change that."""
     document: Mapping[str, Any] | None = None
-    """What another verb than `run` came to: the JSON document of hudictl's command of that name."""
+    """The result of a verb other than `run`: the JSON document of hudictl's command of that name."""
 
     @property
     def failed(self) -> tuple[InstantResult, ...]:

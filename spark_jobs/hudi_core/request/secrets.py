@@ -1,4 +1,4 @@
-"""Which option names hold secrets. Secrets never travel in arguments, requests, logs or error texts (anchors D5)."""
+"""Which option names hold secrets. Secrets never travel in arguments, requests, logs or error texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _NOT_SECRET = re.compile(r"(lock|partition|record|sort|row|map|primary)[._-]?key($|[._-])", re.IGNORECASE)
-"""Keys of rows and locks, as in `hoodie.write.lock.zookeeper.lock_key`."""
+"""Keys of rows and of locks, as in `hoodie.write.lock.zookeeper.lock_key`."""
 MASK = "***"
 
 
@@ -23,8 +23,9 @@ def is_secret_key(name: str) -> bool:
 
 
 def refuse_secrets(options: Mapping[str, str], *, where: str) -> None:
-    """Raises ConfigError when an option looks like a secret; its value is not shown. `where` names the place, for the
-    message.
+    """Raises ConfigError when an option looks like a secret, without showing its value.
+
+    `where` names the place of the options, for the message.
     """
     found = sorted(name for name in options if is_secret_key(name))
     if found:

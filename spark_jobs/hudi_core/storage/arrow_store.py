@@ -93,9 +93,7 @@ class ArrowStorage:
             return bytes(file.read_at(length, start)) if length else b""
 
     def write(self, path: str, data: bytes) -> None:
-        """Whole to readers on object stores, where the object appears at close; refused on file systems, where it does
-        not.
-        """
+        """Whole to readers on object stores, where the object appears at close; refused on file systems."""
         target = self._file(path)
         if self._has_folders:
             raise UnsupportedError(
@@ -117,7 +115,7 @@ class ArrowStorage:
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         check_file_path(path, self.uri)
         raise UnsupportedError(
-            "Arrow's file systems tell no versions", path=path, remedy="open the table with open_storage for locks"
+            "Arrow's file systems have no versions", path=path, remedy="open the table with open_storage for locks"
         )
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
@@ -197,7 +195,7 @@ class ArrowStorage:
             raise
 
     def _check_bucket(self, path: str) -> None:
-        """Arrow says of an absent bucket what it says of an absent object; raises StorageError for the bucket."""
+        """Raises StorageError for an absent bucket, for which Arrow gives the same answer as for an absent object."""
         if self._bucket_seen or not isinstance(self._fs, arrow_fs.S3FileSystem):
             return
         try:

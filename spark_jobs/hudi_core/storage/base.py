@@ -12,8 +12,9 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file: path relative to the root, size in bytes, modification time in seconds since the epoch by the storage's
-    clock.
+    """A file: path relative to the root, size in bytes, modification time.
+
+    The time is in seconds since the epoch by the storage's clock.
     """
 
     path: str
@@ -39,12 +40,14 @@ class Storage(Protocol):
 
     Guarantees on every implementation that may carry a timeline (`supports_exclusive_create`):
     - `create_exclusive` is atomic: of any number of racing calls for a path exactly one returns, the others raise
-      StorageExistsError, and nobody ever reads a part of the content.
+      StorageExistsError, and no reader ever sees a part of the content.
     - `write` is atomic to readers and replaces the whole object.
     - `write_if`, where `supports_conditional_write`, is atomic in the same way: of any number of racing calls that name
       one version, at most one returns. A path that is written conditionally is written in no other way.
     - listings are consistent: they show every object whose creation returned before the listing began, and no cache is
-      used. Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError.
+      used.
+
+    Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError.
     """
 
     uri: str
@@ -65,8 +68,9 @@ class Storage(Protocol):
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files directly in `folder`, in no order: list_files without sizes and times, which a local
-        disk tells one by one.
+        """The names of the files directly in `folder`, unordered: list_files without sizes and times.
+
+        A local disk returns those one by one.
         """
         ...
 
@@ -83,8 +87,9 @@ class Storage(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Replaces or creates the object as a whole, and removes a stale Hadoop `.crc` side file on local file
-        systems.
+        """Replaces or creates the object as a whole.
+
+        Also removes a stale Hadoop `.crc` side file on local file systems.
         """
         ...
 
@@ -95,8 +100,8 @@ class Storage(Protocol):
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         """The whole content and its version (an ETag), for `write_if`; raises StorageNotFoundError.
 
-        A version names content, so two objects of the same bytes may have the same version: whoever relies on it writes
-        bytes that were never written before.
+        A version identifies content, so two objects of the same bytes may have the same version: a caller that relies
+        on it writes bytes that were never written before.
         """
         ...
 
@@ -121,7 +126,8 @@ class Storage(Protocol):
         ...
 
     def open_output(self, path: str) -> BinaryIO:
-        """A writer of a new file, for the data path; the file is complete when close() returned. The caller never
-        reuses a name.
+        """A writer of a new file, for the data path; the file is complete when close() returned.
+
+        The caller never reuses a name.
         """
         ...

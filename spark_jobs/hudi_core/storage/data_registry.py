@@ -13,8 +13,9 @@ from hudi_core.storage.registry import open_fsspec
 
 
 def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """Base and log files: local files directly, other schemes through Arrow where its wheel has them, else fsspec;
-    errors as open_storage.
+    """Base and log files: local directly, other schemes through Arrow where its wheel has them, else fsspec.
+
+    Errors are those of open_storage.
     """
     scheme = scheme_of(uri)
     if scheme == "file":

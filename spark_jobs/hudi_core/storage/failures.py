@@ -13,8 +13,9 @@ _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def check_file_path(path: str, uri: str) -> str:
-    """Returns `path` when it is a plain path of a file below the root `uri`; raises FormatError, or StorageError for
-    the root itself.
+    """Returns `path` when it is a plain path of a file below the root `uri`.
+
+    Raises FormatError, or StorageError for the root itself.
     """
     check_relative_path(path, source=uri)
     if not path:
@@ -23,8 +24,9 @@ def check_file_path(path: str, uri: str) -> str:
 
 
 def missing_bucket(error: BaseException | None) -> bool:
-    """Whether an error (or what caused it) says that the bucket itself is not there, which must not be read as "this
-    file is absent".
+    """Whether an error (or its cause) reports that the bucket itself is absent.
+
+    That must not be read as "this file is absent".
     """
     while error is not None:
         response = getattr(error, "response", None)

@@ -1,5 +1,6 @@
-"""A table on any storage that fsspec reaches; carries a timeline on S3, where conditional writes make the exclusive
-create.
+"""A table on any storage that fsspec reaches.
+
+It carries a timeline on S3, where conditional writes make the exclusive create.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ from hudi_core.storage.s3_conditional import S3Conditional, service_code
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
-"""Where an exclusive create is proven (tests/contract/test_storage.py). fsspec's own `x` mode elsewhere shows partial
-content or races.
+"""Schemes where an exclusive create is proven (tests/contract/test_storage.py).
+
+fsspec's own `x` mode elsewhere shows partial content or races.
 """
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
-"""File systems whose folders exist by themselves and are left behind by their files."""
+"""File systems whose folders need not be created and remain after their files."""
 
 _VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
 
 class FsspecStorage:
-    """Storage over an fsspec file system `fs` (made with `use_listings_cache=False`) below `root`, fsspec's own name of
-    the folder.
+    """Storage over an fsspec file system `fs` below `root`, fsspec's own name of the folder.
+
+    `fs` is made with `use_listings_cache=False`.
     """
 
     def __init__(self, fs: Any, root: str, uri: str) -> None:
@@ -193,7 +196,7 @@ class FsspecStorage:
         try:
             self._fs.rm_file(target)
         except FileNotFoundError:
-            return  # somebody else removed it, which is what was asked for
+            return  # another process removed it, which is the requested state
 
     def _children(self, folder: str) -> list[tuple[str, Mapping[str, Any]]]:
         check_relative_path(folder, source=self.uri)
@@ -220,7 +223,7 @@ class FsspecStorage:
 
 
 def _modified(info: Mapping[str, Any]) -> float:
-    """Seconds since the epoch from the fields that fsspec's file systems use; 0 when the storage does not say."""
+    """Seconds since the epoch from the fields that fsspec's file systems use; 0 when the storage has none."""
     for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         value = info.get(key)
         if isinstance(value, datetime):

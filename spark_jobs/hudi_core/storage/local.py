@@ -124,8 +124,9 @@ class LocalStorage:
             _publish(target, data, replace)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """A hard link of a finished temporary file: the kernel lets one link win, and the name appears with its whole
-        content.
+        """A hard link of a finished temporary file: the kernel lets one link win.
+
+        The name appears with its whole content.
         """
         target = self._file(path)
         if os.path.lexists(target):
@@ -186,7 +187,7 @@ class LocalStorage:
                 try:
                     shutil.rmtree(target)
                 except OSError:
-                    # Somebody may remove or create files in it at the same time; what is there now is removed now.
+                    # Another process may remove or create files in it at the same time; what exists now is removed now.
                     if os.path.isdir(target) and attempt == _ATTEMPTS - 1:
                         raise
                 if not os.path.isdir(target):
@@ -265,8 +266,9 @@ def _remove(target: str) -> bool:
 
 
 def _publish(target: str, data: bytes, give_name: Callable[[str], None]) -> None:
-    """Writes a temporary file beside `target` and lets `give_name` turn it into `target`, again when the folder
-    vanished meanwhile.
+    """Writes a temporary file beside `target` and lets `give_name` turn it into `target`.
+
+    Again when the folder vanished meanwhile.
     """
     for attempt in range(_ATTEMPTS):
         try:
@@ -281,7 +283,7 @@ def _publish(target: str, data: bytes, give_name: Callable[[str], None]) -> None
 
 @contextmanager
 def _temporary_file(target: str, data: bytes) -> Iterator[str]:
-    """A file beside `target` that holds `data` on the disk; its name is gone afterwards."""
+    """A file beside `target` that holds `data` on the disk; its name is removed afterwards."""
     folder = os.path.dirname(target)
     os.makedirs(folder, exist_ok=True)
     temporary = os.path.join(folder, f".airflow-hudi-{uuid.uuid4().hex}.tmp")
@@ -302,8 +304,9 @@ def _version(data: bytes) -> str:
 
 @contextmanager
 def _folder_lock(folder: str, path: str) -> Iterator[None]:
-    """Lets one process, and one thread of it, into `folder` at a time; raises StorageConflictError for a folder that is
-    not there.
+    """Lets one process, and one thread of it, into `folder` at a time.
+
+    Raises StorageConflictError for a folder that does not exist.
     """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -13,8 +13,9 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in lower case, `s3` for `s3a` and `s3n`; `file` for a plain path. Raises ConfigError for an empty
-    address.
+    """The scheme in lower case, `s3` for `s3a` and `s3n`; `file` for a plain path.
+
+    Raises ConfigError for an empty address.
     """
     if not uri.strip():
         raise ConfigError("the address of the table is empty")
@@ -25,8 +26,9 @@ def scheme_of(uri: str) -> str:
 
 
 def fsspec_options(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of the fsspec file system. For S3 the names in S3_OPTIONS; for other schemes the library's own names,
-    unchanged.
+    """Arguments of the fsspec file system.
+
+    For S3 the names in S3_OPTIONS; for other schemes the library's own names, unchanged.
     """
     if scheme != "s3":
         return dict(options)

@@ -1,7 +1,7 @@
 """Finds out by racing whether a storage can carry a timeline and a storage lease.
 
-Many S3-compatible servers answer a second conditional put with 412 when they are asked one at a time, and let several
-racing writers win (anchors E1). Only a race tells.
+Many S3-compatible servers answer a second conditional put with 412 when requests come one at a time, and let several
+racing writers win. Only a race shows that.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MAX_PROBLEMS = 10
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """What came of one kind of race over all rounds. Times are seconds."""
+    """The result of one type of race over all rounds. Times are seconds."""
 
     rounds: int
     several_winners: int
     """Rounds that more than one writer believed to have won."""
     no_winner: int
-    """Rounds that nobody won."""
+    """Rounds without a winner."""
     wrong_content: int
     """Rounds after which the object was not the winner's, whole, or was missing in a listing."""
     failures: int
@@ -42,7 +42,7 @@ class RaceResult:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether every round had one winner, whose content was there afterwards."""
+        """Whether every round had one winner, whose content was stored afterwards."""
         return self.rounds > 0 and not (self.several_winners or self.no_winner or self.wrong_content)
 
 
@@ -75,11 +75,10 @@ class ProbeReport:
 
 
 def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
-    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace, and removes the
-    folder afterwards.
+    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace.
 
-    A pass is evidence and no proof; a storage that fails once is unfit. Raises ConfigError for numbers out of bounds,
-    and the storage's own errors when it cannot be reached at all.
+    The folder is removed afterwards. A pass is evidence and no proof; a storage that fails once is unfit. Raises
+    ConfigError for numbers out of bounds, and the storage's own errors when it cannot be reached at all.
     """
     if not 2 <= writers <= _MAX_WRITERS or not 1 <= rounds <= _MAX_ROUNDS:
         raise ConfigError(
@@ -112,9 +111,7 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
 
 
 def _clock_ahead(storage: Storage, path: str) -> float:
-    """Zero unless the file's time lies outside the moments before and after it was written; object stores tell whole
-    seconds.
-    """
+    """Zero unless the file's time is outside the moments around its write; object stores give whole seconds."""
     before = time.time()
     storage.write(path, b"")
     after, modified = time.time(), storage.stat(path).modified
@@ -125,7 +122,7 @@ def _clock_ahead(storage: Storage, path: str) -> float:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What one writer met in one round."""
+    """The result of one writer in one round."""
 
     won: bool = False
     failure: Exception | None = None

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The control side: timeline, locks, properties, listings. A plain path or `file:` is local, everything else goes
-    through fsspec.
+    """The control side: timeline, locks, properties, listings.
 
-    Raises ConfigError for a scheme whose library is not installed and for options that the scheme does not know.
+    A plain path or `file:` is local, everything else uses fsspec. Raises ConfigError for a scheme whose library is not
+    installed and for options that the scheme does not know.
     """
     scheme = scheme_of(uri)
     if scheme == "file":

@@ -32,12 +32,12 @@ class S3Conditional:
         return bytes(data), str(etag)
 
     def put(self, target: str, data: bytes, *, path: str, version: str | None) -> str:
-        """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag. The errors are those of
-        Storage.write_if.
+        """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag.
 
-        A client that loses the answer sends the PUT again and is then told that the condition fails, about its own
-        object. So every attempt is tagged, and the tag of the object that is there decides (anchors D4: after a failed
-        conditional PUT the outcome is unknown). A 409 (another conditional write is under way) is tried again.
+        The errors are those of Storage.write_if. A client that loses the answer sends the PUT again and is then told
+        that the condition fails, because of its own object. So every attempt is tagged, and the tag of the stored
+        object decides: after a failed conditional PUT the outcome is unknown. A 409 (another conditional write is in
+        progress) is tried again.
         """
         self._check_client(path)
         tag = uuid.uuid4().hex
@@ -55,9 +55,7 @@ class S3Conditional:
         )
 
     def _outcome(self, target: str, path: str, tag: str, version: str | None, error: OSError) -> str | None:
-        """The ETag when our attempt made the object after all, None to ask for another attempt; any other outcome
-        raises.
-        """
+        """The ETag when our attempt made the object after all, None for another attempt; any other outcome raises."""
         code = service_code(error)
         head = self._head(target, path, error)
         if head is not None and head.get("Metadata", {}).get(_TAG) == tag:
@@ -77,8 +75,9 @@ class S3Conditional:
         raise to_storage_error(error, path, self._uri) from error
 
     def _head(self, target: str, path: str, error: OSError) -> dict[str, Any] | None:
-        """The object's tags and ETag; None when it is absent. When that cannot be told, the write's own error is
-        raised.
+        """The object's tags and ETag; None when it is absent.
+
+        When that cannot be found out, the write's own error is raised.
         """
         bucket, key, _ = self._fs.split_path(target)
         try:
@@ -91,8 +90,9 @@ class S3Conditional:
             raise to_storage_error(error, path, self._uri) from error
 
     def _check_client(self, path: str) -> None:
-        """s3fs leaves out what its client does not know, and a condition that is left out is an overwrite; raises
-        ConfigError.
+        """Raises ConfigError when the client does not support conditions.
+
+        s3fs drops arguments that its client does not know, and a condition that is dropped makes an overwrite.
         """
         if self._checked:
             return
@@ -121,7 +121,7 @@ async def _get(fs: Any, target: str) -> tuple[bytes, str]:
 def _etag(answer: Any) -> str:
     etag = answer.get("ETag") if isinstance(answer, dict) else None
     if not isinstance(etag, str) or not etag:
-        raise StorageError("the S3 client tells no ETag", remedy="install s3fs 2025.7 or later")
+        raise StorageError("the S3 client returns no ETag", remedy="install s3fs 2025.7 or later")
     return etag
 
 

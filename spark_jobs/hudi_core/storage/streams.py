@@ -95,9 +95,7 @@ class GuardedOutput(io.RawIOBase):
         return self._position
 
     def __del__(self) -> None:
-        """Nothing: a file that nobody closed must not be published by the garbage collector, as IOBase's finaliser
-        would.
-        """
+        """Nothing: the garbage collector must not publish a file that was not closed, as IOBase's finaliser would."""
 
     def write(self, data: Any, /) -> int:
         """Writes all of `data` (any buffer)."""

@@ -25,7 +25,7 @@ MUTATIONS = frozenset(
         "output.discard",
     }
 )
-"""The kinds of operation that change the storage; between two of them a kill cannot leave different states behind."""
+"""The operations that change the storage; between two of them a kill cannot leave different states."""
 
 
 class InjectedCrash(BaseException):
@@ -43,11 +43,11 @@ class Operation:
 class FaultPlan:
     """Decides which operation fails, and keeps the log of all of them.
 
-    The fault falls on counted operation number `kill_at` (from 0), or on the first for which `when` is true. Counted
-    are the kinds in `counts`, all kinds by default. `timing` says whether the operation took place (`after`) or not
+    The fault is at counted operation number `kill_at` (from 0), or at the first for which `when` is true. Counted are
+    the operations in `counts`, by default all. `timing` is whether the operation took place (`after`) or not
     (`before`). Without `error` the fault is a kill: it raises InjectedCrash, and so does every later operation of any
     thread, since a dead process does nothing more (no lock release, no clean-up on the way out). With `error` the one
-    operation raises what `error` makes, and life goes on.
+    operation raises what `error` makes, and later ones succeed.
     """
 
     def __init__(
@@ -118,8 +118,9 @@ class FaultPlan:
 
 
 class FaultStorage:
-    """Any storage under a fault plan. Every call, and every read, write and close of a stream, is one operation of the
-    plan.
+    """Any storage under a fault plan.
+
+    Every call, and every read, write and close of a stream, is one operation of the plan.
     """
 
     def __init__(self, inner: Storage, plan: FaultPlan) -> None:
@@ -198,7 +199,7 @@ class FaultStorage:
             self.plan.keep(stream)
 
         def discard() -> None:
-            # The inner stream's own way out of a failed `with` block; it has no error to be told of.
+            # The inner stream's own exit from a failed `with` block; it is not passed the error.
             stream.__exit__(StorageError, StorageError("discarded", path=path), None)
 
         return cast(

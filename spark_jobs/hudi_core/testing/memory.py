@@ -147,7 +147,7 @@ class _MemoryOutput(io.BytesIO):
             super().close()
 
     def __del__(self) -> None:
-        """Nothing: the finaliser of BytesIO would close, and so publish, an object that nobody finished."""
+        """Nothing: the finaliser of BytesIO would close, and so publish, an unfinished object."""
 
     def close(self) -> None:
         if not self.closed:

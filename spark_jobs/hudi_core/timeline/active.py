@@ -41,9 +41,7 @@ class ActiveTimeline:
     """
 
     def __init__(self, storage: Storage, config: LayoutConfig, base: str = "", zone: str = "LOCAL") -> None:
-        """`zone` is the timeline's (config.table_config): instants that an upgrade left completed when their file was
-        modified.
-        """
+        """`zone` is the timeline's (config.table_config), for completion times taken from modification times."""
         self._storage = storage
         self._zone = zone
         self._layout = config.layout_version
@@ -71,11 +69,10 @@ class ActiveTimeline:
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """When each completed instant of `timeline` completed: its completion time, in layout 1 when its file was
-        modified.
+        """The completion time of each completed instant of `timeline`: in layout 1 the modification time of its file.
 
-        That is what Hudi 0.15 compares, too (HoodieInstant.getStateTransitionTime). An instant that was archived
-        meanwhile is left out.
+        Hudi 0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant that was archived meanwhile is
+        missing.
         """
         if not self._naming.completes_by_name:
             return {
@@ -108,8 +105,9 @@ class ActiveTimeline:
         return self._content(self.path_of(instant), instant.action, instant.state)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """The metadata of a completed commit, deltacommit or replacecommit; raises TimelineError for any other
-        instant.
+        """The metadata of a completed commit, deltacommit or replacecommit.
+
+        Raises TimelineError for any other instant.
         """
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
             raise TimelineError(
@@ -151,14 +149,14 @@ class ActiveTimeline:
         return decode_any(self._content(path, action, state), path=path)
 
     def read_of(self, instant: Instant) -> dict[str, Any]:
-        """The file that shows the instant's state as a plain dictionary; `{}` when it is empty. Raises
-        StorageNotFoundError.
-        """
+        """The file of the instant's state as a plain dictionary; `{}` when it is empty. Raises StorageNotFoundError."""
         return decode_any(self.read_details(instant), path=self.path_of(instant))
 
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
-        """Starts an instant. Raises StorageExistsError when it is there in any state, TimelineError for a savepoint (it
-        has no such state).
+        """Creates the requested file of an instant.
+
+        Raises StorageExistsError when the instant exists in any state, TimelineError for a savepoint (it has no such
+        state).
         """
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
@@ -168,8 +166,7 @@ class ActiveTimeline:
         return Instant(requested_time, action, State.REQUESTED, None, action)
 
     def to_inflight(self, requested_time: str, action: str, data: bytes = b"") -> bool:
-        """Moves a requested instant on. False when it was inflight already: the caller decides whether to go on or to
-        roll back.
+        """Moves a requested instant to inflight; False when it was already: the caller resumes it or rolls it back.
 
         Raises TimelineError when it was never requested, StorageExistsError when it is completed.
         """
@@ -187,11 +184,11 @@ class ActiveTimeline:
     def complete(self, requested_time: str, action: str, data: bytes, completion_time: str | None = None) -> Instant:
         """Completes an inflight instant by one exclusive create; what it wrote is visible from then on.
 
-        Layout 2 needs the completion time, which is part of the file's name. There the create alone does not decide who
-        completes: call it under the table lock with a time that was decided once for the instant (transaction.commit);
-        any completed file of the instant is refused. Layout 1 records no completion time and passes over it. Raises
-        StorageExistsError when the instant is completed already, TimelineError when it is not inflight or `data` is
-        empty (an empty completed file reads as a commit that wrote nothing).
+        Layout 2 needs the completion time, which is part of the file's name. There the create alone does not decide
+        which process completes the instant: call it under the table lock with a time that was decided once for the
+        instant (transaction.commit); any completed file of the instant is refused. Layout 1 records no completion time
+        and ignores it. Raises StorageExistsError when the instant is completed already, TimelineError when it is not
+        inflight or `data` is empty (an empty completed file reads as a commit that wrote nothing).
         """
         path = self.path(requested_time, action, State.COMPLETED, completion_time)
         if not data:
@@ -209,8 +206,9 @@ class ActiveTimeline:
         return completed[0]
 
     def completed_paths(self, requested_time: str, action: str) -> list[str]:
-        """The paths of the instant's completed files, earliest completion first. More than one is what a race without a
-        lock leaves in layout 2.
+        """The paths of the instant's completed files, earliest completion first.
+
+        A race without a lock leaves more than one in layout 2.
         """
         if self._naming.completes_by_name:
             path = self.path(requested_time, action, State.COMPLETED)
@@ -227,8 +225,9 @@ class ActiveTimeline:
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
-        """Takes one state back; False when its file was not there. Raises TimelineError while a later state's file is
-        there.
+        """Deletes the file of one state; False when it was not there.
+
+        Raises TimelineError while the file of a later state exists.
         """
         completed = self.completed_paths(requested_time, action)
         if state is State.COMPLETED:
@@ -245,22 +244,20 @@ class ActiveTimeline:
         return self._storage.delete(self.path(requested_time, action, state))
 
     def undo(self, requested_time: str, action: str) -> bool:
-        """Takes the whole instant back, its completed file first, then the inflight one, the requested one last; False
-        when it was gone.
+        """Deletes the whole instant: completed file, then inflight, then requested; False when it did not exist.
 
-        Cut off anywhere, the instant is less far than before and never further: what it wrote is invisible from the
-        first delete on, and the rest of it says that it must still be undone
+        A crash anywhere leaves the instant in an earlier state than before, never in a later one: what it wrote is
+        invisible from the first delete on, and the remaining files show that it must still be rolled back
         (BaseRollbackActionExecutor.deleteInflightAndRequestedInstant).
         """
         removed = [self.remove(requested_time, action, state) for state in reversed(STATES)]
         return any(removed)
 
     def revert_to_requested(self, requested_time: str, action: str) -> bool:
-        """Makes a planned instant (compaction, log compaction, clustering) wait for its next run; False when it was
-        requested already.
+        """Moves a planned instant (compaction, log compaction, clustering) back to requested; False when it is there.
 
-        Raises TimelineError when it is completed, or when its plan is gone: its inflight file is all that tells of it
-        then (HoodieActiveTimeline.revertInstantFromInflightToRequested).
+        Raises TimelineError when it is completed, or when its plan is missing: its inflight file is then its only
+        record (HoodieActiveTimeline.revertInstantFromInflightToRequested).
         """
         self._require(
             self.path(requested_time, action, State.REQUESTED), f"the plan of {action} {requested_time} is gone"
@@ -268,11 +265,10 @@ class ActiveTimeline:
         return self.remove(requested_time, action, State.INFLIGHT)
 
     def forget(self, instants: Iterable[Instant]) -> int:
-        """Deletes the files of archived instants; returns how many. Only for completed instants that the history holds
-        by now.
+        """Deletes the files of archived instants and returns how many; only for completed instants in the history.
 
-        All pending files go first, while the completed ones say what they said; then the completed ones, oldest first,
-        so that a reader never meets a timeline with a hole in it (HoodieTimelineArchiver.deleteArchivedInstants,
+        All pending files are deleted first, while the completed ones still show the state; then the completed ones,
+        oldest first, so that a reader never sees a timeline with a hole (HoodieTimelineArchiver.deleteArchivedInstants,
         HUDI-7207). Raises TimelineError for a pending instant, before anything is deleted.
         """
         requested = {(instant.requested_time, completed_action(instant.action)) for instant in instants}
@@ -295,9 +291,7 @@ class ActiveTimeline:
         return sum(self._storage.delete(f"{self.folder}/{name}") for name, _ in ordered)
 
     def _content(self, path: str, action: str, state: State) -> bytes:
-        """The bytes of a state's file; of one that has a plan, or what an instant did, only when its writer is through
-        with it.
-        """
+        """The bytes of a state's file; a plan or a completed file is read only when its writer has finished it."""
         settles = state is State.COMPLETED or (state is State.REQUESTED and action in PLANNED_ACTIONS)
         return read_stable(self._storage, path) if settles else self._storage.read(path)
 

@@ -26,8 +26,9 @@ STATES: Final = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
 
 class Action:
-    """The action names that Hudi writes (HoodieTimeline). An instant may carry another name: it parses and is shown,
-    nothing acts on it.
+    """The action names that Hudi writes (HoodieTimeline).
+
+    An instant may have another name: it is parsed and shown, and nothing acts on it.
     """
 
     COMMIT: Final = "commit"
@@ -59,13 +60,11 @@ KNOWN_ACTIONS: Final = frozenset(
     }
 )
 COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-"""The actions whose completed file is commit metadata: the ones that change what the table holds."""
+"""The actions whose completed file is commit metadata: those that change what the table holds."""
 WRITE_ACTIONS: Final = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
-"""The actions that write data files, under their pending and their completed names
-(HoodieTimeline.getWriteTimeline).
-"""
+"""The actions that write data files, by pending and completed names (HoodieTimeline.getWriteTimeline)."""
 PLANNED_ACTIONS: Final = KNOWN_ACTIONS - {Action.COMMIT, Action.DELTA_COMMIT, Action.SAVEPOINT}
-"""The actions whose requested file is a plan; that of a replacecommit is one where it is a clustering."""
+"""The actions whose requested file is a plan; that of a replacecommit is a plan only for a clustering."""
 
 _COMPLETED_NAMES: Final = {
     Action.COMPACTION: Action.COMMIT,
@@ -75,10 +74,10 @@ _COMPLETED_NAMES: Final = {
 
 
 def completed_action(action: str) -> str:
-    """The name under which `action` completes: compaction as commit, logcompaction as deltacommit, clustering as
-    replacecommit.
+    """The name under which `action` completes, such as commit for compaction.
 
-    Also the class in which the states of one instant compete (HoodieInstant.getComparableAction).
+    logcompaction completes as deltacommit, clustering as replacecommit. It is also the class in which the states of one
+    instant compete (HoodieInstant.getComparableAction).
     """
     return _COMPLETED_NAMES.get(action, action)
 
@@ -108,14 +107,12 @@ class Instant:
 
     @property
     def pending_action(self) -> str:
-        """The action on the pending files, as far as the timeline still knows it."""
+        """The action on the pending files, as far as the timeline still shows it."""
         return self.planned_action or self.action
 
     @property
     def completed_at(self) -> str:
-        """What orders completed instants by their completion: the completion time, in layout 1 (which records none) the
-        requested time.
-        """
+        """The sort key of completed instants: the completion time; in layout 1, which has none, the requested time."""
         return self.completion_time or self.requested_time
 
     @property

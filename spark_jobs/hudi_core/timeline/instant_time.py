@@ -20,17 +20,14 @@ _DATE = re.compile(
     re.ASCII,
 )
 _NO_DATE = "0000000000000"
-"""How the instants start that Hudi gives tables and metadata tables before their first commit
-(HoodieTimeline.INIT_INSTANT_TS and others).
-"""
+"""The prefix of the instants that precede a table's first commit (HoodieTimeline.INIT_INSTANT_TS and others)."""
 _AS_OF_REMEDY: Final = (
     "give an instant (14 or 17 digits), or a date such as 2026-11-20, 2026-11-20 22:33:44 or 2026-11-20 22:33:44.123"
 )
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """The zone of a timeline's instants: UTC, None for LOCAL, which is this process's zone, else a zone of the IANA
-    database.
+    """The zone of a timeline's instants: UTC, None for LOCAL (this process's zone), else a zone of the IANA database.
 
     Raises ConfigError for a name that is none of these.
     """
@@ -49,7 +46,7 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def zone_text(name: str) -> str:
-    """The zone as messages name it: `LOCAL (here CET)` says what LOCAL is in this process."""
+    """The zone as messages name it: `LOCAL (here CET)` gives the zone of this process."""
     zone = zone_of(name)
     return f"LOCAL (here {datetime.now().astimezone().tzname()})" if zone is None else str(zone)
 
@@ -65,17 +62,18 @@ def of_epoch_seconds(seconds: float, zone: str = "LOCAL") -> str:
 
 
 def of_epoch_millis(millis: int, zone: str = "LOCAL") -> str:
-    """The instant time of a moment given in whole milliseconds since 1970: to the digit in every year, which a float of
-    seconds is not.
+    """The instant time of a moment in whole milliseconds since 1970.
+
+    Every digit is exact in every year, which a float of seconds does not give.
     """
     return format_instant((_EPOCH + timedelta(milliseconds=millis)).astimezone(zone_of(zone)))
 
 
 def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
-    """The moment of an instant, aware of its zone. 14 digits mean the end of that second; digits after the 17th are not
-    part of the time.
+    """The moment of an instant, aware of its zone.
 
-    Raises TimelineError for text that is no date, such as the metadata table's `00000000000000010`.
+    14 digits mean the end of that second; digits after the 17th are not part of the time. Raises TimelineError for text
+    that is no date, such as the metadata table's `00000000000000010`.
     """
     digits = f"{instant}999" if len(instant) == 14 else instant
     if len(digits) < DIGITS or _TEXT.match(digits) is None:
@@ -123,11 +121,10 @@ def _is_instant(digits: str) -> bool:
 
 
 def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:
-    """A new instant time: now in the table's zone, or one millisecond past the latest of `after` when the clock is
-    behind it.
+    """A new instant time: now in the table's zone, or one millisecond after the latest of `after` if that is later.
 
-    Larger, as text, than every given time, also than those with a suffix. `clock` gives an aware moment; the default is
-    the system's. Raises TimelineError when a given time lies ahead of the clock and is no date.
+    As text it is larger than every given time, also than those with a suffix. `clock` gives an aware moment; the
+    default is the system's. Raises TimelineError when a given time is ahead of the clock and is no date.
     """
     now = datetime.now(timezone.utc) if clock is None else clock()
     candidate = format_instant(now.astimezone(zone_of(zone)))

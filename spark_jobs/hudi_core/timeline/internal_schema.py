@@ -1,5 +1,4 @@
-"""Schemas whose columns have ids, as tables record them that were changed by schema-on-read (InternalSchema,
-SerDeHelper of 0.15 and 1.x).
+"""Schemas whose columns have ids, which tables record after schema-on-read changes (InternalSchema, SerDeHelper).
 
 A renamed column keeps its id, a dropped and re-added one gets a new id. So old files are read by id, not by name.
 """
@@ -33,8 +32,9 @@ class InternalField:
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
-    """One version of a table's schema. `version` is the instant that set it, as a number; 0 for the schema before the
-    first change.
+    """One version of a table's schema.
+
+    `version` is the instant that set it, as a number; 0 for the schema before the first change.
     """
 
     version: int
@@ -51,9 +51,9 @@ class InternalSchema:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """Where a column of the query's schema is found in an older file: under `source`, or nowhere (None: all null).
+    """Where a column of the query's schema is in an older file: under `source`, or missing (None: all null).
 
-    `children` say the same of nested fields; empty where the whole column is as the query wants it.
+    `children` are the nested fields likewise; empty where the whole column is as the query needs it.
     """
 
     name: str
@@ -72,8 +72,9 @@ class ColumnSource:
 
 
 def column_sources(file: InternalSchema, query: InternalSchema) -> tuple[ColumnSource, ...]:
-    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger); empty when reading by name finds
-    the same.
+    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger).
+
+    Empty when reading by name finds the same.
     """
     return _sources({field.id: field for field in file.walk()}, file.fields, query.fields)
 

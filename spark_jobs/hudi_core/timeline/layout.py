@@ -19,7 +19,7 @@ class Naming(Protocol):
 
     @property
     def completes_by_name(self) -> bool:
-        """Whether an exclusive create of the completed file decides who completed the instant."""
+        """Whether the exclusive create of the completed file decides which process completed the instant."""
         ...
 
     def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
@@ -31,8 +31,9 @@ class Naming(Protocol):
         ...
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """The name of a state's file; `action` is the pending action. Layout 2 needs the completion time of a completed
-        one.
+        """The name of a state's file; `action` is the pending action.
+
+        Layout 2 needs the completion time of a completed one.
         """
         ...
 
@@ -86,11 +87,9 @@ def naming_for(layout_version: int) -> Naming:
 
 
 def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOCAL") -> CompletionOf:
-    """The completion time of a file by its modification time in epoch seconds, as an instant time in the timeline's
-    zone.
+    """The completion time of a file by its modification time (epoch seconds), in the timeline's zone.
 
-    That is when an instant completed whose file an upgrade from layout 1 left as it was (InstantGeneratorV2, legacy
-    names).
+    It applies to completed files that an upgrade from layout 1 did not rename (InstantGeneratorV2, legacy names).
     """
 
     def completion_of(name: str) -> str | None:

@@ -24,11 +24,10 @@ MAX_DIGITS: Final = 40
 
 
 Shown = tuple[str, str, int, str | None, bool]
-"""The state that one file shows: requested time, action, the state's rank, completion time, whether an upgrade left the
-file.
+"""The state in one file name: requested time, action, rank of the state, completion time, whether it is a legacy name.
 
-A plain tuple, as a timeline has three files for each instant: making an Instant of every file took twice the time of
-all the rest.
+It is a plain tuple because a timeline has three files for each instant: an Instant for every file tripled the time of
+loading.
 """
 
 _CLASSES: Final = {action: completed_action(action) for action in KNOWN_ACTIONS}
@@ -42,15 +41,17 @@ ENDINGS: Final = {
     },
     **{action: (action, COMPLETED) for action in KNOWN_ACTIONS},
 }
-"""What follows the instant time and its dot, for the actions that Hudi writes: most names of a timeline need no more
-than a look-up.
+"""The rest of a file name after the instant time and its dot, for the actions that Hudi writes.
+
+Most names of a timeline are found by this look-up.
 """
 
 
 def shown_by(name: str) -> Shown | None:
-    """The state that a file name shows, or None for a name that is not a timeline file's. Unknown actions parse.
+    """The state that a file name shows, or None for a name that is not a timeline file's; unknown actions parse.
 
-    The requested time is unchecked (is_time): highest_states checks one for every instant and not for every file.
+    The requested time is not checked (is_time): highest_states checks it once for each instant instead of for every
+    file.
     """
     time, _, ending = name.partition(".")
     known = ENDINGS.get(ending)
@@ -90,8 +91,9 @@ def parse(name: str) -> Instant | None:
 
 
 def file_name(requested_time: str, action: str, state: State) -> str:
-    """The name of the file that shows `state`; `action` is the pending action (`compaction`). Raises TimelineError for
-    malformed parts.
+    """The name of the file of `state`; `action` is the pending action (`compaction`).
+
+    Raises TimelineError for malformed parts.
     """
     if state is State.COMPLETED:
         name = f"{requested_time}.{completed_action(action)}"
@@ -107,18 +109,19 @@ def file_name(requested_time: str, action: str, state: State) -> str:
 
 
 def instants(names: Iterable[str]) -> list[Instant]:
-    """The instants that a listing of names shows: per instant time and action class the highest state only
-    (TimelineLayout's filter).
+    """The instants in a listing of names: for each instant time and action class the highest state.
+
+    As the filter of TimelineLayout.
     """
     return highest_states(map(shown_by, names))
 
 
 def highest_states(files: Iterable[Shown | None]) -> list[Instant]:
-    """The highest state of each instant time and action class, in timeline order; of several completed ones the
-    earliest completion.
+    """The highest state of each instant time and action class, in timeline order.
 
-    None stands for a file that is not the timeline's. A completed instant of an unknown action counts only when the
-    same action's pending file is there; else its file is a foreign one too.
+    Of several completed states the earliest completion counts. None is a file that does not belong to the timeline. A
+    completed instant of an unknown action counts only when a pending file of the same action exists; otherwise its file
+    is a foreign one too.
     """
     completed: dict[tuple[str, str], Shown] = {}
     highest: dict[tuple[str, str], Shown] = {}

@@ -1,11 +1,10 @@
-"""File names of the timeline in layout 2, table versions 8 and 9 (InstantFileNameGeneratorV2, InstantGeneratorV2 of
-Hudi 1.x).
+"""File names of the timeline in layout 2, table versions 8 and 9 (InstantFileNameGeneratorV2, InstantGeneratorV2).
 
     T.<action>.requested    T.<action>.inflight    T_C.<action>
 
 T is the requested time, C the completion time. The inflight file of a commit is `T.inflight`. Compaction, logcompaction
 and clustering complete as `commit`, `deltacommit` and `replacecommit`; a savepoint has no requested file. A completed
-name without a completion time is one that an upgrade left: its completion time is the file's modification time.
+name without a completion time is left from before an upgrade: its completion time is the file's modification time.
 """
 
 from __future__ import annotations
@@ -53,10 +52,9 @@ def parse(name: str, completion_of: CompletionOf) -> Instant | None:
 
 
 def file_name(requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-    """The name of the file that shows `state`; `action` is the pending action (`clustering`). Raises TimelineError for
-    malformed parts.
+    """The name of the file of `state`; `action` is the pending action (`clustering`).
 
-    A completed file needs its completion time.
+    A completed file needs its completion time. Raises TimelineError for malformed parts.
     """
     if state is not State.COMPLETED:
         return naming_v1.file_name(requested_time, action, state)
@@ -81,5 +79,5 @@ def instants(names: Iterable[str], completion_of: CompletionOf) -> list[Instant]
 
 
 def is_clustering(instant: Instant) -> bool:
-    """Whether a pending instant is a clustering: in this layout the action's name says so."""
+    """Whether a pending instant is a clustering: in this layout by the name of its action."""
     return instant.pending_action == Action.CLUSTERING

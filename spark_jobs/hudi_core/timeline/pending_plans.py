@@ -1,5 +1,6 @@
-"""Plans of pending instants, read through the timeline: of a clustering, and of a rollback, with the instant that it
-rolls back (BaseHoodieTableServiceClient.getPendingRollbackInfo, ClusteringUtils.getClusteringPlan).
+"""Plans of pending instants, read through the timeline: clustering plans, and the target of a rollback.
+
+As BaseHoodieTableServiceClient.getPendingRollbackInfo and ClusteringUtils.getClusteringPlan.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> Clustering
 def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1.
 
-    False for a replacecommit whose requested file is gone: it was rolled back or archived since the timeline was
+    False for a replacecommit whose requested file is missing: it was rolled back or archived after the timeline was
     listed.
     """
     if instant.pending_action != Action.REPLACE_COMMIT:
@@ -51,8 +52,9 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
 
 
 def rollback_target(active: ActiveTimeline, rollback: str) -> str:
-    """The instant that the plan of `rollback` names. Raises CorruptFileError naming the plan's file when it names
-    none.
+    """The instant that the plan of `rollback` names.
+
+    Raises CorruptFileError, which names the plan's file, when it names none.
     """
     plan = active.read_any(rollback, Action.ROLLBACK, State.REQUESTED)
     info = plan.get("instantToRollback")

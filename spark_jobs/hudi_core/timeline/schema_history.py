@@ -1,9 +1,8 @@
-"""Which schema with column ids the files of an instant have (FileBasedInternalSchemaStorageManager,
-InternalSchemaCache).
+"""Which schema with column ids the files of an instant have (FileBasedInternalSchemaStorageManager).
 
 `.hoodie/.schema/` holds `<T>.schemacommit` (layout 2 too may put a completion time into the name), written before
-instant T completes: a JSON list of every schema the table ever had. It counts only when T is committed. Tables that
-were never changed by schema-on-read have no such file.
+instant T completes: a JSON list of every schema that the table ever had. It counts only when T is committed. Tables
+that were never changed by schema-on-read have no such file.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ class SchemaHistory:
         return self.schemas[-1]
 
     def at(self, requested_time: str) -> InternalSchema:
-        """The schema of what the instant wrote: the latest version at or before it (InternalSchemaUtils.searchSchema),
-        else the first.
+        """The schema of what the instant wrote: the latest version at or before it, otherwise the first one.
+
+        As InternalSchemaUtils.searchSchema.
         """
         version = _version(requested_time)
         older = [schema for schema in self.schemas if schema.version <= version]
@@ -79,8 +79,7 @@ def _version(requested_time: str) -> int:
 
 
 def internal_schema_history(storage: Storage, timeline: Timeline, base: str = "") -> SchemaHistory | None:
-    """The schema history of the table at `base`; None when schema-on-read never changed it: one listing of an empty
-    folder.
+    """The schema history of the table at `base`; None, after one listing, when schema-on-read never changed it.
 
     `timeline` is the active timeline: a history file whose instant is not committed does not count. Raises
     CorruptFileError naming the file, StorageError.
@@ -107,8 +106,6 @@ def internal_schema_history(storage: Storage, timeline: Timeline, base: str = ""
 
 
 def renamed_columns(history: Sequence[Sequence[Any]] | None) -> frozenset[str]:
-    """The query's columns that some file may hold under another name or not at all, from the value of
-    SchemaHistory.to_json.
-    """
+    """The query's columns that files may have under another name or not at all, from SchemaHistory.to_json."""
     sources = (ColumnSource.from_json(source) for entry in history or () for source in entry[1])
     return frozenset(source.name for source in sources if source.children or source.source != source.name)

@@ -1,6 +1,4 @@
-"""The table's Avro schema, as the latest commit that may change it recorded it (TableSchemaResolver of 0.15 and
-1.x).
-"""
+"""The table's Avro schema, as the latest commit that may change it recorded it (TableSchemaResolver)."""
 
 from __future__ import annotations
 
@@ -28,13 +26,13 @@ def schema_of(
 ) -> dict[str, Any]:
     """The table's Avro record schema, without meta fields.
 
-    Taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only
+    It is taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only
     rewrites, from the latest of these; with no schema in any commit, from `create_schema`
     (`hoodie.table.create.schema`); then from the data files, whose schema `stored` gives
     (filegroup.read.table_schema); then from the archive's commits, which `archived` gives latest first. Both are
     called only then. `read` gives a commit file's content (ActiveTimeline.read_details), `path_of` its path for
-    messages (ActiveTimeline.path_of). For an older state of the table give `timeline.up_to(instant)`. Raises
-    FormatError when there is none, CorruptFileError when a commit file is not readable.
+    messages (ActiveTimeline.path_of). For an older state of the table pass `timeline.up_to(instant)`. Raises
+    FormatError when there is no schema, CorruptFileError when a commit file is not readable.
     """
     named = path_of or commit_label
     found = _latest_schema(_decoded(timeline, read, named), named)
@@ -75,5 +73,5 @@ def _latest_schema(
 
 
 def commit_label(instant: Instant) -> str:
-    """What messages call a commit whose file is not known."""
+    """How messages name a commit whose file is not known."""
     return f"{instant.requested_time}.{instant.action}"

@@ -51,7 +51,7 @@ class Timeline:
         return Timeline.in_order(instant for instant in self.instants if keep(instant))
 
     def of_actions(self, *actions: str) -> Timeline:
-        """The instants whose file carries one of these actions."""
+        """The instants whose file has one of these actions."""
         requested = frozenset(actions)
         return self.filter(lambda instant: instant.action in requested)
 
@@ -64,9 +64,7 @@ class Timeline:
         return self.filter(lambda instant: not instant.is_completed)
 
     def commits(self) -> Timeline:
-        """Completed commit, deltacommit and replacecommit instants: completed compactions and clusterings are among
-        them.
-        """
+        """Completed commit, deltacommit and replacecommit instants, completed compactions and clusterings included."""
         return self.filter(lambda instant: instant.is_completed and instant.action in COMMIT_ACTIONS)
 
     def pending_compactions(self) -> Timeline:
@@ -121,9 +119,7 @@ class Timeline:
         return tuple(sorted(completed, key=lambda instant: (instant.completed_at, instant.requested_time)))
 
     def find(self, requested_time: str, action: str) -> Instant | None:
-        """The instant at `requested_time` whose action is of the class of `action`: `compaction` also finds its
-        completed `commit`.
-        """
+        """The instant at `requested_time` in the class of `action`: `compaction` also finds its completed `commit`."""
         return self._by_class.get((requested_time, completed_action(action)))
 
     @cached_property
@@ -149,16 +145,14 @@ class Timeline:
 
     @cached_property
     def start(self) -> str | None:
-        """Where the timeline begins: its first instant that no savepoint of this timeline holds
-        (findFirstNonSavepointCommit).
-        """
+        """The start of the timeline: its first instant that no savepoint holds (findFirstNonSavepointCommit)."""
         saved = {instant.requested_time for instant in self.instants if instant.action == Action.SAVEPOINT}
         return next((instant.requested_time for instant in self.instants if instant.requested_time not in saved), None)
 
     def contains_or_before_start(self, requested_time: str) -> bool:
-        """Whether the time is in this timeline, or older than its start and so archived as completed
-        (containsOrBeforeTimelineStarts).
+        """Whether the time is in this timeline, or older than its start and so archived as completed.
 
-        Ask a filtered timeline: `timeline.commits().contains_or_before_start(t)` is "t is committed".
+        As containsOrBeforeTimelineStarts. On a filtered timeline, `timeline.commits().contains_or_before_start(t)` is
+        "t is committed".
         """
         return requested_time in self.requested_times or (self.start is not None and requested_time < self.start)

@@ -1,6 +1,4 @@
-"""Full addresses, as real Hudi writes them into rollback plans and metadata. This engine writes them for others and
-never follows one.
-"""
+"""Full addresses, as real Hudi writes them into rollback plans and metadata. This engine never follows one."""
 
 from __future__ import annotations
 
@@ -10,9 +8,7 @@ from hudi_core.storage.options import scheme_of
 
 
 def plan_address(storage: Storage, path: str) -> str:
-    """The address of `path` in a rollback plan: an absolute path on a local file system, else with the table's own
-    scheme.
-    """
+    """The address of `path` in a rollback plan: an absolute path on a local file system, else one with a scheme."""
     if scheme_of(storage.uri) == "file":
         root = local_path(storage.uri)
         return f"{root.rstrip('/')}/{path}" if path else root

@@ -28,8 +28,9 @@ _INSTANT = re.compile(r"^\d{1,32}$")
 
 
 class Claim:
-    """A claim that this process holds, with its heartbeat thread; made by `claim`. As a context manager it releases at
-    the end.
+    """A claim that this process holds, with its heartbeat thread; made by `claim`.
+
+    As a context manager it releases at the end.
     """
 
     def __init__(self, storage: Storage, folder: ClaimFolder, record: ClaimRecord) -> None:
@@ -42,8 +43,7 @@ class Claim:
         self._released = False
         self._decided_by: int | None = None
         self.decided: Decision | None = None
-        """What an earlier owner decided to complete and perhaps did not; nothing else may be done to the instant before
-        (Completer).
+        """An earlier owner's decision that may not be carried out yet; it has to be, before anything else (Completer).
         """
         self.may_have_decided = False
         """Whether this owner's own decision is on record, or may be: what it wrote is no longer its own to delete."""
@@ -63,8 +63,7 @@ class Claim:
         self.release()
 
     def check(self) -> None:
-        """Raises ConflictError when the instant has another owner by now, or when others may take this process for
-        dead.
+        """Raises ConflictError when the instant has another owner now, or when others may consider this process dead.
 
         Also while an earlier owner's decision is not carried out.
         """
@@ -93,8 +92,9 @@ class Claim:
             )
 
     def decide(self, decision: Decision) -> None:
-        """Puts on record what this owner is about to complete; from then on it or a successor will. Raises
-        ConflictError when closed.
+        """Records what this owner is about to complete; from then on it or a successor will complete it.
+
+        Raises ConflictError when a successor closed the epoch.
         """
         self.may_have_decided = True
         try:
@@ -112,17 +112,16 @@ class Claim:
             )
 
     def settle(self, *, withdrawn: bool = False) -> None:
-        """The earlier owner's decision is carried out, or (`withdrawn`) cannot be: the instant is this owner's to
-        run.
+        """Ends the earlier owner's decision: carried out, or (`withdrawn`) not possible.
+
+        The instant is this owner's to run.
         """
         if withdrawn and self._decided_by is not None:
             withdraw(self._storage, self._folder, self._decided_by)
         self.decided = None
 
     def close_earlier(self, epochs: Iterable[int]) -> None:
-        """Keeps the owners of `epochs` from completing the instant; the latest decision among them becomes this claim's
-        to carry out.
-        """
+        """Keeps the owners of `epochs` from completing the instant; this claim adopts the latest of their decisions."""
         for epoch in sorted(epochs):
             decision = close(self._storage, self._folder, epoch)
             if decision is not None:
@@ -150,8 +149,10 @@ class Claim:
         self._released = True
 
     def _is_on_record(self) -> bool:
-        """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are
-        never removed, so that epochs count on; where somebody did it by hand, another owner has the number by now.
+        """Whether the file of this epoch is the one that this process made.
+
+        Claims of an instant that is not over are never removed, so that epochs only grow; where one was removed by
+        hand, another owner may have the same number.
         """
         with suppress(StorageNotFoundError):
             return self._record.token.encode() in self._storage.read(self._record.path)
@@ -175,8 +176,8 @@ def claim(
     """Makes this process the owner of `instant`, with its heartbeat running.
 
     Takes over from an owner that released the instant, is provably dead, or whose heartbeat expired by its own
-    interval; the ages are measured on the storage's clock, or on `now` (seconds since the epoch) when given. Raises
-    ConflictError, naming owner and time, when the owner may be alive or another process took over first.
+    interval; the ages are measured on the storage's clock, or against `now` (seconds since the epoch) when given.
+    Raises ConflictError, naming owner and time, when the owner may be alive or another process took over first.
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(f"{instant!r} is not an instant time")
@@ -217,9 +218,10 @@ def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRec
 
 
 def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether a takeover would change nothing: no claim was ever made or the last owner let go, no decision is left to
-    carry out, and neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before that one
-    tell nothing.
+    """Whether a takeover would change nothing.
+
+    That is so when no claim was ever made or the last owner released it, no decision is left to carry out, and neither
+    that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before the last one do not count.
     """
     folder = ClaimFolder(instant, base)
     files = storage.list_files(folder.path)
@@ -247,11 +249,11 @@ def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
 
 
 def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
-    """Removes all claims of an instant that is over: completed, or gone from the timeline. Idempotent.
+    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent.
 
-    Of one that may be run again they stay: its epochs tell attempts apart, in their claims and in the names of their
-    files. The highest epoch goes last: an owner of an earlier one that wakes up meanwhile finds it, or nothing, and
-    never its own as the highest.
+    Claims of an instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the
+    names of their files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds
+    it, or nothing, and never its own as the highest.
     """
     folder = ClaimFolder(instant, base)
     for epoch in _epochs(storage, folder)[:-1]:
@@ -296,8 +298,9 @@ def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], flo
 def _silence(
     storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
 ) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it released the instant, is provably dead, or
-    its heartbeat expired.
+    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded.
+
+    That is when it released the instant, is provably dead, or its heartbeat expired.
     """
     if folder.released(epoch) in files:
         return None

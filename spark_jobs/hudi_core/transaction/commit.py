@@ -1,12 +1,12 @@
 """The only place that completes an instant.
 
 Order (HoodieBackedTableMetadataWriter and BaseHoodieTableServiceClient.completeCompaction of Hudi 0.15): under the
-table lock the metadata table learns of the new files first, under the same instant, then the data timeline's completed
-file appears. A reader of the metadata table accepts blocks of completed data instants only, so the completed file makes
-both visible at once.
+table lock the metadata table is updated with the new files first, under the same instant, then the data timeline's
+completed file is created. A reader of the metadata table accepts blocks of completed data instants only, so the
+completed file makes both visible at once.
 
-Between the two the owner puts its decision on record (transaction.decision): from there on the instant completes with
-these bytes and, in layout 2, at this completion time, by this owner or by whoever succeeds it.
+Between the two the owner records its decision (transaction.decision): from there on the instant completes with these
+bytes and, in layout 2, at this completion time, by this owner or by its successor.
 """
 
 from __future__ import annotations
@@ -50,11 +50,10 @@ class Completer:
         publish: Callable[[], None] | None = None,
         preconditions: tuple[Precondition, ...] = (),
     ) -> Instant:
-        """Completes the inflight `action` (the pending name, `compaction`) at `instant` with `content`, its completed
-        file.
+        """Completes the inflight `action` (the pending name, `compaction`) at `instant` with the file `content`.
 
-        `publish` tells the metadata table. It is called under the lock, once per attempt, with the claim checked on
-        both sides: what an owner published that was taken over meanwhile is rolled back by the new owner. Raises
+        `publish` updates the metadata table. It is called under the lock, once per attempt, with the claim checked on
+        both sides: what an owner published that was succeeded meanwhile is rolled back by the new owner. Raises
         ConflictError when the instant is no longer this owner's to complete, and whatever `publish`, a precondition or
         the storage raises. After a StorageError the instant may be completed all the same, now or later, with these
         very bytes: `finish_decided` of the next claim finds out. Raises TimelineError when `content` is empty (see
@@ -78,12 +77,12 @@ class Completer:
             return self._put(instant, decision)
 
     def finish_decided(self, instant: str, *, usable: Callable[[bytes], bool] | None = None) -> Instant | None:
-        """Carries out what an earlier owner of the claim decided and may not have done; None when the instant is this
-        owner's to run.
+        """Carries out what an earlier owner of the claim decided and may not have done; None when there is nothing.
 
-        Every service calls it right after the claim: until then Claim.check refuses. `usable` says whether what the
-        decided content names is still there; where it is not, or where the instant is not inflight any more, as a
-        foreign writer rolled it back, the decision is withdrawn. Raises ConflictError when another owner took over.
+        The instant is then this owner's to run. Every service calls it right after the claim: until then Claim.check
+        refuses. `usable` says whether the files in the decided content still exist; where they do not, or where the
+        instant is not inflight any more because a foreign writer rolled it back, the decision is withdrawn. Raises
+        ConflictError when another owner took over.
         """
         decision = self._claim.decided
         if decision is None:
@@ -100,7 +99,7 @@ class Completer:
                 or (usable is not None and not usable(decision.content))
             ):
                 log.warning(
-                    "an earlier run decided to complete %s %s, which somebody has undone since",
+                    "an earlier run decided to complete %s %s, which another process has rolled back since",
                     decision.action,
                     instant,
                 )
@@ -123,7 +122,7 @@ class Completer:
             same = found.completion_time == decision.completion_time or self._timeline.layout == 1
             if not same or self._timeline.read_details(found) != decision.content:
                 raise ConflictError(
-                    "somebody else completed this instant",
+                    "another process completed this instant",
                     path=self._timeline.path_of(found),
                     remedy="validate the table's metadata",
                 ) from error
@@ -131,26 +130,22 @@ class Completer:
 
 
 def check_inflight(timeline: Timeline, instant: str, action: str) -> None:
-    """Raises ConflictError unless `action` at `instant` is inflight: completed by another run, or rolled back by
-    another writer.
-    """
+    """Raises ConflictError unless `action` at `instant` is inflight: completed by another run, or rolled back."""
     found = timeline.find(instant, action)
     if found is None or found.state is not State.INFLIGHT:
-        state = "gone from the timeline" if found is None else f"{found.state.value} on the timeline"
+        state = "no longer on the timeline" if found is None else f"{found.state.value} on the timeline"
         raise ConflictError(
             f"{action} {instant} is {state}, expected inflight: another writer completed it or rolled it "
-            "back while it "
-            "ran",
+            "back while it ran",
             remedy="run it again; this attempt's files were not published",
         )
 
 
 def check_not_rolled_back(timeline: Timeline, instant: str, read_target: Callable[[str], str]) -> None:
-    """Raises ConflictError when a pending rollback names `instant`. `read_target` gives the instant that a pending
-    rollback rolls back.
+    """Raises ConflictError when a pending rollback names `instant`.
 
-    Hudi 1.x makes the same check before a commit; a rollback that began after ours ended would delete the files that we
-    publish.
+    `read_target` gives the instant that a pending rollback rolls back. Hudi 1.x makes the same check before a commit; a
+    rollback that started after ours ended would delete the files that we publish.
     """
     for pending in timeline.pending().of_actions(Action.ROLLBACK):
         if read_target(pending.requested_time) == instant:

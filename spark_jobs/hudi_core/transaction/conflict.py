@@ -1,10 +1,9 @@
-"""Optimistic concurrency: which concurrent operations a commit must be compared with, and whether it may go on. Pure:
-facts in, verdict out.
+"""Optimistic concurrency: which concurrent operations a commit is compared with, and whether it may proceed. Pure.
 
 The rules are those of Hudi's ConflictResolutionStrategy classes in the release that wrote the table's version
 (TableVersion.conflict_release): 0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9. Two operations conflict
-when they changed the same file group; which of the others count is what the strategies and releases differ in. All
-comparisons of times are comparisons of text.
+when they changed the same file group; strategies and releases differ in which of the others count. All comparisons of
+times are comparisons of text.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class ReleaseRules:
     clusterings_of_any_age: bool
     """Pending clusterings count whenever they were requested (else after this operation)."""
     passes_compactions: bool
-    """Completed compactions do not count: writers go on in the slice that a compaction opens."""
+    """Completed compactions do not count: writers continue in the slice that a compaction opens."""
     inflight_ingestion: frozenset[str]
     """Inflight actions that a service gives way to (PREFER_WRITER)."""
     sees_rollbacks: bool
@@ -52,7 +51,7 @@ RULES: Final[Mapping[str, ReleaseRules]] = {
 
 @dataclass(frozen=True, slots=True)
 class OperationStart:
-    """What the timeline showed when the operation began: its last completed commit, and what was pending beside it."""
+    """What the timeline showed when the operation started: its last completed commit, and what else was pending."""
 
     last_completed: str | None = None
     pending: frozenset[str] = frozenset()
@@ -60,10 +59,10 @@ class OperationStart:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An instant on the timeline under the lock, as far as the timeline's names tell.
+    """An instant on the timeline under the lock, as the timeline's names show it.
 
     `completed_at` orders completions: the completion time, in layout 1 the time at which the completed file was
-    modified. `clustering`: it is one, under whatever action. `alive`: its writer has a fresh heartbeat.
+    modified. `clustering`: it is one, under either action. `alive`: its writer has a fresh heartbeat.
     """
 
     instant: Instant
@@ -79,8 +78,9 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentOperation:
-    """One side of a comparison (ConcurrentOperation): `action` is the pending one of this side, `kind` the
-    WriteOperationType, if known.
+    """One side of a comparison (ConcurrentOperation).
+
+    `action` is the pending one of this side, `kind` the WriteOperationType, if known.
     """
 
     instant: str
@@ -97,16 +97,19 @@ class ConcurrentOperation:
 
 @dataclass(frozen=True, slots=True)
 class ConflictCandidates:
-    """Everything that a verdict depends on. `others` are the candidates, with the file groups that they changed or plan
-    to change.
+    """Everything that a verdict depends on.
+
+    `others` are the candidates, with the file groups that they changed or plan to change.
     """
 
     this: ConcurrentOperation
     others: tuple[ConcurrentOperation, ...]
     strategy: Strategy = Strategy.SIMPLE
     blocks_on_requested: bool = False
-    """A clustering gives way to live ingestion that has not said yet what it writes
-    (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`)."""
+    """A clustering yields to live ingestion that has not recorded yet what it writes.
+
+    The option is `hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +129,18 @@ class Verdict:
             raise ConflictError(
                 "; ".join(text for _, text in self.conflicts),
                 remedy=(
-                    "run it again when the other one is over; which side gives way is set by "
+                    "run it again when the other one has ended; which side yields is set by "
                     "hoodie.write.conflict.resolution.strategy"
                 ),
             )
 
 
 def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strategy) -> bool:
-    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict,
-    BaseHoodieTableServiceClient).
+    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict).
 
     `mode` is `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer.
     Compactions are not compared, since what is written meanwhile belongs to the slice that they open; clusterings only
-    where they give way to writers.
+    where they yield to writers (BaseHoodieTableServiceClient).
     """
     if mode == "SINGLE_WRITER":
         return False
@@ -158,7 +160,7 @@ def candidates(
     *,
     merge_on_read: bool,
 ) -> list[Other]:
-    """The instants to compare with, in timeline order (getCandidateInstants, and what completed of `began.pending`)."""
+    """The instants to compare with, in timeline order: getCandidateInstants, and what completed of `began.pending`."""
 
     def counts(other: Other) -> bool:
         if strategy is not Strategy.PREFER_WRITER:
@@ -173,16 +175,18 @@ def candidates(
 
 
 def judge(concurrent: ConflictCandidates) -> Verdict:
-    """The verdict over all candidates (hasConflict, then resolveConflict). Raises FormatError where a bucket's file id
-    has no number.
+    """The verdict over all candidates (hasConflict, then resolveConflict).
+
+    Raises FormatError where a bucket's file id has no number.
     """
     found = [(other, _conflict(concurrent, other)) for other in concurrent.others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))
 
 
 def _ended(other: Other, operation_start: OperationStart) -> bool:
-    """It was pending when this operation began, and has completed since
-    (getCompletedInstantsDuringCurrentWriteOperation).
+    """Whether it was pending when this operation started and has completed since.
+
+    As getCompletedInstantsDuringCurrentWriteOperation.
     """
     return _is_commit(other) and other.instant.requested_time in operation_start.pending
 
@@ -230,7 +234,7 @@ def _conflict(concurrent: ConflictCandidates, other: ConcurrentOperation) -> str
         and other.state is State.REQUESTED
         and other.action in COMMIT_ACTIONS
     ):
-        return f"{other.describe()} is alive and has not said yet what it writes"
+        return f"{other.describe()} is alive and has not recorded yet what it writes"
     if other.rolls_back is not None:
         return f"{other.describe()} rolls it back" if other.rolls_back == this.instant else None
     shared = _shared(this.groups, other.groups, concurrent.strategy)
@@ -259,8 +263,9 @@ def _bucket(group: FileGroupId) -> int:
 
 
 def _is_harmless(this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
-    """An earlier compaction took only what was there before; a log compaction may commit beside writers, the scan puts
-    it in order.
+    """An earlier compaction took only what was there before; a log compaction may commit beside writers.
+
+    The scan puts its blocks in order.
     """
     if other.kind == OperationType.COMPACT:
         return other.instant < this.instant

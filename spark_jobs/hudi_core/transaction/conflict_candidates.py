@@ -1,6 +1,4 @@
-"""Gathers from a timeline what a verdict on conflicts depends on: which file groups concurrent operations changed or
-are about to.
-"""
+"""Gathers from a timeline what a verdict on conflicts depends on: the file groups of concurrent operations."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ _PENDING = (Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION, Action.
 
 
 def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
-    """What `timeline`, loaded when the operation at `instant` began, says for later (TransactionUtils)."""
+    """The state of `timeline`, loaded at the start of the operation at `instant`, for its end (TransactionUtils)."""
     last = timeline.commits().last()
     return OperationStart(
         None if last is None else last.requested_time,
@@ -40,10 +38,9 @@ def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
 
 @dataclass(frozen=True, slots=True)
 class ConflictCheck:
-    """The precondition of a commit: compares it with whatever happened beside it, on the timeline as it is under the
-    lock.
+    """The precondition of a commit: no conflict with concurrent operations, on the timeline as it is under the lock.
 
-    `live` gives the instants with a fresh heartbeat; it is asked only where `blocks_on_requested` (see
+    `live` gives the instants with a fresh heartbeat; it is called only where `blocks_on_requested` (see
     ConflictCandidates).
     """
 
@@ -94,8 +91,9 @@ class ConflictCheck:
 
 
 def read_operation(active: ActiveTimeline, other: Other) -> ConcurrentOperation | None:
-    """What an instant did or plans to do; None when it was rolled back or archived since the timeline was listed
-    (ConcurrentOperation).
+    """What an instant did or plans to do (ConcurrentOperation).
+
+    None when it was rolled back or archived since the timeline was listed.
     """
     try:
         return _read(active, other)
@@ -120,9 +118,7 @@ def _read(active: ActiveTimeline, other: Other) -> ConcurrentOperation:
 
 
 def changed_groups(metadata: CommitMetadata, instant: Instant) -> set[FileGroupId]:
-    """The file groups that a commit wrote and those that it replaced; of an inflight one, those that it said it would
-    write.
-    """
+    """The file groups that a commit wrote and replaced; of an inflight one, those that it recorded to write."""
     groups = {
         FileGroupId(partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()

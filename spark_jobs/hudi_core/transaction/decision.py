@@ -1,11 +1,10 @@
-"""What an owner decided to complete, on record before it completes it: so that an instant completes once, whoever wakes
-up late.
+"""The recorded decision of an owner to complete an instant, so that the instant completes once (docs/decisions/0009).
 
 `<epoch>.decision` beside the claim of that epoch is created exclusively, by one of two: by the owner, with the very
 file that it is about to put on the timeline, or by its successor, to close the epoch. Which of them is first decides:
 - the successor: the old owner can never complete, however late it wakes up, and what it wrote may be rolled back;
-- the owner: the completion stands. The successor puts the same file under the same name, so that it does not matter
-  whose request arrives, nor whether one that was given up as lost arrives late. A check before the put could not do
+- the owner: the completion is final. The successor puts the same file under the same name, so that it does not matter
+  which of the two requests arrives, nor whether one that timed out arrives late. A check before the put could not do
   this: a process may be stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that
   draw two completion times would both create a completed file.
 """
@@ -26,8 +25,9 @@ _CLOSED = json.dumps({"version": _VERSION, "closed": True}).encode()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The completed file of an instant: `action` is the pending one (`compaction`), `completion_time` None in layout
-    1.
+    """The completed file of an instant.
+
+    `action` is the pending one (`compaction`), `completion_time` None in layout 1.
     """
 
     action: str
@@ -107,5 +107,7 @@ def _decode(data: bytes, path: str) -> Decision | None:
 
 def _damaged(path: str) -> CorruptFileError:
     return CorruptFileError(
-        "the decision is not one", path=path, remedy="look who wrote it; delete it when nobody runs the instant"
+        "the decision is not one",
+        path=path,
+        remedy="find out which process wrote it; delete it when no process runs the instant",
     )

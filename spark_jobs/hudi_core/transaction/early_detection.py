@@ -1,8 +1,7 @@
-"""Early conflict detection: before a file group is rewritten, the markers of other live writers tell who is writing to
-it now.
+"""Early conflict detection: before a file group is rewritten, the markers of other live writers are checked.
 
-A conflict that is found here costs nothing yet; what is not found here is found at the commit (conflict). The rules are
-those of Hudi's direct markers (MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy).
+A conflict that is found here costs no work yet; one that is not found here is found at the commit (conflict). The rules
+are those of Hudi's direct markers (MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy).
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ _NO_WRITERS = (Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING)
 
 
 def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, str]:
-    """The file groups that markers announce, each with the earliest instant that announced it. Names of no data file
-    are passed over.
+    """The file groups that have markers, each with the earliest instant that has one.
+
+    Names of no data file are ignored.
     """
     found: dict[FileGroupId, str] = {}
     for instant, announced in sorted(markers.items()):
@@ -34,9 +34,7 @@ def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, 
 
 
 def rivals(instants: Iterable[str], instant: str, timeline: Timeline, live: Iterable[str]) -> list[str]:
-    """The instants whose markers count against `instant`: requested before it, alive, and no service that itself gives
-    way to writers.
-    """
+    """The instants whose markers count against `instant`: requested before it, alive, no service that yields."""
     services = timeline.pending().of_actions(*_NO_WRITERS).requested_times
     return sorted(other for other in set(instants) & set(live) if other < instant and other not in services)
 
@@ -53,8 +51,7 @@ def check_markers(
     marked = marked_groups({other: list_markers(storage, other) for other in rivals(folders, instant, timeline, live)})
     for group in sorted(set(groups) & marked.keys()):
         raise ConflictError(
-            f"instant {marked[group]} is writing to file group {group.file_id} of partition "
-            f"{group.partition!r}, which "
+            f"instant {marked[group]} is writing to file group {group.file_id} of partition {group.partition!r}, which "
             f"{instant} is to change",
             path=f"{TEMP_FOLDER}/{marked[group]}",
             remedy="run it again when that writer is done",

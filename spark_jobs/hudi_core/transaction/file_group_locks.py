@@ -1,11 +1,10 @@
-"""Pessimistic locks on file groups, by choice: whoever rewrites a group holds its lock until the commit (tech spec,
-write conflicts).
+"""Pessimistic locks on file groups, optional: a service that rewrites a group holds its lock until the commit.
 
 `.hoodie/.airflow_hudi/file_groups/<hash>.json` is one lock, changed by conditional writes only and never deleted, so
-that one file is left per file group that ever was locked. A lock names the claim that holds it and is as alive as that
-claim: it is free when it says so, and whoever's claim was released, succeeded or has expired holds nothing any more. So
-a holder that checks its claim need not check its locks. Hudi's own writers know nothing of these locks: they are for
-our processes among themselves.
+that one file is left per file group that was ever locked. A lock names the claim that holds it and is as alive as that
+claim: it is free when its content says so, and an owner whose claim was released, succeeded or has expired holds no
+lock any more. So a holder that checks its claim need not check its locks. Hudi's own writers do not know these locks:
+they exclude our processes from each other. The option is `airflow_hudi.lock.file_groups`.
 """
 
 from __future__ import annotations
@@ -41,8 +40,9 @@ log = logging.getLogger(__name__)
 
 
 class FileGroupLocks:
-    """The locks of some file groups, held by the owner of a claim. As a context manager it holds them; nobody is waited
-    for.
+    """The locks of some file groups, held by the owner of a claim.
+
+    As a context manager it holds them; it never waits.
     """
 
     def __init__(self, storage: Storage, claim: Claim, groups: Iterable[FileGroupId]) -> None:
@@ -63,8 +63,8 @@ class FileGroupLocks:
     def acquire(self) -> None:
         """Takes every lock, in the order of partition and file id, or none of them.
 
-        Raises LockError naming the holder of the first group that is taken. All take them in one order, so of those
-        that want a group together one gets on.
+        Raises LockError naming the holder of the first group that is taken. All processes take them in one order, so
+        that one of those that need a group succeeds.
         """
         try:
             for group in self._groups:
@@ -75,8 +75,9 @@ class FileGroupLocks:
             raise
 
     def release(self) -> None:
-        """Frees the locks that are still ours. Idempotent; the locks of a process that is killed before are free with
-        its claim.
+        """Frees the locks that are still ours. Idempotent.
+
+        The locks of a process that is killed before are free with its claim.
         """
         held, self._held = self._held, {}
         with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="unlock") as pool:
@@ -89,14 +90,15 @@ class FileGroupLocks:
             try:
                 return self._storage.write_if(path, self._body(group, free=False), version=version)
             except (StorageExistsError, StorageConflictError):
-                continue  # somebody else was faster: look who
+                continue  # another process was faster: read its lock
         raise LockError(
             f"the lock of file group {group.file_id} changed hands {_ATTEMPTS} times", path=path, remedy="run again"
         )
 
     def _free_version(self, group: FileGroupId, path: str) -> str | None:
-        """The version of the lock that may be replaced; None when there is none yet. Raises LockError when somebody
-        holds it.
+        """The version of the lock that may be replaced; None when there is none yet.
+
+        Raises LockError when it is held.
         """
         try:
             data, version = self._storage.read_versioned(path)
@@ -117,8 +119,7 @@ class FileGroupLocks:
             return version
         owner = Owner.from_json(state["owner"], path=path)
         raise LockError(
-            f"file group {group.file_id} of partition {group.partition!r} is locked by {owner.describe()} "
-            "for instant "
+            f"file group {group.file_id} of partition {group.partition!r} is locked by {owner.describe()} for instant "
             f"{instant}",
             path=path,
             remedy=f"wait until instant {instant} is over; a lock is free as soon as the run that holds it is dead",
@@ -131,7 +132,7 @@ class FileGroupLocks:
             log.warning("the lock of file group %s was taken away from %s", group.file_id, self._claim.owner.describe())
 
     def _body(self, group: FileGroupId, *, free: bool) -> bytes:
-        """Never the same bytes twice, as conditional writes ask."""
+        """Never the same bytes twice, as conditional writes require."""
         body = {
             "version": _VERSION,
             "token": uuid.uuid4().hex,
@@ -152,7 +153,9 @@ def lock_path(group: FileGroupId) -> str:
 
 def _parse(data: bytes, path: str) -> dict[str, Any]:
     error = CorruptFileError(
-        "the lock of a file group is not one", path=path, remedy="look who wrote it; delete it when no service runs"
+        "the lock of a file group is not one",
+        path=path,
+        remedy="find out which process wrote it; delete it when no service runs",
     )
     try:
         state: Any = json.loads(data)

@@ -1,4 +1,4 @@
-"""A thread that says every so often that this process is alive."""
+"""A thread that renews this process's heartbeat at an interval."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """The first beat, whose failure is raised here, and the thread."""
+        """Sends the first heartbeat, whose failure is raised here, and starts the thread."""
         self._beat()
         self._last = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"heartbeat {self._name}", daemon=True)
@@ -71,9 +71,9 @@ class Heartbeat:
         while not self._stopped.wait(self._interval):
             try:
                 self._beat()
-            except Exception as error:  # noqa: BLE001 (kept for check(): a thread has nobody to raise to)
+            except Exception as error:  # noqa: BLE001 (kept for check(): a thread cannot raise to its caller)
                 self._failure = error
-            except BaseException as error:  # noqa: BLE001 (the process ends; the owner's next check() says so)
+            except BaseException as error:  # noqa: BLE001 (the process ends; the owner's next check() raises it)
                 self._failure = error
                 return
             else:

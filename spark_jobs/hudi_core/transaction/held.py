@@ -1,6 +1,4 @@
-"""What this process holds right now, so that what one of its own earlier runs left behind is told from what is in
-use.
-"""
+"""What this process holds now, to distinguish it from what one of its own earlier runs left behind."""
 
 from __future__ import annotations
 
@@ -19,17 +17,13 @@ def hold(token: str) -> None:
 
 
 def drop(token: str) -> None:
-    """Notes that it holds it no longer; called when the removal of its file was tried, so that a failed one leaves it
-    free to be taken.
-    """
+    """Removes `token`; called when the deletion of its file was tried, so that a failed one leaves it free."""
     with _guard:
         _held.discard(token)
 
 
 def is_left_behind(owner: Owner, token: str) -> bool:
-    """Whether nobody can hold `token` any more: its process is provably dead, or it is this process and has dropped
-    it.
-    """
+    """Whether `token` has no holder any more: its process is provably dead, or it is this one and has dropped it."""
     if owner.is_this_process:
         with _guard:
             return token not in _held

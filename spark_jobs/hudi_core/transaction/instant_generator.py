@@ -1,7 +1,7 @@
-"""Instant and completion times that nobody else hands out: `SkewAdjustingTimeGenerator` of Hudi 1.x, for both layouts.
+"""Instant and completion times that no other writer gets: `SkewAdjustingTimeGenerator` of Hudi 1.x, for both layouts.
 
-The caller holds the table lock. A time is drawn, and then the lock is kept until every clock that is at most `skew_ms`
-behind ours has passed it: whoever takes the lock next, on whatever machine, draws a later one.
+The caller holds the table lock. A time is generated, and then the lock is kept until every clock that is at most
+`skew_ms` behind ours has passed it: the next holder of the lock, on whatever machine, generates a later one.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ class InstantClock:
         self._given = ""
 
     def next(self, timeline: Timeline, *, minimum: str = "") -> str:
-        """A time larger, as text, than every requested and completion time on `timeline`, than `minimum`, and than all
-        that it gave before.
+        """A time larger, as text, than every time on `timeline`, than `minimum`, and than all that it returned before.
 
-        `timeline` was loaded under the lock that the caller holds. No two calls in this process read the same
-        millisecond, whatever clock object they use. Raises TimelineError when the latest of these times lies ahead of
-        the clock and is no date.
+        `timeline` was loaded under the lock that the caller holds; requested and completion times count. No two calls
+        in this process read the same millisecond, whatever clock object they use. Raises TimelineError when the latest
+        of these times is ahead of the clock and is no date.
         """
         moment = _read_once(self._now)
         taken = max(
@@ -71,8 +70,9 @@ def _system_time() -> datetime:
 
 
 def _read_once(now: Callable[[], datetime]) -> datetime:
-    """The clock, one millisecond on where another thread of this process has read the same one
-    (HoodieInstantTimeGenerator).
+    """The clock, one millisecond later where another thread of this process has read the same time.
+
+    As HoodieInstantTimeGenerator.
     """
     global _last_read  # all clocks of a process share it
     with _guard:

@@ -1,4 +1,4 @@
-"""Who holds a lock or a claim, and whether that process can be proven dead."""
+"""The owner of a lock or a claim, and whether its process can be proven dead."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DEAD_STATES = frozenset("ZXx")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: `text` is what people know it by; the rest identifies it on its machine.
+    """A process: `text` is for messages; the other fields identify it on its machine.
 
     A boot id and a PID namespace name one running kernel and one view of its processes (proc(5)); with the start time
-    of the process in clock ticks a reused PID is told from the old one. Empty where the system does not say.
+    of the process in clock ticks a reused PID is recognized. Empty where the system does not give them.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Owner:
     pid_namespace: str
     process_start: str
     run_id: str = ""
-    """The run that asks, as whoever started it names it (Airflow's run id); a random one where nobody does."""
+    """The id of the requesting run (Airflow's run id); a random one where none is given."""
 
     @staticmethod
     def current(text: str = "", run_id: str = "") -> Owner:
@@ -48,7 +48,7 @@ class Owner:
 
     @property
     def is_this_process(self) -> bool:
-        """Whether the owner is the process that asks."""
+        """Whether the owner is this process."""
         here = Owner.current()
         return self._same_process_table(here) and (self.pid, self.process_start) == (here.pid, here.process_start)
 
@@ -81,7 +81,9 @@ class Owner:
         pid = value.get("pid")
         if not all(isinstance(text, str) for text in texts.values()) or not isinstance(pid, int) or not 0 < pid < 2**31:
             raise CorruptFileError(
-                "the owner in it is not one", path=path, remedy="look who wrote the file; delete it when nobody runs"
+                "the owner in it is not one",
+                path=path,
+                remedy="find out which process wrote the file; delete it when no process runs",
             )
         return Owner(pid=pid, **{name: str(text) for name, text in texts.items()})
 

@@ -1,8 +1,8 @@
 """Which data files the attempts of an instant left behind, and the removal of those that no commit may contain.
 
-An uncommitted base file is invisible only until its instant completes, or falls off the active timeline and counts as
-committed (facts 10.5). So every base file of an instant that is not a winner's goes before the instant completes, and
-again after it.
+An uncommitted base file is invisible only until its instant completes, or is archived and so counts as committed
+(HoodieTimeline.containsOrBeforeTimelineStarts). So every base file of an instant that is not a winner's is deleted
+before the instant completes, and again after it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ _PARALLEL_FROM = 8
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[str, list[FileInfo]]]:
-    """The files of each partition, partitions sorted; one listing per partition, several at a time, since a plan may
-    name thousands.
-    """
+    """The files of each partition, partitions sorted: one listing per partition, several at a time."""
     requested = sorted(set(partitions))
     if len(requested) < _PARALLEL_FROM:
         return [(partition, storage.list_files(partition)) for partition in requested]
@@ -50,9 +48,7 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
 def remove_losers(
     storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]
 ) -> dict[str, int]:
-    """Deletes the base files of `instant` whose path is not in `winners`; returns the sizes in bytes of those that are,
-    by path.
-    """
+    """Deletes the base files of `instant` that are not in `winners`; returns the bytes of the others, by path."""
     kept: dict[str, int] = {}
     for info in base_files_of(storage, instant, partitions):
         if info.path in winners:
@@ -64,8 +60,9 @@ def remove_losers(
 
 
 def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
-    """Raises ExecutionError when a winner (path to size in bytes) is missing in storage or has another size: it must
-    not be published.
+    """Raises ExecutionError when a winner (path to size in bytes) is missing in storage or has another size.
+
+    It must not be published then.
     """
     for path, size in sorted(winners.items()):
         if kept.get(path) != size:

@@ -1,9 +1,8 @@
-"""The heartbeats of Hudi's writers, and which of their writes have failed (HoodieHeartbeatClient,
-BaseHoodieTableServiceClient).
+"""The heartbeats of Hudi's writers, and which of their writes have failed (HoodieHeartbeatClient).
 
 `.hoodie/.heartbeat/<instant>` is an empty file that a writer with the lazy policy creates again every interval; its
-modification time is the heartbeat. A writer with the eager policy makes none: it takes itself for the only one and
-rolls back whatever it finds pending.
+modification time is the heartbeat. A writer with the eager policy makes none: it considers itself the only one and
+rolls back whatever it finds pending (BaseHoodieTableServiceClient).
 """
 
 from __future__ import annotations
@@ -29,23 +28,24 @@ from hudi_core.transaction.heartbeat_thread import storage_time
 CLOCKS = ".hoodie/.airflow_hudi/clock"
 _TELLING_SECONDS = 1.0
 _COPYING_SECONDS = 30.0
-"""How long after the files of earlier instants a file may have been written to count as copied with them, and not as
-begun on the copy.
-"""
+"""Seconds after the files of earlier instants within which a file counts as copied, not as written after the copy."""
 _INSTANT = re.compile(r"^\d{1,40}\Z", re.ASCII)
 
 log = logging.getLogger(__name__)
 
 
 class FailedWrites(Enum):
-    """`hoodie.cleaner.policy.failed.writes`: who rolls back the writes that died (HoodieFailedWritesCleaningPolicy)."""
+    """Which process rolls back failed writes: hoodie.cleaner.policy.failed.writes.
+
+    As HoodieFailedWritesCleaningPolicy.
+    """
 
     EAGER = "EAGER"
     """The next writer, all of them: there is only one writer."""
     LAZY = "LAZY"
-    """The cleaner, those whose heartbeat expired."""
+    """The cleaner rolls back writes whose heartbeat expired."""
     NEVER = "NEVER"
-    """Nobody."""
+    """No process rolls them back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,7 @@ class Heartbeats:
     now: float
     tolerance_seconds: float
     silent_seconds: float = 0.0
-    """How long a write may be without any heartbeat and without a change before it counts as failed; never less than
-    the tolerance.
-    """
+    """Seconds without heartbeat and change after which a write counts as failed; never less than the tolerance."""
 
     def age(self, instant: str) -> float | None:
         """Seconds since the instant's last heartbeat; None when it has none."""
@@ -66,8 +64,9 @@ class Heartbeats:
         return None if last is None else max(0.0, self.now - last)
 
     def is_expired(self, instant: str) -> bool:
-        """Whether its writer counts as dead; one without a heartbeat does (HoodieHeartbeatUtils.getLastHeartbeatTime is
-        0 then).
+        """Whether its writer counts as dead, as one without a heartbeat does.
+
+        HoodieHeartbeatUtils.getLastHeartbeatTime is 0 then.
         """
         age = self.age(instant)
         return age is None or age > self.tolerance_seconds
@@ -80,10 +79,10 @@ class Heartbeats:
 def read_heartbeats(
     storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None, silent_seconds: float = 0.0
 ) -> Heartbeats:
-    """All heartbeats of a table, one listing. `beat` is the rhythm that its writers share; ages are measured on the
-    storage's clock.
+    """All heartbeats of a table, by one listing.
 
-    `now` (seconds since the epoch) stands in for that clock where nothing may be written, as in a dry run.
+    `beat` is the interval that its writers share; ages are measured on the storage's clock. `now` (seconds since the
+    epoch) replaces that clock where nothing may be written, as in a dry run.
     """
     last = {info.name: info.modified for info in storage.list_files(HUDI_HEARTBEATS) if _INSTANT.match(info.name)}
     moment = now() if now is not None else storage_time(storage, CLOCKS)
@@ -93,7 +92,7 @@ def read_heartbeats(
 def live_heartbeats(
     storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None
 ) -> frozenset[str]:
-    """The instants whose writers are alive by their heartbeats; parameters as read_heartbeats."""
+    """The instants whose writers are alive by their heartbeats; parameters are those of read_heartbeats."""
     return read_heartbeats(storage, beat, now=now).live()
 
 
@@ -103,8 +102,10 @@ def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
 
 
 def silent_seconds(options: Mapping[str, str]) -> float:
-    """How long a write without a heartbeat is left alone: as long as the options say; where they say LAZY by name every
-    writer beats, and it is not (HoodieHeartbeatUtils takes a missing heartbeat for an expired one).
+    """Seconds for which a write without a heartbeat counts as alive: as the options say.
+
+    Where they set LAZY by name every writer has a heartbeat, and it is zero (HoodieHeartbeatUtils takes a missing
+    heartbeat for an expired one).
     """
     return 0.0 if FAILED_WRITES_POLICY.is_set(options) else 60.0 * SILENT_MINUTES.read(options)
 
@@ -130,17 +131,18 @@ def expired_writes(
 def may_be_alive(
     instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats
 ) -> bool:
-    """Whether somebody may be at work on a pending instant: its heartbeat is fresh, or it has none and changed lately
-    (but not by being copied).
+    """Whether a process may be at work on a pending instant.
 
-    `changed` is what ActiveTimeline.modified gives.
+    Its heartbeat is fresh, or it has none and changed lately (but not by being copied). `changed` is what
+    ActiveTimeline.modified gives.
     """
     return not heartbeats.is_expired(instant.requested_time) or _is_young(instant, active, changed, heartbeats)
 
 
 def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
-    """The young pending writes without a heartbeat: signs of a writer with the EAGER policy, which rolls back what
-    others have pending.
+    """The young pending writes without a heartbeat: signs of a writer with the EAGER policy.
+
+    It rolls back the pending writes of others.
     """
     changed = active.modified()
     silent = (
@@ -154,7 +156,7 @@ def warn_of_eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats
     found = eager_writers(active, timeline, heartbeats)
     if found:
         log.warning(
-            "%s: pending writes without a heartbeat (%s). Their writer seems to take itself for the only one "
+            "%s: pending writes without a heartbeat (%s). Their writer seems to consider itself the only one "
             "(%s=EAGER) and may roll back writes of "
             "others that are running: set it to LAZY on every writer of the table",
             active.folder,
@@ -180,12 +182,11 @@ def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, fl
 
 
 def came_with_a_copy(instant: str, changed: Mapping[str, float]) -> bool:
-    """Whether the files of a pending instant were copied with their table: then its writer, if it lives, is at work on
-    another one.
+    """Whether the files of a pending instant were copied with their table: its writer then works on another table.
 
     A requested file is created at its instant's time, so two of them are as far apart as their times, whatever the zone
-    is. In a copy that did not keep the times of modification all are of one moment. `changed` is what
-    ActiveTimeline.modified gives.
+    is. In a copy that did not keep modification times all are of one moment. `changed` is what ActiveTimeline.modified
+    gives.
     """
     requested = {
         path.rpartition("/")[2].partition(".")[0]: modified

@@ -1,5 +1,6 @@
-"""From the names of a partition's files and the timeline to file groups and slices. Pure; the layouts' rules are in
-slicing.
+"""Builds file groups and slices from the names of a partition's files and the timeline.
+
+Pure; layouts are in slicing.
 """
 
 from __future__ import annotations
@@ -58,9 +59,7 @@ def build_file_groups(
 
 
 def _group(group: FileGroupId, files: _Files, slicing: Slicing) -> FileGroup:
-    """Base files first, then pending compactions, then logs in scan order: the order in which HoodieFileGroup fills
-    up.
-    """
+    """Base files, then pending compactions, then logs in scan order: the order in which HoodieFileGroup adds them."""
     visible: dict[str, _Parts] = {}
     hidden: dict[str, _Parts] = {}
     for instant, bases in files.bases.items():
@@ -82,8 +81,9 @@ def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ..
 
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
-    """One slice. Of several base files of one instant, which only a retried task leaves, the longest is the whole one
-    (addBaseFile).
+    """One slice.
+
+    Of several base files of one instant, which only a retried task leaves, the longest is the whole one (addBaseFile).
     """
     base = (
         parts.bases[0]

@@ -1,4 +1,4 @@
-"""File groups and file slices: which files together hold the rows of one group at one point of the timeline."""
+"""File groups and file slices: which files hold the rows of one group at one point of the timeline."""
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ class FileSlice:
         return (0 if self.base_file is None else self.base_file.size) + sum(log.size for log in self.log_files)
 
     def merged_with(self, newer: FileSlice) -> FileSlice:
-        """This slice with the logs of the next one, whose base file is not there yet
-        (mergeCompactionPendingFileSlices).
+        """This slice with the logs of the next one, which has no base file yet (mergeCompactionPendingFileSlices).
 
-        In layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order anew.
+        In layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order again.
         """
         logs, cdc_files = (
             _in_scan_order(self.log_files + newer.log_files),

@@ -83,16 +83,14 @@ class FileSystemView:
         return [item for group in self.file_groups(partition) for item in group.slices]
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group, which is where a writer appends: an empty one right after a compaction
-        was requested.
-        """
+        """The newest slice of each file group, to which writers append: empty after a compaction was requested."""
         return [latest for group in self.file_groups(partition) if (latest := group.latest_slice()) is not None]
 
     def latest_slices_up_to(self, partition: str, as_of: str, *, pending_compaction: bool = True) -> list[FileSlice]:
-        """The newest slice with files and a base instant at or before `as_of` of each file group
-        (getLatestFileSlicesBeforeOrOn).
+        """The newest slice with files and a base instant at or before `as_of` of each file group.
 
-        Without `pending_compaction`, file groups that a pending compaction names are left out.
+        Without `pending_compaction`, file groups that a pending compaction names are omitted
+        (getLatestFileSlicesBeforeOrOn).
         """
         groups = (
             group
@@ -108,7 +106,7 @@ class FileSystemView:
     def latest_slices_in_range(self, partition: str, instants: Iterable[str]) -> list[FileSlice]:
         """The newest slice of each file group among those with these base instants (getLatestFileSliceInRange).
 
-        File groups that were replaced up to the newest of `instants` are left out.
+        File groups that were replaced up to the newest of `instants` are omitted.
         """
         requested = frozenset(instants)
         found = (
@@ -118,8 +116,9 @@ class FileSystemView:
         return [item for item in found if item is not None]
 
     def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group; where a compaction is pending, the one that it will compact, without the
-        logs since.
+        """The newest slice of each file group; where a compaction is pending, the one that it will compact.
+
+        That one is without the logs written since.
         """
         found = (self._before_compaction(group) for group in self.file_groups(partition))
         return [item for item in found if item is not None]
@@ -128,9 +127,9 @@ class FileSystemView:
         """What a snapshot query reads: the newest slice of each file group with rows.
 
         Where a compaction of the group is pending, the slice before it and the logs written since are one slice, under
-        the older base instant. Time travel goes by requested time in every layout, as in Hudi: a slice counts when its
-        base instant is not after `as_of`. Log blocks are not judged here: the scan leaves out those of uncommitted
-        instants and those after `as_of`.
+        the older base instant. Time travel is by requested time in every layout, as in Hudi: a slice counts when its
+        base instant is not after `as_of`. Log blocks are not judged here: the scan skips those of uncommitted instants
+        and those after `as_of`.
         """
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
         return [item for item in merged if item is not None and not item.is_empty]
@@ -148,8 +147,9 @@ class FileSystemView:
         return [base for base in found if base is not None]
 
     def latest_base_files_in_range(self, partition: str, instants: Iterable[str]) -> list[DataFile]:
-        """The newest base file of each file group among those that these instants wrote; as latest_slices_in_range
-        otherwise.
+        """The newest base file of each file group among those that these instants wrote.
+
+        Otherwise as latest_slices_in_range.
         """
         requested = frozenset(instants)
         found = (
@@ -159,9 +159,7 @@ class FileSystemView:
         return [base for base in found if base is not None]
 
     def base_file_on(self, group: FileGroupId, instant: str) -> DataFile | None:
-        """The visible base file that `instant` wrote; None when there is none, or when the group was replaced up to
-        then.
-        """
+        """The visible base file that `instant` wrote; None when there is none, or the group was replaced up to then."""
         replaced_at = self.replaced_at(group)
         found = None if replaced_at is not None and replaced_at <= instant else self.file_group(group)
         return None if found is None else _newest_base(found, lambda item: item.base_instant == instant)
@@ -194,8 +192,7 @@ class FileSystemView:
     def replaced_groups(
         self, partition: str, when: Callable[[Instant], bool] = lambda instant: True
     ) -> list[FileGroup]:
-        """The replaced file groups whose files are still there and whose replacecommit passes `when`
-        (getReplacedFileGroups…).
+        """The replaced file groups with files whose replacecommit passes `when` (getReplacedFileGroups…).
 
         `replaced_before(t)`, `replaced_up_to(t)`, `replaced_from(t)` go by requested time,
         `replaced_completed_in(begin, end)` by completion.
@@ -242,8 +239,9 @@ def replaced_from(time: str) -> Callable[[Instant], bool]:
 
 
 def replaced_completed_in(begin: str | None, end: str | None) -> Callable[[Instant], bool]:
-    """Replaced by an instant completed after `begin` and at or before `end`; in layout 1, which records no completion,
-    requested then.
+    """Replaced by an instant completed after `begin` and at or before `end`; in layout 1, requested then.
+
+    Layout 1 records no completion time.
     """
     return lambda instant: (
         (begin is None or instant.completed_at > begin) and (end is None or instant.completed_at <= end)
@@ -256,12 +254,11 @@ def load_view(
     timeline: Timeline | None = None,
     history: Callable[[], ArchivedTimeline] | None = None,
 ) -> FileSystemView:
-    """A view with everything it needs read from storage: the timeline (unless given), pending plans, and
-    replacecommits.
+    """A view with everything it needs read: the timeline (unless given), pending plans, and replacecommits.
 
     `timeline` is the whole active timeline. `history` opens the table's archive; it is called only when the slice of a
-    log file depends on when an archived instant completed, which can be in layout 2 only. Without it, that case raises
-    TimelineError.
+    log file depends on when an archived instant completed, which is possible in layout 2 only. Without it, that case
+    raises TimelineError.
     """
     loaded = active.load() if timeline is None else timeline
     completion = CompletionTimes(loaded, history or _no_history(active.folder))

@@ -1,6 +1,4 @@
-"""Which partitions a table has and which files lie in them: by listing the storage here, by the metadata table
-elsewhere.
-"""
+"""Which partitions a table has and which files are in them, by listing the storage (or by the metadata table)."""
 
 from __future__ import annotations
 
@@ -17,11 +15,10 @@ from hudi_core.storage.options import scheme_of
 _METADATA_FOLDER: Final = ".hoodie"
 _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.parquet", f"{PARTITION_METADATA}.orc"})
 _MAX_DEPTH: Final = 32
-"""Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no
-table.
+"""Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no table.
 """
 _NEAR: Final = frozenset({"file", "memory"})
-"""Schemes whose listings wait for nobody, so that threads would only cost."""
+"""Schemes whose listings have no latency, so that threads would only cost."""
 LISTING_THREADS: Final = 16
 """How many folders of a remote storage are listed at once."""
 
@@ -31,9 +28,8 @@ def walk_partitions(
 ) -> Iterator[tuple[str, list[FileInfo]]]:
     """Every partition with its files, sorted by path, level by level of the path, found by one listing of each folder.
 
-    `list_files` lists the files of a folder. Does not look below a partition, nor into `.hoodie`. A remote storage is
-    asked by threads about the folders that come next; no more than LISTING_THREADS of each level are kept before they
-    are asked for.
+    `list_files` lists the files of a folder. Folders below a partition and `.hoodie` are not listed. Threads list the
+    next folders of a remote storage ahead; at most LISTING_THREADS results of each level are held.
     """
 
     def visit(folder: str) -> tuple[list[FileInfo] | None, list[str]]:
@@ -68,15 +64,16 @@ def walk_partitions(
 
 
 class FileListing(Protocol):
-    """A listing of a table: equal for equal tables, whoever makes it."""
+    """A listing of a table: equal for equal tables, from whatever source."""
 
     def partitions(self) -> list[str]:
         """All partition paths, sorted; `[""]` for a table without partitions, `[]` for one without files."""
         ...
 
     def files(self, partition: str) -> list[FileInfo]:
-        """The files of a partition, sorted by path. May name files that are no data files. Empty for an unknown
-        partition.
+        """The files of a partition, sorted by path; files that are no data files may be among them.
+
+        Empty for an unknown partition.
         """
         ...
 

@@ -20,8 +20,8 @@ from hudi_core.timeline.timeline import Timeline
 class PendingWork:
     """The pending plans of a timeline, each by its requested time. `folder` is the timeline's, for messages.
 
-    Slices depend on the plans of compactions alone. The others are read when somebody asks for them, so that a plan
-    which does not fit the table keeps nobody from reading it.
+    Slices depend on the plans of compactions alone. The others are read on first use, so that a plan which does not fit
+    the table does not prevent reading it.
     """
 
     compactions: Mapping[str, CompactionPlan] = field(default_factory=dict)
@@ -31,8 +31,9 @@ class PendingWork:
 
     @staticmethod
     def read(active: ActiveTimeline, timeline: Timeline) -> PendingWork:
-        """What is pending on `timeline`. Raises StorageNotFoundError, and FormatError naming a plan's file, here and
-        when more is read.
+        """What is pending on `timeline`.
+
+        Raises StorageNotFoundError, and FormatError naming a plan's file, here and when more is read.
         """
         return PendingWork(
             active.read_plans(timeline),
@@ -42,17 +43,19 @@ class PendingWork:
         )
 
     def check_complete(self, timeline: Timeline) -> None:
-        """Raises TimelineError where the plan of a pending compaction is missing: slices cannot be told without it."""
+        """Raises TimelineError where the plan of a pending compaction is missing: the slices depend on it."""
         unread = timeline.pending_compactions().requested_times - self.compactions.keys()
         if unread:
             raise TimelineError(
-                f"the plans of the pending compactions {sorted(unread)} are needed to tell the slices", path=self.folder
+                f"the plans of the pending compactions {sorted(unread)} are needed to determine the slices",
+                path=self.folder,
             )
 
     @cached_property
     def compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
-        """The file groups of pending compactions, each with the compaction's instant. Raises FormatError for a group in
-        two plans.
+        """The file groups of pending compactions, each with the compaction's instant.
+
+        Raises FormatError for a group in two plans.
         """
         return self._operations(self.compactions, Action.COMPACTION)
 
@@ -63,8 +66,9 @@ class PendingWork:
 
     @cached_property
     def clustering(self) -> dict[FileGroupId, str]:
-        """The file groups of pending clusterings, each with the clustering's instant. Raises FormatError for a group in
-        two plans.
+        """The file groups of pending clusterings, each with the clustering's instant.
+
+        Raises FormatError for a group in two plans.
         """
         found: dict[FileGroupId, str] = {}
         for instant, plan in sorted(self.read_clusterings().items()):

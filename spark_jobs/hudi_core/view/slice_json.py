@@ -24,8 +24,9 @@ def slice_to_json(item: FileSlice) -> Json:
 
 
 def slice_from_json(raw: Json) -> FileSlice:
-    """The inverse of slice_to_json; raises ConfigError or FormatError for anything else, names that leave the table
-    among it.
+    """The inverse of slice_to_json.
+
+    Raises ConfigError or FormatError for anything else, including names outside the table.
     """
     try:
         partition = check_partition(raw["partition"], source=_SOURCE)

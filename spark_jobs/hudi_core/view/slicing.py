@@ -1,16 +1,15 @@
-"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each timeline layout.
-Pure.
+"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each layout. Pure.
 
-Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name carries the base instant of its slice. A slice is visible
-when its base instant is a completed commit or a pending compaction, whose logs writers already put there; log blocks
-are judged one by one by the scan.
+Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name has the base instant of its slice. A slice is visible when
+its base instant is a completed commit or a pending compaction, to which writers already append logs; log blocks are
+judged one by one by the scan.
 
-Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi 1.x): a log file's name
-carries the instant that wrote it. It belongs to the slice with the largest base instant that is not after its
-completion. Files are visible by their own instant.
+Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi 1.x): a log file's name has
+the instant that wrote it. It belongs to the slice with the largest base instant that is not after its completion. Files
+are visible by their own instant.
 
-In both, a savepoint's commit that archival left behind (`hoodie.archive.beyond.savepoint`) is where the timeline
-begins, as in Hudi: what was archived after it is not seen.
+In both, the timeline starts at a savepoint's commit that archival kept (`hoodie.archive.beyond.savepoint`), as in Hudi:
+what was archived after it is not visible.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ from hudi_core.timeline.timeline import Timeline
 _PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 
 CompletionOf = Callable[[str], str | None]
-"""The completion time of the instant requested at a time; None where no timeline, active or archived, holds it as
-completed.
+"""The completion time of the instant requested at a time; None where no timeline holds it as completed.
+
+The active and the archived timeline count.
 """
 
 
@@ -75,7 +75,7 @@ class Slicing(Protocol):
 
 
 class BaseInstantSlicing:
-    """Layout 1: the log's name says its slice."""
+    """Layout 1: the slice is in the log's name."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.visibility = Visibility(timeline)
@@ -86,11 +86,11 @@ class BaseInstantSlicing:
 
 
 class CompletionSlicing:
-    """Layout 2: the completion of the log's instant says its slice.
+    """Layout 2: the slice follows from the completion of the log's instant.
 
-    Logs and base files of instants that are not completed take no part in the slices, so they cannot draw a committed
-    log into a slice that nobody sees. `completion_of` is asked only for a log that is older than the newest slice: any
-    other completed after it began.
+    Logs and base files of instants that are not completed are not part of the slices, so they cannot draw a committed
+    log into an invisible slice. `completion_of` is called only for a log that is older than the newest slice: any other
+    completed after that slice started.
     """
 
     def __init__(self, timeline: Timeline, completion_of: CompletionOf) -> None:
@@ -105,8 +105,9 @@ class CompletionSlicing:
         return self._base_instant(log.instant, starts), True
 
     def _base_instant(self, instant: str, starts: Sequence[str]) -> str:
-        """getBaseInstantTime: without a slice that began before the completion, the log starts one; an unknown
-        completion is the newest's.
+        """getBaseInstantTime: without a slice that started before the completion, the log starts one.
+
+        A log with an unknown completion belongs to the newest slice.
         """
         if not starts:
             return instant
@@ -114,8 +115,8 @@ class CompletionSlicing:
         if instant >= newest:
             return newest
         if instant in self._legacy and instant in starts:
-            # Written in layout 1, before an upgrade: the name is the base instant, whatever became of the file's
-            # modification time.
+            # Written in layout 1, before an upgrade: the name is the base instant, whatever the file's modification
+            # time.
             return instant
         completion = self._completion_of(instant)
         if completion is None:

@@ -151,9 +151,9 @@ def test_a_dead_attempt_is_taken_over(golden: Golden, version: str) -> None:
     done = hudictl("takeover", table, instant)
     assert done.code == 0, done.err
     assert f"compaction {instant} is free and requested" in done.out
-    assert "it was run by: nobody of this engine" in done.out
-    assert "may go on once it is run or dropped: archival of later instants" in done.out
-    assert "  may go on: " not in done.out
+    assert "it was run by: no process of this engine" in done.out
+    assert "may proceed once it is run or dropped: archival of later instants" in done.out
+    assert "  may proceed: " not in done.out
     assert f"next: hudictl run compaction TABLE --instant {instant}" in done.out
     assert [item["requested_time"] for item in instants(table, "requested", "--action", "compaction")] == [instant]
     again = hudictl("takeover", table, instant)

@@ -12,8 +12,9 @@ import sys
 
 
 def _find() -> None:
-    """Puts the vendored copy on the path when no fastavro is installed. An absent copy leaves the ImportError to the
-    import below.
+    """Puts the vendored copy on the path when no fastavro is installed.
+
+    A missing copy leaves the ImportError to the import below.
     """
     if importlib.util.find_spec("fastavro") is None:
         sys.path.append(__file__.rsplit("hudi_core", 1)[0] + "_vendor")

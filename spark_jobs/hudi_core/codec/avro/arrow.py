@@ -39,10 +39,9 @@ def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that Spark reports for a table stored by `schema`: timestamps in microseconds, fixed as binary, all
-    columns nullable.
+    """The schema that Spark reports for a table stored by `schema`.
 
-    `arrow_conform` casts data to it.
+    Timestamps are in microseconds, fixed is binary, all columns are nullable. `arrow_conform` casts data to it.
     """
     return pa.schema([spark_field(field).with_nullable(True) for field in schema])
 
@@ -56,15 +55,14 @@ def decode_records(
     path: str,
     route: Route = "auto",
 ) -> pa.Table:
-    """The records of an AVRO_DATA or CDC_DATA block (`codec.log.content.avro_block_records`) with the columns and types
-    of `reader_schema`.
+    """The records of an AVRO_DATA or CDC_DATA block with the columns and types of `reader_schema`.
 
-    `writer_schema` is the block's own. Columns match by name as `arrow_conform.conform_table` says; columns that the
-    reader does not ask for are skipped. The route is polars when it is installed and knows every type of the writer's
-    schema, else fastavro; both give equal tables. `route` forces one, for tests and measurements; polars is then still
-    left when the bytes are broken, so that errors are alike. Raises CorruptFileError when the bytes are not `count`
-    records, UnsupportedError for a writer's schema that Arrow cannot hold, FormatError when the schemas do not match;
-    all name `path`.
+    The data are those of `codec.log.content.avro_block_records`; `writer_schema` is the block's own. Columns match by
+    name as in `arrow_conform.conform_table`; columns that the reader does not have are skipped. The route is polars
+    when it is installed and supports every type of the writer's schema, else fastavro; both give equal tables. `route`
+    forces one, for tests and measurements; polars is still abandoned when the bytes are broken, so that errors are
+    alike. Raises CorruptFileError when the bytes are not `count` records, UnsupportedError for a writer's schema that
+    Arrow cannot hold, FormatError when the schemas do not match; all name `path`.
     """
     record = _record(writer_schema, path)
     body = memoryview(block).cast("B")

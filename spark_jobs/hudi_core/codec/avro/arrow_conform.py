@@ -1,5 +1,6 @@
-"""Arrow data of an older schema → a reader's schema: columns by name, absent ones as null, types widened (facts 4.4,
-Avro resolution).
+"""Arrow data of an older schema → a reader's schema, by the rules of Avro schema resolution.
+
+Columns match by name, absent ones are null, types are widened.
 """
 
 from __future__ import annotations
@@ -126,11 +127,11 @@ def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
         if _becomes_decimal(array.type, target):
             return decimals(array, target)
         if pa.types.is_float32(array.type) and pa.types.is_float64(target):
-            # Hudi goes by the float's text, so that 1.1 stays 1.1 (HoodieAvroUtils.rewritePrimaryType,
+            # Hudi converts the float's text, so that 1.1 stays 1.1 (HoodieAvroUtils.rewritePrimaryType,
             # HoodieParquetFileFormatHelper).
             return pc.cast(pc.cast(array, pa.string()), target)
-        # Java turns a long into the nearest float without asking, as an unsafe cast does; every other cast here is
-        # exact or fails.
+        # Java converts a long to the nearest float silently, as an unsafe cast does; every other cast here is exact or
+        # fails.
         return pc.cast(array, target, safe=not pa.types.is_floating(target))
     except pa.ArrowException as error:
         raise CorruptFileError(f"column {at!r}: a value cannot be read as {target}: {error}", path=path) from error

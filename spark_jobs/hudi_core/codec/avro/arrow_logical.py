@@ -1,5 +1,6 @@
-"""Physical Arrow arrays → the logical types of an Avro schema, shared by both decoding routes. Nothing here goes row by
-row.
+"""Physical Arrow arrays → the logical types of an Avro schema, for both decoding routes.
+
+It never iterates over rows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Two ways from the records of a log block to physical Arrow columns: polars for the schemas it knows, fastavro for the
-others.
+"""Two ways from the records of a log block to physical Arrow columns: polars, and fastavro for other schemas.
 
-Both read one rewritten schema: fields and types named by position, logical types left out, enum as int, map as an array
+Both read one rewritten schema: fields and types named by position, logical types dropped, enum as int, map as an array
 of entries. None of this changes the bytes; it makes both routes produce the same physical arrays, and lets polars read
-maps and enums, which it cannot by themselves. The fast route goes by the schema alone. When polars then fails, by error
-or panic, the bytes are at fault, and the reference route reads them again to say what is wrong.
+maps and enums, which it cannot otherwise. The fast route depends on the schema alone. When polars then fails, by error
+or panic, the bytes are at fault, and the reference route reads them again to name the fault.
 """
 
 from __future__ import annotations
@@ -34,15 +33,17 @@ _BLOWUP = 64
 
 
 def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
-    """The rewritten JSON schema of a record type; with `prefix`, a fixed of four bytes stands in front, for the length
-    before each datum.
+    """The rewritten JSON schema of a record type.
+
+    With `prefix`, a fixed of four bytes precedes it, for the length before each datum.
     """
     return _Rewriter().record(avro, prefix=prefix)
 
 
 def fast_route_allowed(avro: AvroType) -> bool:
-    """Whether polars, when installed, reads every type in the schema (polars 1.x and 2.x: no null type, no union but
-    null and one type).
+    """Whether polars, when installed, reads every type in the schema.
+
+    polars 1.x and 2.x have no null type, and no union but that of null and one type.
     """
     if avro.lone_union:
         return False
@@ -59,27 +60,26 @@ def fast_route_available() -> bool:
 
 
 class Deferral:
-    """Puts the first import of polars off until it pays: it takes 0.2 CPU-s (0.6 without compiled
-    bytecode), in which fastavro decodes some 20,000 records.
+    """Postpones the first import of polars until it pays.
 
-    A process that reads only a few small log blocks never imports it; one that reads many of them does so soon.
+    The import takes 0.2 CPU-s (0.6 without compiled bytecode), in which fastavro decodes some 20,000 records. A process
+    that reads only a few small log blocks never imports it; one that reads many of them does so soon.
     """
 
     def __init__(self, records: int = 20_000) -> None:
         self._left = records
 
     def pays(self, count: int) -> bool:
-        """Whether to import now, with `count` records to decode next. Threads that count at once may import a block too
-        early, no more.
+        """Whether to import now, with `count` records to decode next.
+
+        Threads that count at once may at worst import a block too early.
         """
         self._left -= count
         return self._left < 0 or "polars" in sys.modules
 
 
 def fits_memory(avro: AvroType, count: int, size: int) -> bool:
-    """Whether buffers for `count` records, which polars allocates before it reads, stand in a sane ratio to a block of
-    `size` bytes.
-    """
+    """Whether buffers for `count` records, which polars allocates, are in proportion to a block of `size` bytes."""
     return count * _row_bytes(avro) <= _FREE_BYTES + _BLOWUP * size
 
 
@@ -111,8 +111,9 @@ def read_fast(
 def read_reference(
     body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool, path: str
 ) -> list[pa.Array]:
-    """As read_fast by fastavro, record by record. Raises CorruptFileError naming `path`, the record and its offset in
-    the block.
+    """As read_fast, by fastavro, record by record.
+
+    Raises CorruptFileError naming `path`, the record and its offset in the block.
     """
     codec = DatumCodec(physical_schema(avro, prefix=False))
     stream = io.BytesIO(body)
@@ -143,8 +144,7 @@ def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, p
     length = int.from_bytes(head, "big", signed=True)
     if len(head) < 4 or not 0 <= length <= size - at - 4:
         raise CorruptFileError(
-            f"record {index} at byte {at} of the block's records claims {length} bytes, "
-            f"{size - at - len(head)} are "
+            f"record {index} at byte {at} of the block's records claims {length} bytes, {size - at - len(head)} are "
             "left",
             path=path,
         )
@@ -158,8 +158,9 @@ def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, p
 
 
 def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
-    """Whether each length leads to the next one and the last to the end, so that polars and the block agree on where
-    records begin.
+    """Whether each length leads to the next one and the last to the end of the block.
+
+    Then polars and the block agree on where records begin.
     """
     heads = _bytes_of(column)
     if heads.size != 4 * len(column):
@@ -215,7 +216,7 @@ def _row_bytes(avro: AvroType) -> int:
 
 
 class _Rewriter:
-    """Gives each named type a name of its own: the same record may stand in several places of the tree."""
+    """Gives each named type a name of its own: the same record may occur several times in the tree."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -227,7 +228,7 @@ class _Rewriter:
 
     def _type(self, avro: AvroType) -> Any:
         if avro.kind == "union":
-            # Has no Arrow type, so it stands in columns that nobody reads; its bytes must be stepped over all the same.
+            # Has no Arrow type, so it is in columns that are not read; its bytes must be stepped over all the same.
             return [self._type(branch) for branch in avro.branches]
         plain = self._plain(avro)
         if avro.null_at >= 0:

@@ -31,8 +31,9 @@ _LOGICAL = {
 
 
 def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
-    """The Arrow type that holds the values of an Avro type without loss. Raises UnsupportedError for a union of several
-    types.
+    """The Arrow type that holds the values of an Avro type without loss.
+
+    Raises UnsupportedError for a union of several types.
     """
     if avro.kind == "record":
         return pa.struct([logical_field(child.name, child.type, path=path) for child in avro.fields])
@@ -61,10 +62,10 @@ def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
 
 
 def physical_type(avro: AvroType) -> pa.DataType:
-    """The Arrow type of the values as they are encoded: enum as its number, fixed and decimal as bytes, map as a list
-    of entries.
+    """The Arrow type of the values as they are encoded.
 
-    Fields are named by position (`f0`, `f1`, …), as `routes.physical_schema` names them.
+    Enum is its number, fixed and decimal are bytes, map is a list of entries. Fields are named by position (`f0`, `f1`,
+    …), as in `arrow_routes.physical_schema`.
     """
     if avro.kind == "record":
         return pa.struct([(f"f{index}", physical_type(child.type)) for index, child in enumerate(avro.fields)])
@@ -77,8 +78,9 @@ def physical_type(avro: AvroType) -> pa.DataType:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type of the column that Spark reports: timestamps in microseconds, fixed as binary; nested types
-    alike.
+    """The Arrow type of the column that Spark reports.
+
+    Timestamps are in microseconds, fixed is binary; nested types alike.
     """
     if pa.types.is_struct(kind):
         return pa.struct([spark_field(kind.field(index)) for index in range(kind.num_fields)])

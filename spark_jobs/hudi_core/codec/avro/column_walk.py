@@ -1,5 +1,4 @@
-"""Fields of many Avro data of one schema at once: every datum has a cursor, and NumPy moves all of them from field to
-field.
+"""Fields of many Avro data of one schema at once: NumPy moves a cursor of each datum from field to field.
 
 For schemas that the routes of codec.avro.arrow cannot take, with unions of many records. A field costs some twenty
 NumPy calls however many data there are: 0.5 µs a datum where there are thousands of them, for which one after the other
@@ -19,26 +18,26 @@ from numpy.typing import NDArray
 
 Positions = NDArray[np.int64]
 Path = tuple[str, ...]
-"""The names of fields from the outermost record on; a union of several records adds the short name of the one that is
-there.
+"""The names of fields from the outermost record on; a union of several records adds the short name of the present one.
 """
 
 PADDING: Final = 16
-"""Bytes behind the last datum that a number may be read from before its end is compared: ten of a varint, eight of a
-double.
+"""Bytes after the last datum from which a number may be read before its end is checked.
+
+Ten of a varint, eight of a double.
 """
 _LENGTHS: Final = 32
-"""Distinct lengths of texts up to which texts of one length are copied together."""
+"""Distinct lengths of texts up to which texts of one length are copied at once."""
 _VARINT_BITS: Final = 63
 _SIZES: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field's values: `rows` are the data that have one, ascending; `values` int64, float32, float64 or bool, of text
-    and bytes where they begin.
+    """A field's values: `rows` are the data that have one, ascending; `values` are NumPy values, one for each.
 
-    `lengths` are those of text and bytes, else None.
+    They are int64, float32, float64 or bool; of text and bytes the positions where they begin, with their `lengths`,
+    else None.
     """
 
     rows: Positions
@@ -64,8 +63,9 @@ class Encoded:
         return len(self.starts) - 1
 
     def texts(self, leaf: Leaf, kind: pa.DataType) -> pa.Array:
-        """The values of a leaf of text or bytes as an array of string or binary; raises pa.ArrowInvalid where text is
-        not UTF-8.
+        """The values of a leaf of text or bytes as an array of string or binary.
+
+        Raises pa.ArrowInvalid where text is not UTF-8.
         """
         lengths = leaf.lengths if leaf.lengths is not None else np.zeros(0, dtype=np.int64)
         distinct = np.unique(lengths)
@@ -124,10 +124,9 @@ class _Broken(Exception):
 
 
 def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
-    """The zigzag numbers at the positions `at`, and the positions behind them; ten bytes have to be there behind each
-    position.
+    """The zigzag numbers at the positions `at`, and the positions after them.
 
-    Raises ValueError for a number of more than 64 bits.
+    Ten bytes have to exist after each position. Raises ValueError for a number of more than 64 bits.
     """
     first = octets[at]
     after = at + 1
@@ -146,8 +145,9 @@ def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positi
 
 
 class ColumnWalk:
-    """Reads the fields `wanted` of data of one record schema, given as JSON that is known to be valid. Safe to share
-    between threads.
+    """Reads the fields `wanted` of data of one record schema, given as valid JSON.
+
+    Safe to share between threads.
     """
 
     def __init__(self, schema: Any, requested: Collection[Path]) -> None:
@@ -242,8 +242,9 @@ class _Walk:
 
 
 class _Compiler:
-    """Makes the tree of a schema. Types that contain themselves are let be: a cursor only meets as much of them as
-    there are bytes.
+    """Makes the tree of a schema.
+
+    Types that contain themselves are allowed: a cursor only visits as much of them as there are bytes.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Avro object container files with the null codec: plans and commit metadata on the timeline (facts 2.3).
+"""Avro object container files with the null codec: plans and commit metadata on the timeline.
 
 Read by hand rather than by fastavro's reader, so that every count and size is compared with what is left before it is
 used, and written by hand so that the same records always give the same bytes.
@@ -27,8 +27,9 @@ def is_container(data: bytes) -> bool:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether `data` is a container that ends where a block of it does, and has one. What is in the blocks is not
-    looked at.
+    """Whether `data` is a container that ends at the end of a block, and has one.
+
+    The content of the blocks is not checked.
     """
     reader = Reader(data, "")
     try:
@@ -93,8 +94,9 @@ def schema_bytes(schema: dict[str, Any]) -> bytes:
 def assemble(
     schema_text: bytes, count: int, body: bytes | bytearray, metadata: Mapping[str, bytes] | None = None
 ) -> bytes:
-    """The container of one block that holds `count` records, encoded in `body`; the header alone when there are
-    none.
+    """The container of one block that holds `count` records, encoded in `body`.
+
+    The header alone when there are none.
     """
     digest = hashlib.sha256(schema_text)
     digest.update(body)
@@ -128,7 +130,7 @@ def _read_metadata(reader: Reader) -> dict[str, bytes]:
 
 
 def _blocks(reader: Reader, sync: bytes) -> Iterator[tuple[int, bytes]]:
-    """How many records each block claims, and its bytes; what is behind a block is looked at after it was taken."""
+    """How many records each block claims, and its bytes; what follows a block is checked after it was taken."""
     while not reader.at_end():
         count, size = reader.zigzag(), reader.zigzag()
         if count < 0:

@@ -1,10 +1,9 @@
-"""One Avro datum ↔ Python values, without schema resolution: what plans, commit metadata and metadata-table records are
-made of.
+"""One Avro datum ↔ Python values, without schema resolution, for plans, commit metadata and metadata-table records.
 
 Values are the Avro values themselves, never converted by a logical type: a date is days, a timestamp its count, a
 decimal its unscaled bytes. So encoding what was decoded gives the same value back, and a timestamp beyond Python's year
-9999 is no error. A value of a union with several record types is `(full name, dict)`, the only form that says which
-branch it was; unions with one record type give the dict.
+9999 is no error. A value of a union with several record types is `(full name, dict)`, the only form that names the
+branch; unions with one record type give the dict.
 """
 
 from __future__ import annotations
@@ -34,15 +33,17 @@ _ENCODE_ERRORS = (ValueError, IndexError, KeyError, TypeError, OverflowError, Re
 
 
 class DatumCodec:
-    """Decodes and encodes data of one schema; keep one per schema where records are many. Safe to share between
-    threads.
+    """Decodes and encodes data of one schema; keep one per schema where records are many.
+
+    Safe to share between threads.
     """
 
     __slots__ = ("_parsed", "schema")
 
     def __init__(self, schema: Any, *, path: str | None = None) -> None:
-        """`schema` is Avro JSON; raises FormatError naming `path` when it is not a valid schema, or one of unbounded
-        data (see weightless).
+        """`schema` is Avro JSON.
+
+        Raises FormatError naming `path` when it is not a valid schema, or one of unbounded data (see zero_size).
         """
         self.schema = schema
         try:
@@ -71,8 +72,9 @@ class DatumCodec:
             ) from error
 
     def encode(self, value: Any) -> bytes:
-        """The datum of `value`; raises FormatError when the value does not fit the schema. An absent field takes its
-        default.
+        """The datum of `value`; an absent field takes its default.
+
+        Raises FormatError when the value does not fit the schema.
         """
         out = io.BytesIO()
         try:
@@ -87,8 +89,9 @@ _lock = threading.Lock()
 
 
 def codec_of(schema: Any, *, path: str | None = None) -> DatumCodec:
-    """The codec of a schema object, cached by identity: do not change a schema after its first use here. Raises
-    FormatError naming `path`.
+    """The codec of a schema object, cached by identity: do not change a schema after its first use here.
+
+    Raises FormatError naming `path`.
     """
     key = id(schema)
     with _lock:
@@ -102,8 +105,9 @@ def codec_of(schema: Any, *, path: str | None = None) -> DatumCodec:
 
 
 def decode_datum(schema: Any, data: bytes | memoryview, *, path: str | None = None) -> Any:
-    """The value of one datum, which must use up `data`. `schema` is Avro JSON. Raises CorruptFileError naming
-    `path`.
+    """The value of one datum, which must use up `data`; `schema` is Avro JSON.
+
+    Raises CorruptFileError naming `path`.
     """
     return codec_of(schema, path=path).decode(data, path=path)
 

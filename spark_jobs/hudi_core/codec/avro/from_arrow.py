@@ -1,6 +1,4 @@
-"""Arrow schema → Avro schema, for files that say their columns in Parquet's way only (parquet-avro's
-AvroSchemaConverter).
-"""
+"""Arrow schema → Avro schema, for files that have only Parquet's own schema (parquet-avro's AvroSchemaConverter)."""
 
 from __future__ import annotations
 
@@ -30,11 +28,9 @@ _PLAIN: Final[dict[pa.DataType, Any]] = {
 
 
 def avro_schema(schema: pa.Schema, *, name: str = "record", path: str) -> AvroSchema:
-    """An Avro record schema of the same columns; the inverse of codec.avro.arrow.arrow_schema but for names, enums and
-    fixed sizes.
+    """An Avro record schema of the same columns.
 
-    Nullable columns are unions with null. Raises UnsupportedError naming `path` and the column for a type that Avro has
-    no form of.
+    The inverse of codec.avro.arrow.arrow_schema except for names, enums and fixed sizes.
     """
     return _record(name, list(schema), path)
 

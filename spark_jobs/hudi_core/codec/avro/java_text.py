@@ -1,5 +1,6 @@
-"""Numbers and dates as Java's toString writes them, which is what a column promoted to string holds
-(HoodieAvroUtils.rewritePrimaryType).
+"""Numbers and dates as Java's toString writes them, for a column promoted to string.
+
+As HoodieAvroUtils.rewritePrimaryType.
 """
 
 from __future__ import annotations
@@ -38,9 +39,7 @@ def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _java_float(text: str) -> str:
-    """The shortest digits of a float or double, as Arrow writes them, in the form of Float.toString and
-    Double.toString.
-    """
+    """The shortest digits of a float or double, from Arrow, in the form of Float.toString and Double.toString."""
     sign, body = ("-", text[1:]) if text.startswith("-") else ("", text)
     if body == "nan":
         return "NaN"

@@ -1,8 +1,7 @@
-"""A container of one record with maps of very many entries, such as the files of a clean: read and written entry by
-entry.
+"""A container of one record with maps of very many entries, such as the files of a clean, entry by entry.
 
 As Python values, records of a path each take five times the bytes of the file. Here one entry of a map is decoded at a
-time and turned into what the caller keeps; the bytes are those that container.write_container gives.
+time and converted to what the caller keeps; the written bytes are those of container.write_container.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: 
 
 
 def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The writer's schema and the one record of a container. Of a field in `maps` that is a map, each value is what the
-    function makes of its key and decoded value.
+    """The writer's schema and the one record of a container.
 
-    Raises CorruptFileError naming `path` when there is not exactly one record, or when it does not decode; and whatever
-    a function raises. Memory beside `data`: what the functions return, and one entry.
+    Of a field in `maps` that is a map, each value is what the function makes of its key and decoded value. Raises
+    CorruptFileError naming `path` when there is not exactly one record, or when it does not decode; and whatever a
+    function raises. Memory beside `data`: what the functions return, and one entry.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)

@@ -1,8 +1,7 @@
-"""An Avro schema as a tree of types: names looked up, unions with null turned into a flag, logical types kept only
-where they are valid.
+"""An Avro schema as a tree of types, with names resolved and unions with null as a flag.
 
-The tree is what the Arrow side works from. It holds no named references, so a type that contains itself has no tree and
-is refused.
+Logical types are kept only where they are valid. The Arrow side uses the tree. It holds no named references, so a type
+that contains itself has no tree and is refused.
 """
 
 from __future__ import annotations

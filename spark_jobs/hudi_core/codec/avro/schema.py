@@ -65,11 +65,10 @@ def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
 
 
 def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
-    """The record schema with the five `_hoodie_*` fields in front (HoodieAvroUtils.addMetadataFields), each nullable
-    string.
+    """The record schema with the five `_hoodie_*` fields first, each a nullable string.
 
-    With `operation`, `_hoodie_operation` follows them. Fields that the schema already has are moved to the front, not
-    doubled.
+    As HoodieAvroUtils.addMetadataFields. With `operation`, `_hoodie_operation` follows them. Fields that the schema
+    already has are moved to the front, not doubled.
     """
     names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in names]

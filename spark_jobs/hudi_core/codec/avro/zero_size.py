@@ -17,8 +17,9 @@ def refuse_zero_size_items(schema: Any, *, path: str | None = None) -> None:
 
 
 class _Weights:
-    """Looks at every part of one schema once. Names are compared without their namespace: at worst a schema is refused
-    for another's sake.
+    """Checks every part of one schema once.
+
+    Names are compared without their namespace: at worst a schema is refused because of another one's name.
     """
 
     def __init__(self, path: str | None) -> None:

@@ -1,5 +1,4 @@
-"""HFile blocks: the 33-byte header, compression, and the checksum words behind the data
-(org.apache.hadoop.hbase.io.hfile.HFileBlock).
+"""HFile blocks: the 33-byte header, compression, and the checksum words after the data (HFileBlock of HBase).
 
 On disk a block is `header | data | checksums`: the header's first size counts data and checksums, its last one header
 and data, and there is one 4-byte checksum for every 16 KiB of header and data, also where the checksum type is NULL.
@@ -27,8 +26,9 @@ _GZIP_WINDOW = 31
 
 
 def inflate(member: bytes | memoryview, size: int, library: ModuleType = FASTEST) -> bytes:
-    """The `size` bytes of a gzip member, at most one more of which are ever made. Raises ValueError with the reason,
-    without a full stop.
+    """The `size` bytes of a gzip member, of which at most one more is ever made.
+
+    Raises ValueError with the reason, without a full stop.
     """
     inflater = library.decompressobj(_GZIP_WINDOW)
     try:
@@ -76,8 +76,9 @@ class Codec(Enum):
 
     @staticmethod
     def of(number: int, path: str) -> Codec:
-        """The codec of that number; raises CorruptFileError for an unknown and UnsupportedError for one that Hudi does
-        not write.
+        """The codec of that number.
+
+        Raises CorruptFileError for an unknown one and UnsupportedError for one that Hudi does not write.
         """
         try:
             codec = Codec(number)
@@ -163,8 +164,9 @@ def write_codec(name: str) -> Codec:
 
 
 def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
-    """A whole block with CRC32C checksums. `previous_offset` is where the previous block of this kind starts, -1 for
-    the first.
+    """A whole block with CRC32C checksums.
+
+    `previous_offset` is where the previous block of this type starts, -1 for the first.
     """
     compressed = data if codec is Codec.NONE else _gzip(data)
     data_end = HEADER_SIZE + len(compressed)
@@ -184,8 +186,9 @@ def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) 
 
 
 def _gzip(data: bytes) -> bytes:
-    """One gzip member with no time and an unknown operating system in its header, as HBase writes it: equal data gives
-    equal bytes.
+    """One gzip member with no time and an unknown operating system in its header, as HBase writes it.
+
+    So equal data gives equal bytes.
     """
     deflater = zlib.compressobj(wbits=-15)
     return b"".join(

@@ -1,5 +1,6 @@
-"""Many cells of an HFile at once, from Arrow columns: 0.2 µs a cell before compression, where one after the other takes
-1.1 µs.
+"""Adds many cells to an HFile at once, from Arrow columns.
+
+It takes 0.2 µs a cell before compression, where one after the other takes 1.1 µs.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _NOTHING = pa.scalar(b"", pa.binary())
 
 
 def add_cells(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
-    """Adds the cells of two binary arrays without nulls, keys sorted by bytes; blocks are those that HFileWriter.add
-    would make.
+    """Adds the cells of two binary arrays without nulls, keys sorted by bytes.
 
-    Raises ValueError for keys out of order or longer than 32767 bytes.
+    Blocks are those that HFileWriter.add would make. Raises ValueError for keys out of order or longer than 32767
+    bytes.
     """
     for start in range(0, len(keys), _ROWS):
         _add(writer, keys.slice(start, _ROWS), values.slice(start, _ROWS))

@@ -1,6 +1,4 @@
-"""A decompressed data block of an HFile as offsets, so that single cells are found by binary search and never copied in
-bulk.
-"""
+"""A decompressed data block of an HFile as offsets: cells are found by binary search and not copied in bulk."""
 
 from __future__ import annotations
 
@@ -24,15 +22,16 @@ _WORD = 8
 _TAIL_WORD = int.from_bytes(KEY_TAIL[1:9], "big")
 _MAX_ROW_LENGTHS = 128
 _DENSE = 64
-"""Above one wanted key per this many cells, all keys are searched at once; below, each by itself."""
+"""Above one requested key per this many cells, all keys are searched at once; below, each by itself."""
 _MAX_MATRIX = 1 << 24
 """Bytes of all rows side by side, padded to one length, above which keys are searched one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellBlock:
-    """The cells of one block in file order: cell i has the row `data[rows[i]:row_ends[i]]` and the value
-    `data[values[i]:value_ends[i]]`.
+    """The cells of one block in file order.
+
+    Cell i has the row `data[rows[i]:row_ends[i]]` and the value `data[values[i]:value_ends[i]]`.
     """
 
     data: bytes
@@ -53,8 +52,9 @@ class CellBlock:
         return self.data[self.values[index] : self.value_ends[index]]
 
     def first_at(self, key: bytes, start: int = 0) -> int:
-        """The position of the first cell from `start` on whose row is `key` or greater; the number of cells when there
-        is none.
+        """The position of the first cell from `start` on whose row is `key` or greater.
+
+        The number of cells when there is none.
         """
         low, high = start, len(self)
         while low < high:
@@ -98,10 +98,10 @@ class CellBlock:
                 position += 1
 
     def _by_words(self, keys: Sequence[bytes]) -> _Candidates | None:
-        """The keys and the first cells that may hold them, by the eight bytes behind what all rows have in common; None
-        where these do not tell.
+        """The keys and the first cells that may hold them, by the eight bytes after the common prefix of all rows.
 
-        Numbers are searched three times as fast as strings, and eight bytes of each row are gathered instead of all.
+        None where these do not distinguish rows. Numbers are searched three times as fast as strings, and eight bytes
+        of each row are gathered instead of all.
         """
         count = len(self)
         if not count:
@@ -151,8 +151,9 @@ class CellBlock:
                 more = tied[at]
 
     def _search(self, keys: Sequence[bytes]) -> tuple[_Offsets, _Offsets] | None:
-        """Positions of the keys that are there and of their cells, by one search; None where padding could not tell
-        rows apart.
+        """Positions of the keys that exist and of their cells, by one search.
+
+        None where padding could make rows equal.
         """
         matrix = self.matrix()
         requested = np.array(keys, dtype=np.bytes_)
@@ -168,8 +169,9 @@ class CellBlock:
         return None if repeated.any() else (keys_found, cells)
 
     def matrix(self) -> NDArray[Any] | None:
-        """The rows as fixed-width strings; None where padding could not tell rows apart, or would take too much
-        memory.
+        """The rows as fixed-width strings.
+
+        None where padding could make rows equal, or would take too much memory.
         """
         lengths = self.row_ends - self.rows
         width = int(lengths.max(initial=0))
@@ -274,8 +276,9 @@ def _nearest_untried(tried: set[int], first: int) -> int:
 
 
 def _words(octets: _Octets, kind: str) -> NDArray[Any]:
-    """The number that starts at each byte: a view, of which many are gathered three times as fast as their bytes one by
-    one.
+    """The number that starts at each byte, as a view.
+
+    Many of them are gathered three times as fast as their bytes one by one.
     """
     dtype = np.dtype(kind)
     words: NDArray[Any] = np.ndarray((len(octets) - dtype.itemsize + 1,), dtype, octets, strides=(1,))

@@ -79,7 +79,7 @@ def _byte_table() -> _Words:
 
 
 def _shift(tables: _Words, register: _Words) -> _Words:
-    """The registers after as many zero bytes as `tables` stands for; `tables` has one row per byte of the register."""
+    """The registers after as many zero bytes as `tables` is for; `tables` has one row per byte of the register."""
     result = (
         tables[0][register & 0xFF]
         ^ tables[1][register >> 8 & 0xFF]

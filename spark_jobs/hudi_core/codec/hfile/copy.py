@@ -32,8 +32,9 @@ class CopiedBlock:
     """A block whose cells are copied. What decides whether a cell may be is looked at once, for all of them."""
 
     def __init__(self, block: CellBlock, prefix: bytes) -> None:
-        """`block` holds cells with ascending rows; those are copied that have the form that HFileWriter gives, and a
-        value that begins so.
+        """Copies cells of `block`, whose rows are ascending.
+
+        Those are copied that have the form that HFileWriter gives, and a value with the prefix.
         """
         self.block = block
         self._begins = block.rows - _HEAD
@@ -78,8 +79,9 @@ def _running(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64
 
 
 def _is_plain(block: CellBlock, prefix: bytes) -> NDArray[np.bool_]:
-    """Of each cell, whether its key is as HBase makes it, its mvcc number is zero, and its value begins with
-    `prefix`.
+    """Of each cell, whether it may be copied.
+
+    Its key is as HBase makes it, its mvcc number is zero, and its value begins with `prefix`.
     """
     octets = np.frombuffer(block.data, dtype=np.uint8)
     last = len(octets) - 1

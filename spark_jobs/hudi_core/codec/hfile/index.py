@@ -1,6 +1,4 @@
-"""Block indexes: the root data index, the meta index, and the deeper levels HBase writes for very large files
-(HFileBlockIndex).
-"""
+"""Block indexes: the root data index, the meta index, and the deeper levels of very large files (HFileBlockIndex)."""
 
 from __future__ import annotations
 
@@ -16,8 +14,9 @@ _ENTRY = struct.Struct(">qi")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A block: its key (a cell key in a data index, the block's name in the meta index), its offset and its size on
-    disk in bytes.
+    """A block: its key, its offset and its size on disk in bytes.
+
+    The key is a cell key in a data index, the block's name in the meta index.
     """
 
     key: bytes
@@ -26,10 +25,10 @@ class IndexEntry:
 
 
 def decode_root_index(data: bytes, count: int, path: str, *, has_mid_key: bool = False) -> list[IndexEntry]:
-    """The `count` entries of a root or meta index. A root with deeper levels below it has a mid key behind them, which
-    is ignored.
+    """The `count` entries of a root or meta index.
 
-    The count comes from the trailer, which no checksum covers: entries and count must use the index up.
+    A root with deeper levels below it has a mid key after them, which is ignored. The count comes from the trailer,
+    which no checksum covers: entries and count must use the index up.
     """
     source = Reader(data, path)
     if not 0 <= count <= len(data) // _MIN_ENTRY:
@@ -44,9 +43,7 @@ def decode_root_index(data: bytes, count: int, path: str, *, has_mid_key: bool =
 
 
 def decode_inner_index(data: bytes, path: str) -> list[IndexEntry]:
-    """The entries of a leaf or intermediate index block: a count, the entries' offsets with one past the last, the
-    entries.
-    """
+    """The entries of a leaf or intermediate index block: count, the entries' offsets and one past the last, entries."""
     source = Reader(data, path)
     count = source.i32()
     if not 0 <= count <= len(data) // (_MIN_ENTRY + 3):

@@ -28,8 +28,9 @@ def cell_key(row: bytes) -> bytes:
 
 
 def row_of_key(key: bytes, source: Reader) -> bytes:
-    """The row of a cell key, or of the native writer's short form that ends behind the row. `source` names the file in
-    errors.
+    """The row of a cell key, or of the native writer's short form that ends after the row.
+
+    `source` names the file in errors.
     """
     length = int.from_bytes(key[:2], "big")
     if len(key) < 2 or length > MAX_ROW or len(key) < 2 + length:
@@ -44,10 +45,10 @@ def encode_cell(row: bytes, value: bytes) -> bytes:
 
 
 def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Where each cell of a decompressed data block has its row and its value: start and end of both. Raises
-    CorruptFileError.
+    """Where each cell of a decompressed data block has its row and its value: start and end of both.
 
-    One Python step per cell; codec.hfile.cells does without where the cells have the form that Hudi writes.
+    Raises CorruptFileError. One Python step per cell; codec.hfile.cells needs none where the cells have the form that
+    Hudi writes.
     """
     source = Reader(data, path)
     size = len(data)

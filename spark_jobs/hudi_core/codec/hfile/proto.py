@@ -1,5 +1,6 @@
-"""The little protobuf that HFile v3 needs: varint and length-delimited fields of the trailer and of the file info
-(HFile.proto).
+"""The part of protobuf that HFile v3 needs, for the trailer and the file info (HFile.proto).
+
+Varint and length-delimited fields.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Reading HFiles of version 3 by ranges (org.apache.hudi.io.hfile.HFileReaderImpl;
-org.apache.hadoop.hbase.io.hfile.HFileReaderImpl).
-"""
+"""Reads HFiles of version 3 by ranges (HFileReaderImpl of Hudi and of HBase)."""
 
 from __future__ import annotations
 
@@ -88,16 +86,17 @@ class HFileReader:
         return None if entry is None else self._block(entry, _META).data
 
     def lookup(self, key: bytes) -> bytes | None:
-        """The value of a record key, or None. A base HFile has unique keys; of a repeated key one of the values is
-        returned.
+        """The value of a record key, or None.
+
+        A base HFile has unique keys; of a repeated key one of the values is returned.
         """
         return next((value for _, value in self.lookup_many((key,))), None)
 
     def lookup_many(self, keys: Sequence[bytes], *, unique: bool = True) -> Iterator[tuple[bytes, bytes]]:
-        """The (key, value) pairs of those of `keys` that are there, in order; `keys` must be sorted and distinct.
+        """The (key, value) pairs of those of `keys` that exist, in order; `keys` must be sorted and distinct.
 
-        Each data block that may hold a wanted key is read once. Without `unique`, every cell of a key that repeats is
-        given, as in the HFile of a log block, at the cost of one more block where a key starts a block.
+        Each data block that may hold a requested key is read once. Without `unique`, every cell of a repeated key is
+        returned, as in the HFile of a log block, at the cost of one more block where a key starts a block.
         """
         position = 0
         while position < len(keys):
@@ -113,7 +112,7 @@ class HFileReader:
             last = cells.row(len(cells) - 1)
             end = bisect_right(keys, last, lo=position)
             if not unique and end > position and keys[end - 1] == last:
-                end -= 1  # the key may go on in the next block
+                end -= 1  # the key may continue in the next block
             if end > position:
                 yield from cells.select(keys[position:end])
             elif not unique and key == last:
@@ -122,8 +121,9 @@ class HFileReader:
             position = max(end, position + 1)
 
     def prefix_items(self, prefixes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once; keys may
-        repeat.
+        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once.
+
+        Keys may repeat.
         """
         covered: bytes | None = None
         for prefix in prefixes:
@@ -227,7 +227,7 @@ class HFileReader:
                 yield from self._walk(*self._children(entry), depth - 1, key if position == start else None, unique)
 
     def _children(self, entry: IndexEntry) -> tuple[list[IndexEntry], list[bytes]]:
-        """An inner index block's entries and their rows; kept, since together they are no larger than the index."""
+        """An inner index block's entries and their rows; cached, since all of them are no larger than the index."""
         if entry.offset not in self._inner:
             children = decode_inner_index(self._block(entry, _INNER).data, self._path)
             if not children:

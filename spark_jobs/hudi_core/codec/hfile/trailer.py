@@ -21,8 +21,9 @@ _ENCRYPTION_KEY_FIELD = 13
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Where an HFile's parts are. Offsets and sizes are bytes from the start of the file; the codec holds for every
-    block.
+    """Where an HFile's parts are.
+
+    Offsets and sizes are bytes from the start of the file; the codec holds for every block.
     """
 
     file_info_offset: int
@@ -39,8 +40,9 @@ class Trailer:
 
 
 def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
-    """Parses the last 4096 bytes of a file of `size` bytes. Raises CorruptFileError, or UnsupportedError for another
-    version or codec.
+    """Parses the last 4096 bytes of a file of `size` bytes.
+
+    Raises CorruptFileError, or UnsupportedError for another version or codec.
     """
     if len(data) != TRAILER_SIZE:
         raise CorruptFileError(f"HFile of {size} bytes has no whole trailer", path=path)

@@ -1,5 +1,6 @@
-"""Writing HFiles of version 3 that HBase (Hudi 0.15) and Hudi's native reader (1.x) open
-(org.apache.hadoop.hbase.io.hfile.HFileWriterImpl).
+"""Writes HFiles of version 3 that HBase (Hudi 0.15) and Hudi's native reader (1.x) open.
+
+As HFileWriterImpl of HBase.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_trailer
 DEFAULT_BLOCK_SIZE = 1 << 20
 """Hudi's block size of log blocks and its default of base files, bytes before compression."""
 LARGE_CELL = 64 << 10
-"""Bytes from which on a cell has a block to itself: who asks for another key need not inflate it, nor who asks for it
-its neighbours.
+"""Bytes from which on a cell has a block of its own.
+
+A lookup of another key need not inflate it, nor a lookup of it its neighbours.
 """
 _CELL_OVERHEAD = 9
 """Bytes of a cell beside its key and its value."""
@@ -51,9 +53,7 @@ def write_hfile(
 
 
 def alone(large: NDArray[np.int64], start: int, end: int) -> int:
-    """Where a run of cells from `start` to `end` stops, so that those at the ascending positions `large` are added by
-    themselves.
-    """
+    """Where a run of cells from `start` to `end` stops: the cells at the ascending positions `large` come alone."""
     found = int(np.searchsorted(large, start))
     if found == len(large) or large[found] >= end:
         return end
@@ -99,9 +99,7 @@ class HFileWriter:
 
     @property
     def room(self) -> int:
-        """Bytes of cells that end the block that is being filled: the cell that reaches this is the last but for equal
-        keys.
-        """
+        """Bytes of cells that end the current block: the cell that reaches this is the last except for equal keys."""
         return self._block_size - (0 if self._is_full else self._cells_size)
 
     @property
@@ -109,10 +107,9 @@ class HFileWriter:
         return self._is_large or self._cells_size >= self._block_size
 
     def add_encoded(self, cells: bytes | memoryview, count: int, first: bytes, last: bytes, value_bytes: int) -> None:
-        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk); errors
-        as `add`.
+        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk).
 
-        A cell of LARGE_CELL bytes comes by itself.
+        Errors are those of `add`. A cell of LARGE_CELL bytes comes alone.
         """
         before = self._last_row
         if before is not None and first < before:
@@ -179,8 +176,9 @@ class HFileWriter:
         self._write(encode_trailer(trailer))
 
     def _file_info(self, schema: str) -> dict[str, bytes]:
-        """What HBase's reader needs: it fails without the averages, and reads the mvcc byte of each cell only at
-        key-value version 1.
+        """The file info that HBase's reader needs.
+
+        It fails without the averages, and reads the mvcc byte of each cell only at key-value version 1.
         """
         count = max(self._count, 1)
         info = {

@@ -1,4 +1,4 @@
-"""What a log file is made of: blocks, their types and their headers (HoodieLogBlock; facts 5.2, 5.3)."""
+"""What a log file is made of: blocks, their types and their headers (HoodieLogBlock)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ ROLLBACK_COMMAND = "0"
 class LogBlock:
     """A block's frame. All offsets and lengths are bytes within the file; the content is not read yet.
 
-    `offset` is where the magic starts, `length` what the block takes up in all, `content_offset` and `content_length`
-    say what to read.
+    `offset` is where the magic starts, `length` the size of the whole block, `content_offset` and `content_length` are
+    the range to read.
     """
 
     type: BlockType
@@ -75,8 +75,9 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the records have only the columns of `schema`, and the rest of a row lies below
-        (HoodieDataBlock.containsPartialUpdates).
+        """Whether the records have only the columns of `schema`, and the rest of a row is below them.
+
+        As HoodieDataBlock.containsPartialUpdates.
         """
         return self.headers.get(HeaderKey.IS_PARTIAL, "false").lower() == "true"
 
@@ -88,7 +89,7 @@ class LogBlock:
 
 @dataclass(frozen=True, slots=True)
 class CorruptBlock:
-    """Bytes that are no block: `length` bytes whose magic starts at `offset`. `reason` says what did not fit."""
+    """Bytes that are no block: `length` bytes whose magic starts at `offset`. `reason` names what did not fit."""
 
     path: str
     offset: int
@@ -97,5 +98,5 @@ class CorruptBlock:
 
     @property
     def type(self) -> BlockType:
-        """Always CORRUPT, so that a scan can tell blocks by their type alone."""
+        """Always CORRUPT, so that a scan can distinguish blocks by their type alone."""
         return BlockType.CORRUPT

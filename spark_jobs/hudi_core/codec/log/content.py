@@ -1,6 +1,4 @@
-"""The payload of AVRO_DATA, CDC_DATA and DELETE blocks, without Arrow (HoodieAvroDataBlock, HoodieDeleteBlock; facts
-5.4).
-"""
+"""The payload of AVRO_DATA, CDC_DATA and DELETE blocks, without Arrow (HoodieAvroDataBlock, HoodieDeleteBlock)."""
 
 from __future__ import annotations
 
@@ -33,8 +31,9 @@ ORDERING_KINDS = (
     "timestamp_micros",
     "array",
 )
-"""What the branches of a delete record's ordering union hold, by branch number; `array` came with Hudi 1.1 (several
-ordering fields), and its elements may be of one more kind, "local_date" (days).
+"""What the branches of a delete record's ordering union hold, by branch number.
+
+`array` came with Hudi 1.1 (several ordering fields), and its elements may be of one more type, "local_date" (days).
 """
 DECIMAL_SCALE = 15
 """Of `decimal` ordering values: they are unscaled big-endian bytes of a decimal(30, 15)."""
@@ -61,11 +60,10 @@ class DeleteRecord(NamedTuple):
 
 
 def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, memoryview]:
-    """The record count of an AVRO_DATA or CDC_DATA block, and the records: length (i32, big-endian) and datum, one
-    after the other.
+    """The record count of an AVRO_DATA or CDC_DATA block, and the records.
 
-    The count is checked against the bytes there are, not the lengths: `codec.avro.arrow.decode_records` does that.
-    Raises CorruptFileError naming `path`.
+    A record is its length (i32, big-endian) and its datum. The count is checked against the bytes there are, not the
+    lengths: `codec.avro.arrow.decode_records` does that. Raises CorruptFileError naming `path`.
     """
     reader = Reader(content, path)
     version, count = reader.i32(), reader.i32()
@@ -115,11 +113,10 @@ def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
 
 
 def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[DeleteRecord]:
-    """The entries of a delete block in order. For many entries `codec.log.delete_columns` is faster and gives Arrow
-    columns.
+    """The entries of a delete block in order.
 
-    The union with the array branch reads blocks of every Hudi version: the branches before it are the same. Errors as
-    `delete_block_data`.
+    For many entries `codec.log.delete_columns` is faster and gives Arrow columns. The union with the array branch reads
+    blocks of every Hudi version: the branches before it are the same. Errors as `delete_block_data`.
     """
     decoded = _codec().decode(delete_block_data(content, path=path), path=path)
     return [
@@ -129,7 +126,7 @@ def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[Delet
 
 
 def encode_delete_block(records: Iterable[DeleteRecord]) -> bytes:
-    """The content of a DELETE block of version 3. Raises FormatError when an ordering value does not fit its kind."""
+    """The content of a DELETE block of version 3. Raises FormatError when an ordering value does not fit its type."""
     entries = [
         {"recordKey": record.key, "partitionPath": record.partition, "orderingVal": _wrapped(record.ordering)}
         for record in records

@@ -36,8 +36,9 @@ _VALUES = {
     "timestamp_micros": AvroType("long"),
 }
 _FLAG, _FALSE, _TRUE = AvroType("fixed", size=1), b"\x00", b"\x01"
-"""A boolean's byte. Of a damaged one fastavro makes true, polars false: such a block goes entry by entry, with polars
-or without.
+"""A boolean's byte.
+
+Of a damaged one fastavro makes true, polars false: such a block is read entry by entry, with polars or without.
 """
 _ZERO_BYTES = {"float": 4, "double": 8, "decimal": 2}
 _LARGE_BYTES = 1 << 20
@@ -46,12 +47,12 @@ _LAST = b"\x00end of the delete block"
 
 
 def delete_columns(content: bytes | memoryview, *, path: str) -> pa.Table:
-    """The entries in order: `key` and `partition` (string), `branch` (int8, index into ORDERING_KINDS, 0 = no value),
-    and one nullable column per kind of ordering value in the block, named by the kind.
+    """The entries in order: `key`, `partition`, `branch`, and a nullable column per type of ordering value.
 
-    Values are raw (date: days; times: microseconds) but for decimals, which are decimal128(30, 15). Values of several
-    ordering fields (branch `array`, written from table version 9 on) come in columns named `<position>.<kind>`. Errors
-    as `decode_delete_block`.
+    `key` and `partition` are strings, `branch` is int8, an index into ORDERING_KINDS (0 = no value), and a column of
+    values has the type's name. Values are raw (date: days; times: microseconds) except decimals, which are
+    decimal128(30, 15). Values of several ordering fields (branch `array`, written from table version 9 on) come in
+    columns named `<position>.<kind>`. Errors as `decode_delete_block`.
     """
     # The import of polars pays for large blocks only; codec.avro.arrow_routes.Deferral says when for data blocks.
     large = len(content) >= _LARGE_BYTES or "polars" in sys.modules
@@ -80,7 +81,7 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     ]
     if branch:
         fields.append(AvroField(kind, _FLAG if kind == "boolean" else _VALUES[kind], False))
-    # An entry of our own in place of the array's end: when it comes out whole, the entries before it used up the bytes
+    # An entry of our own in place of the array's end: when it is read whole, the entries before it used up the bytes
     # exactly.
     number = encode_zigzag(branch)
     last = encode_zigzag(1) + encode_zigzag(len(_LAST)) + _LAST + encode_zigzag(0) + number

@@ -1,4 +1,4 @@
-"""A log block → bytes (HoodieLogFormatWriter.appendBlocks; facts 5.1)."""
+"""A log block → bytes (HoodieLogFormatWriter.appendBlocks)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _END = b"\0"
 
 
 def encode_natural_deletes(keys: pa.Array, partition: str) -> bytes:
-    """A delete block of version 3 for a binary array of keys in UTF-8 without nulls, each of `partition` and with the
-    ordering value 0.
+    """A delete block of version 3 for a binary array of keys in UTF-8 without nulls.
+
+    Each is of `partition` and has the ordering value 0.
     """
     if not len(keys):
         data = _END
@@ -53,7 +54,7 @@ _MAX_CONTENT = (1 << 31) - 1
 def encode_block(
     kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, hudi_1_headers: bool = False
 ) -> bytes:
-    """The whole block with its magic, an empty footer and the reverse pointer. Header entries go by ascending ordinal.
+    """The whole block with its magic, an empty footer and the reverse pointer. Header entries are in ascending order.
 
     Raises FormatError for a type that is never written, for a header that readers may not know, and for content that
     Java could not hold. `hudi_1_headers`: readers know those that Hudi 1.x added (config.versions); Hudi 0.15 fails on
@@ -68,7 +69,7 @@ def encode_block(
     entries = [(key, headers[key].encode()) for key in sorted(headers)]
     header = _I32.pack(len(entries)) + b"".join(_ENTRY.pack(key, len(text)) + text for key, text in entries)
     footer = _I32.pack(0)
-    # The size counts everything behind itself, the reverse pointer included; the pointer counts everything before
+    # The size counts everything after itself, the reverse pointer included; the pointer counts everything before
     # itself.
     size = 4 + 4 + len(header) + 8 + len(content) + len(footer) + 8
     head = MAGIC + _HEAD.pack(size, FORMAT_VERSION, kind)

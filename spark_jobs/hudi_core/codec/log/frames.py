@@ -1,5 +1,6 @@
-"""The forward walk over a log file's blocks, reading headers only, and what counts as a corrupt block
-(HoodieLogFileReader; facts 5.5).
+"""The forward walk over a log file's blocks, reading headers only, and what counts as a corrupt block.
+
+As HoodieLogFileReader.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)`: the bytes of the file, fewer only where it ends."""
 
 _WINDOW = 64 << 10
-"""What one read fetches: the end of a block, and the next block's header with a schema of usual size, so that a block
-costs one request.
+"""Bytes of one read: the end of a block, and the next block's header with a schema of usual size.
+
+So a block costs one request.
 """
 _SCAN = 1 << 20
 _MAX_HEADER = 64 << 20
@@ -58,8 +60,9 @@ def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -
 
 
 class _Window:
-    """The two parts of the file that were read last, a block's start and its end; a read that neither covers fetches a
-    new one.
+    """The two parts of the file that were read last, a block's start and its end.
+
+    A read that neither covers fetches a new one.
     """
 
     def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
@@ -100,7 +103,7 @@ def _frame_fault(window: _Window, position: int) -> str:
     pointer = int.from_bytes(tail[:8], "big", signed=True)
     if pointer - len(MAGIC) != length:
         return f"size {length} does not agree with the reverse pointer {pointer}"
-    # Fewer bytes than a magic are a write that was cut while it began; Hudi takes them for the end of the file.
+    # Fewer bytes than a magic are a write that was cut at its start; Hudi takes them for the end of the file.
     if len(tail) == 8 + len(MAGIC) and tail[8:] != MAGIC:
         return "what follows the block is neither another block nor the end of the file"
     return ""
@@ -124,7 +127,7 @@ def _read_frame(window: _Window, position: int) -> LogBlock:
     """The block at `position`, whose size and reverse pointer are known to agree, or (unchecked) to fit in the file."""
     body = position + len(MAGIC) + 8
     length = int.from_bytes(window.get(body - 8, 8), "big", signed=True)
-    # What the header map takes up is known only entry by entry, so more is read until it is covered.
+    # The length of the header map is known only entry by entry, so more is read until it is covered.
     taken, most = min(length, 4 << 10), min(length, _MAX_HEADER)
     while True:
         reader = Reader(window.get(body, taken), window.path, base=body)

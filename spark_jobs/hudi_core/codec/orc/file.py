@@ -37,11 +37,10 @@ class OrcBaseFile:
         return int(self._file.nrows)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows in file order, a stripe each, with all columns or the top-level ones named; names that the file
-        lacks are ignored.
+        """The rows in file order, a stripe each, with all columns or the top-level ones named.
 
-        Timestamps come as moments in microseconds, which is what Hudi puts in: ORC keeps the wall time of the writer's
-        zone.
+        Names that the file lacks are ignored. Timestamps come as moments in microseconds, which is what Hudi stores:
+        ORC keeps the local time of the writer's zone.
         """
         # At least one column is read, since a batch without columns has no rows.
         names = (
@@ -85,7 +84,7 @@ def _has_timestamps(kind: pa.DataType) -> bool:
 
 
 def _micros(array: pa.Array, zone: str) -> pa.Array:
-    """The array with its timestamps, wall time of `zone` in nanoseconds, as moments in microseconds of UTC."""
+    """The array with its timestamps, local time of `zone` in nanoseconds, as moments in microseconds of UTC."""
     kind = array.type
     if pa.types.is_timestamp(kind):
         wall = pc.cast(array, pa.timestamp("us"), safe=False)

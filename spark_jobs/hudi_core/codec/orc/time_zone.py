@@ -1,8 +1,7 @@
-"""The time zone of an ORC file's writer, stripe by stripe (ORC specification, "File Tail", "Stripe Footer",
-"Compression").
+"""The time zone of an ORC file's writer, stripe by stripe.
 
-ORC stores a timestamp as the wall time of its writer. Arrow gives that wall time and does not tell the zone, which Java
-needs to make the moment of it again.
+See the ORC specification, "File Tail", "Stripe Footer" and "Compression". ORC stores a timestamp as the local time of
+its writer. Arrow gives that local time without the zone, which Java needs to make the moment of it again.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ _MAX_TAIL = 64 << 20
 
 
 def writer_zones(file: BinaryIO, path: str) -> list[str]:
-    """The zone's name for each stripe; empty where the writer gave none. Raises CorruptFileError or UnsupportedError
-    naming `path`.
+    """The zone's name for each stripe; empty where the writer gave none.
+
+    Raises CorruptFileError or UnsupportedError naming `path`.
     """
     size = file.seek(0, 2)
     tail = _read(file, max(0, size - 256), min(size, 256), path)
@@ -69,8 +69,9 @@ def _read(file: BinaryIO, start: int, length: int, path: str) -> bytes:
 
 
 def _plain(data: bytes, codec: int, most: int, path: str) -> bytes:
-    """A section without compression: chunks of a three-byte head, which says length and whether the chunk is
-    compressed, and their bytes.
+    """A section, decompressed: chunks of a three-byte head and their bytes.
+
+    The head has the length and whether the chunk is compressed.
     """
     if codec == _NONE:
         return data
@@ -101,8 +102,9 @@ def _inflate(chunk: bytes, codec: int, most: int, path: str) -> bytes:
 
 
 def _lz4(source: Reader, most: int) -> bytes:
-    """An LZ4 block, which Arrow decompresses only to a size known beforehand. A footer has some kilobytes at most, so
-    bytes go one by one.
+    """An LZ4 block, which Arrow decompresses only to a size known beforehand.
+
+    A footer has some kilobytes at most, so bytes are read one by one.
     """
     out = bytearray()
     while not source.at_end():

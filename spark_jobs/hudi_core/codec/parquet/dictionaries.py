@@ -25,13 +25,14 @@ CODECS = {
 }
 """Parquet's codec names and Arrow's."""
 LEVELS = {"gzip": 6, "zstd": 1}
-"""Levels by Arrow's codec name. 6 is Java's default for gzip; pyarrow's own is 9, which takes four times as long for 2
-% less.
+"""Levels by Arrow's codec name.
+
+6 is Java's default for gzip; pyarrow's own is 9, which takes four times as long for 2 % less.
 """
 _FEW_VALUES = 0.5
 """A dictionary pays when at most this share of the sampled values are distinct."""
 _SAMPLE_RUNS, _RUN_ROWS = 64, 64
-"""The sample: so many runs of so many rows, spread over the column, since equal values may stand together."""
+"""The sample: this many runs of this many rows, spread over the column, since equal values may be adjacent."""
 
 
 def dictionary_columns(table: pa.Table) -> list[str]:

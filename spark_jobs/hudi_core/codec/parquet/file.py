@@ -1,6 +1,4 @@
-"""Base files in Parquet: reading row batches and footers, writing with footer keys that are known only at the end
-(facts 4).
-"""
+"""Base files in Parquet: reads row batches and footers, writes with footer keys that are known only at the end."""
 
 from __future__ import annotations
 
@@ -15,17 +13,17 @@ from hudi_core.errors import ConfigError, CorruptFileError, FormatError, HudiErr
 
 BATCH_ROWS = 64 << 10
 ROW_GROUP_BYTES = 128 << 20
-"""Of Arrow data per row group: what the writer holds in memory. Hudi's own bound is 120 MiB
-(hoodie.parquet.block.size).
+"""Bytes of Arrow data per row group, which the writer holds in memory.
+
+Hudi's own bound is 120 MiB (hoodie.parquet.block.size).
 """
 
 
 class ParquetBaseFile:
-    """An open base file. `file` is seekable and stays the caller's to close; `path` names it in errors. A `with` block
-    frees its buffers.
+    """An open base file. `file` is seekable and the caller closes it; `path` names it in errors.
 
-    Errors: CorruptFileError when it is no Parquet file, is cut or does not decode; UnsupportedError for a codec or
-    encoding that Arrow does not read; StorageError when the storage fails.
+    A `with` block frees its buffers. Errors: CorruptFileError when it is no Parquet file, is cut or does not decode;
+    UnsupportedError for a codec or encoding that Arrow does not read; StorageError when the storage fails.
     """
 
     def __init__(self, file: BinaryIO, path: str) -> None:
@@ -61,8 +59,9 @@ class ParquetBaseFile:
 
     @property
     def compression(self) -> str | None:
-        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …); None when the file has no
-        rows.
+        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …).
+
+        None when the file has no rows.
         """
         if self._metadata.num_row_groups == 0 or self._metadata.num_columns == 0:
             return None
@@ -70,7 +69,7 @@ class ParquetBaseFile:
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """What the footer says of the row groups and their columns."""
+        """The footer's metadata of the row groups and their columns."""
         return self._metadata
 
     def batches(
@@ -79,11 +78,11 @@ class ParquetBaseFile:
         batch_rows: int = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in file order, at most `batch_rows` each, with all columns or the top-level ones named, of all row
-        groups or those named.
+        """The rows in file order, at most `batch_rows` each, with all columns or the top-level ones named.
 
-        Columns keep the file's order and types (`codec.avro.arrow_conform` casts them); names that the file lacks are
-        ignored. Runs on the calling thread alone: a task of an engine has one core.
+        Of all row groups or those given. Columns keep the file's order and types (`codec.avro.arrow_conform` casts
+        them); names that the file lacks are ignored. Runs on the calling thread alone: a task of an engine has one
+        core.
         """
         requested = None if columns is None else [name for name in self.schema.names if name in set(columns)]
         with _Naming(self.path, "read"):
@@ -110,8 +109,9 @@ class BaseFileWriter:
         level: int | None = None,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
-        """`codec` is a Parquet codec name in any case; raises ConfigError for an unknown one. `level` None is 6 for
-        gzip and 1 for zstd.
+        """`codec` is a Parquet codec name in any case; `level` None is 6 for gzip and 1 for zstd.
+
+        Raises ConfigError for an unknown codec.
         """
         name = CODECS.get(codec.upper())
         if name is None:
@@ -130,8 +130,9 @@ class BaseFileWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Appends rows whose schema equals the writer's, metadata aside. Raises FormatError when it differs,
-        StorageError when writing fails.
+        """Appends rows whose schema equals the writer's, metadata aside.
+
+        Raises FormatError when it differs, StorageError when writing fails.
         """
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         if not table.schema.equals(self.schema):
@@ -144,8 +145,9 @@ class BaseFileWriter:
             self._pending_bytes += part.nbytes
 
     def close(self, footer: Mapping[str, str]) -> None:
-        """Writes what is left and the footer, with `footer` as its key-value metadata. Raises StorageError when writing
-        fails.
+        """Writes the rest and the footer, with `footer` as its key-value metadata.
+
+        Raises StorageError when writing fails.
         """
         if self._pending or self._writer is None:
             self._flush()

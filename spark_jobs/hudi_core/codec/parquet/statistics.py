@@ -18,11 +18,10 @@ _ORDERS_NAN: Final = "parquet-mr"
 
 @dataclass(frozen=True, slots=True)
 class ChunkRanges:
-    """Of one column, per row group: `minimum` and `maximum` as the file's Arrow type, `null_count` and `value_count`
-    (rows) as int64.
+    """Of one column, per row group: `minimum` and `maximum` as the file's Arrow type, and counts as int64.
 
-    An element is null where the footer does not say, or says it in a way that is not reliable: bounds hold for all
-    values that are not null, NaN being the greatest of them.
+    The counts are `null_count` and `value_count` (rows). An element is null where the footer has no reliable value:
+    bounds hold for all values that are not null, NaN being the greatest of them.
     """
 
     minimum: pa.Array
@@ -32,12 +31,11 @@ class ChunkRanges:
 
 
 def leaf_columns(metadata: pq.FileMetaData) -> dict[tuple[str, ...], int]:
-    """The numbers of the leaf columns that have one value per row, by path; what is inside of lists and maps is left
-    out.
-    """
+    """The numbers of the leaf columns that have one value per row, by path; lists and maps have none."""
     schema = metadata.schema
     columns = [schema.column(number) for number in range(len(schema))]
-    # A dotted path does not tell a field of a struct from a column with a dot in its name; those are top-level leaves.
+    # A dotted path does not distinguish a field of a struct from a column with a dot in its name; those are top-level
+    # leaves.
     return {
         (column.path,) if column.name == column.path else tuple(column.path.split(".")): number
         for number, column in enumerate(columns)
@@ -46,8 +44,9 @@ def leaf_columns(metadata: pq.FileMetaData) -> dict[tuple[str, ...], int]:
 
 
 def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> ChunkRanges | None:
-    """The ranges of the leaf column `number`, whose Arrow type in the file is `kind`; None for a type whose ranges are
-    not read.
+    """The ranges of the leaf column `number`, whose Arrow type in the file is `kind`.
+
+    None for a type whose ranges are not read.
     """
     chunks = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
     convert = _converter(kind, metadata.schema.column(number).physical_type)
@@ -80,8 +79,9 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
-    """How a raw bound becomes a Python value of the type; None where the order of the raw values is not that of the
-    type.
+    """How a raw bound becomes a Python value of the type.
+
+    None where the order of the raw values is not that of the type.
     """
     if pa.types.is_string(kind) and physical == "BYTE_ARRAY":
         return _text
@@ -103,7 +103,7 @@ def _same(value: Any) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """A text that was cut inside of a character says nothing that could be compared."""
+    """A text that was cut inside a character is no usable bound."""
     try:
         return value.decode() if isinstance(value, bytes) else str(value)
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""The one place that imports sqlglot: the installed one, or the copy that travels in the job zip.
+"""The one place that imports sqlglot: the installed one, or the copy in the job zip.
 
-A driver that runs from the zip alone may lack the wheel. The zip then brings sqlglot, which is pure Python, below
-`_vendor`, beside the `hudi_core` package; an installed one goes first.
+A driver that runs from the zip alone may lack the wheel. The zip then has sqlglot, which is pure Python, below
+`_vendor`, beside the `hudi_core` package; an installed one takes precedence.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import sys
 
 
 def _find() -> None:
-    """Puts the vendored copy on the path when no sqlglot is installed. An absent copy leaves the ImportError to the
-    import below.
+    """Puts the vendored copy on the path when no sqlglot is installed.
+
+    A missing copy leaves the ImportError to the import below.
     """
     if importlib.util.find_spec("sqlglot") is None:
         sys.path.append(__file__.rsplit("hudi_core", 1)[0] + "_vendor")

@@ -56,8 +56,9 @@ _JAVA_OF_MYSQL: Final = {
 
 
 def call_of(dialect: str, name: str, arguments: tuple[Operand, ...]) -> Call | None:
-    """The call that `name(arguments)` means in `dialect`; None when it is not known. Raises ConfigError for a date
-    pattern that is not.
+    """The call that `name(arguments)` means in `dialect`; None when it is unknown.
+
+    Raises ConfigError for an unknown date pattern.
     """
     meant = _NAMES[dialect].get(name)
     if meant is None or not arguments:
@@ -77,7 +78,7 @@ def _java_format(pattern: Operand) -> Operand:
 def _java_part(found: re.Match[str]) -> str:
     code, letters, other = found.groups()
     if code is None:
-        # Letters mean something in Java's patterns unless they are quoted.
+        # Letters have a meaning in Java's patterns unless they are quoted.
         return other if letters is None else "'" + letters.replace("'", "''") + "'"
     if code not in _JAVA_OF_MYSQL:
         raise ConfigError(f"%{code} in a date pattern is not supported", remedy="supported are %Y %m %d %H %i %s %T")

@@ -34,10 +34,10 @@ def number(text: str) -> Literal:
 
 
 def cast_literal(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:
-    """The literal as the SQL type `target` (sqlglot's name) of `sizes` (precision, scale); None for a type that is not
-    supported.
+    """The literal as the SQL type `target` (sqlglot's name) of `sizes` (precision, scale).
 
-    Raises ConfigError for a value that the type does not take, of which Spark makes NULL.
+    None for a type that is not supported. Raises ConfigError for a value that the type does not take, of which Spark
+    makes NULL.
     """
     if literal.value is None:
         return NULL

@@ -1,7 +1,7 @@
-"""A predicate from SQL text, as Spark, Hive, Presto and Trino spell it.
+"""A predicate from SQL text, in the dialects of Spark, Hive, Presto and Trino.
 
-sqlglot reads the text; this module takes over what it knows and refuses everything else by quoting it. Functions reach
-it as they were written, since sqlglot's own rewriting of them differs from release to release.
+sqlglot parses the text; this module converts what it supports and refuses everything else by quoting it. Functions
+reach it as they were written, since sqlglot's own rewriting of them differs from release to release.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hudi_core.expr.tree import (
 
 DIALECTS: Final = ("spark", "hive", "presto", "trino")
 _BACKSLASH_ESCAPES: Final = frozenset({"spark", "hive"})
-"""Dialects in which LIKE has an escape character without being told one."""
+"""Dialects in which LIKE has an escape character by default."""
 _MAX_TEXT: Final = 1 << 20
 _MAX_QUOTED: Final = 120
 
@@ -60,8 +60,9 @@ _ARGUMENTS: Final[dict[type[exp.Expression], frozenset[str]]] = {
     exp.TryCast: frozenset({"this", "to"}),
     exp.Concat: frozenset({"expressions"}),
 }
-"""What of a node this module reads. sqlglot hangs modifiers on nodes (`negate`, `symmetric`, `zone` …), which must not
-be passed over.
+"""The parts of a node that this module reads.
+
+sqlglot hangs modifiers on nodes (`negate`, `symmetric`, `zone` …), which must not be ignored.
 """
 
 
@@ -264,7 +265,7 @@ class _Reader:
             raise self._unsupported(node) from error
 
     def _adjacent(self, node: exp.Concat) -> Operand:
-        """Texts that stand side by side are one text."""
+        """Adjacent texts are one text."""
         parts = [self.operand(part) for part in node.expressions]
         if not all(isinstance(part, Literal) and part.kind == "text" for part in parts):
             raise self._unsupported(node)
@@ -282,8 +283,7 @@ class _Reader:
 
     def _unsupported(self, node: exp.Expression) -> ConfigError:
         return ConfigError(
-            f"{_quoted(node.sql(dialect=self._dialect, unsupported_level=errors.ErrorLevel.IGNORE))} is "
-            "not supported "
+            f"{_quoted(node.sql(dialect=self._dialect, unsupported_level=errors.ErrorLevel.IGNORE))} is not supported "
             "in a predicate",
             remedy=(
                 "supported are AND, OR, NOT, = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL of columns, literals "

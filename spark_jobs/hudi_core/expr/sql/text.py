@@ -25,11 +25,10 @@ from hudi_core.expr.tree import (
 
 
 def to_sql(expr: Expr) -> str:
-    """Text in Spark's dialect; `sql.parse_predicate` reads it back as an equal tree, as long as it has the form that a
-    parser gives it.
+    """Text in Spark's dialect, which `sql.parse_predicate` reads back as an equal tree, if it has a parser's form.
 
-    That form has no In without values, no And or Or of fewer than two terms or below its like, and a literal on the
-    right of a comparison.
+    That form has no In without values, no And or Or of fewer than two terms or directly below its like, and a literal
+    on the right of a comparison.
     """
     if isinstance(expr, (And, Or)):
         word = " AND " if isinstance(expr, And) else " OR "

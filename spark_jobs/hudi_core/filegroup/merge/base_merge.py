@@ -1,11 +1,10 @@
-"""The second step of a merge: base rows in their order, each replaced, completed, kept or removed by what the logs have
-left of its key; then what is left as inserts.
+"""The second step of a merge: base rows in their order, merged with what the logs hold of their keys, then inserts.
 
 Mirrors HoodieMergeHandle of Hudi 0.15 and its counts: a base row that a newer ordering value protects is neither
 updated nor deleted; a delete of a key that the base file does not hold counts as a delete and as an insert.
 
 A base file may hold a key twice (inserts that are not deduplicated). HoodieMergeHandle merges each of its rows. Readers
-take what the logs have of a key once, for the first of them, and return the others as they are (removeLogRecord of
+merge the logs' version of a key once, with the first of them, and return the others unchanged (removeLogRecord of
 Iterators.scala and HoodieFileSliceReader in 0.15, KeyBasedFileGroupRecordBuffer in 1.x).
 """
 
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MergeCounts:
-    """Rows in and out: base + inserted - deleted = written. `missed_deletes` are deletes of keys that the base does not
-    hold.
+    """Rows in and out: base + inserted - deleted = written.
+
+    `missed_deletes` are deletes of keys that the base does not hold.
     """
 
     base: int = 0
@@ -69,8 +69,9 @@ class BaseMerger:
         self._first_only = first_only
 
     def apply(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches after the merge, in the base file's order. The more rows at once, the less a look-up costs per
-        row: it hashes all the logs' keys anew.
+        """The batches after the merge, in the base file's order.
+
+        Larger batches cost less per row: each look-up hashes all the logs' keys again.
         """
         places = self._lookup(batches)
         start = 0
@@ -121,9 +122,7 @@ class BaseMerger:
         return first
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """After the last base batch: the records whose key no base row has, in the order in which the logs first name
-        them.
-        """
+        """After the last base batch: the records whose key no base row has, in the order of their first occurrence."""
         left = np.flatnonzero(~self._matched)
         records = left[self._records.kinds[left] == Kind.RECORD]
         self.counts.missed_deletes += len(left) - len(records)
@@ -153,8 +152,9 @@ class BaseMerger:
 
 
 def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: NDArray[np.int64]) -> pa.RecordBatch:
-    """Rows of `base` followed by `logs`, picked by `indices`: measured faster than replace_with_mask and filter for
-    every column type.
+    """Rows of `base` followed by `logs`, picked by `indices`.
+
+    Measured faster than replace_with_mask and filter for every column type.
     """
     picks = pa.array(indices)
     added = [log for log in logs if log.num_rows]

@@ -1,4 +1,4 @@
-"""The default values of a table's columns, for rules that compare with them (facts 6.1, 6.5)."""
+"""The default values of a table's columns, for the merge rules that compare with them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Default:
 
 
 def field_defaults(schema: AvroSchema) -> dict[str, Default]:
-    """The top-level fields whose default is a plain value; a null default, none, and one of a complex type are left
-    out: no value that is not null equals those in Java.
+    """The top-level fields whose default is a plain value.
+
+    A null default, none, and one of a complex type are omitted: no value that is not null equals those in Java.
     """
     found = {}
     for field in schema["fields"]:

@@ -39,7 +39,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What is left of each key: its kind, its row, and the event whose ordering value it has."""
+    """The result for each key: its kind, its row, and the event whose ordering value it has."""
 
     kinds: NDArray[np.uint8]
     rows: _Ints
@@ -70,12 +70,12 @@ def last_events(events: Events) -> _Ints:
 
 
 def winners(events: Events) -> _Ints:
-    """The winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner; facts 6.1).
+    """The winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner).
 
-    Event by event in merge order, where a key starts with nothing: a record replaces what is there, unless that is a
-    record with a greater ordering value; a natural delete (ordering value int 0, or not comparable with the table's)
-    replaces what is there; a typed delete does too, unless a record with a greater ordering value is there. So a record
-    after a delete always brings the key back.
+    Event by event in merge order, where a key starts with nothing: a record replaces the present version, unless that
+    is a record with a greater ordering value; a natural delete (ordering value int 0, or not comparable with the
+    table's) replaces it; a typed delete does too, unless a record with a greater ordering value is present. So a record
+    after a delete always restores the key.
     """
     if len(events.codes) == events.key_count:
         return last_events(events)
@@ -90,7 +90,7 @@ def winners(events: Events) -> _Ints:
     best = _latest_greatest(ranks, live & (kinds <= Kind.FLAGGED), starts, sizes, position)
     result = np.where(best >= 0, best, reset)
     if typed.any():
-        # A typed delete's fate depends on the fate of the event before it: only keys that have one are folded event by
+        # A typed delete depends on the result of the event before it: only keys that have one are folded event by
         # event.
         folded = np.flatnonzero(np.add.reduceat(typed.astype(np.int64), starts))
         first = np.where(reset[folded] >= 0, reset[folded], starts[folded])
@@ -100,8 +100,7 @@ def winners(events: Events) -> _Ints:
 
 
 def event_time_winners(events: Events, *, deletes_win: bool) -> _Ints:
-    """The winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and later;
-    facts 6.2).
+    """The winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and later).
 
     The last of the greatest ordering values since the key's last natural delete; delete entries right after a natural
     delete change nothing. With `deletes_win` a typed delete, too, wins over all before it, and later events compare
@@ -131,12 +130,11 @@ def fold_in_rounds(
     step: Callable[[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]], Step],
     merge: Callable[[_Ints, _Ints, NDArray[np.bool_]], tuple[_Ints, NDArray[np.uint8]]],
 ) -> Folded:
-    """Folds each key's events one after the other, where rows are merged and so the fate of one depends on the one
-    before.
+    """Folds each key's events in turn, where rows are merged and so each result depends on the one before.
 
     `step` answers for pairs of kinds and whether the older ordering value is the greater. `merge` is given the rows of
-    older and newer versions and where the newer one wins, and returns the rows that the two became and their kinds. As
-    many rounds as the most events of one key, each over all keys that still have one.
+    older and newer versions and where the newer one wins, and returns the merged rows and their kinds. There are as
+    many rounds as the most events of one key, each over all keys that have a next event.
     """
     groups = _Groups.of(events.codes)
     held = groups.order[groups.starts]
@@ -175,9 +173,7 @@ def _latest_greatest(ranks: _Ints, live: NDArray[np.bool_], starts: _Ints, sizes
 
 
 def _typed_deletes_in_rounds(kinds: NDArray[np.uint8], ranks: _Ints, first: _Ints, stop: _Ints) -> _Ints:
-    """Folds each key's events from `first` up to `stop`, all keys side by side; returns the position that is left of
-    each.
-    """
+    """Folds each key's events from `first` up to `stop`, all keys in parallel; returns each one's position."""
     held: _Ints = first.copy()
     active = np.flatnonzero(first + 1 < stop)
     at = first[active] + 1

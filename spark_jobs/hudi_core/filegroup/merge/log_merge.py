@@ -1,8 +1,8 @@
-"""Log records and deletes of a file group folded to one version per key, by the table's merge policy (facts 6).
+"""Log records and deletes of a file group folded to one version per key, by the table's merge policy.
 
-In memory stay, for every log record and delete entry, the key, the ordering value and 13 bytes, and the rows of records
-as far as the budget reaches; beyond it rows lie in memory-mapped files (PayloadStore). Rows that several versions were
-merged to go there, too.
+Held in memory are, for every log record and delete entry, the key, the ordering value and 13 bytes, and the rows of
+records up to the budget; beyond it rows are in memory-mapped files (PayloadStore). Rows that were merged from several
+versions are stored there, too.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class LogMerger:
         budget: int,
         spill_folder: str | None = None,
     ) -> None:
-        """`schema` is that of the records; it holds merge_columns(policy, ordering). `budget` is bytes of rows in
-        memory.
+        """`schema` is that of the records; it holds merge_columns(policy, ordering).
+
+        `budget` is bytes of rows in memory.
         """
         self._policy = policy
         self._ordering = ordering
@@ -87,9 +88,9 @@ class LogMerger:
         return self._store
 
     def add_records(self, batch: pa.RecordBatch, *, path: str, partial: frozenset[str] | None = None) -> None:
-        """Adds log records; `path` is their file, for errors. `partial` names the columns that a partial-update block
-        has (header IS_PARTIAL; facts 6.3): the batch holds nulls in the others.
+        """Adds log records; `path` is their file, for errors.
 
+        `partial` names the columns of a partial-update block (header IS_PARTIAL): the batch holds nulls in the others.
         Raises CorruptFileError for a row without a key, UnsupportedError for a partial block where it would be merged
         by other rules as well.
         """
@@ -112,9 +113,7 @@ class LogMerger:
         self._add(keys, kinds, first + np.arange(batch.num_rows), values)
 
     def add_deletes(self, keys: pa.Array, natural: NDArray[np.bool_], values: pa.Array, *, path: str) -> None:
-        """Adds delete entries: `natural` where the entry always wins, else `values` (as Ordering.type) compares with
-        records.
-        """
+        """Adds delete entries: `natural` where the entry always wins, else `values` (as Ordering.type) are compared."""
         kinds = np.where(natural, np.uint8(Kind.NATURAL_DELETE), np.uint8(Kind.TYPED_DELETE))
         self._deletes += len(keys)
         self._add(key_texts(keys, path=path), kinds, np.full(len(keys), -1, dtype=np.int64), values)
@@ -151,7 +150,7 @@ class LogMerger:
         )
 
     def _fold(self, events: Events, merger: RowMerger | None) -> Folded:
-        """In rounds where two versions may become one row or the rules know no shorter way."""
+        """Folds in rounds, where two versions may be merged into one row or the rules allow no vectorised way."""
         policy = self._policy
         deletes_win = policy.string_deletes_win and self._ordering.has_text
         if len(events.codes) == events.key_count or (policy.rules is Rules.COMMIT_TIME and merger is None):

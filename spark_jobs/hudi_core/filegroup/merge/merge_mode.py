@@ -1,5 +1,6 @@
-"""Record merge modes of Hudi 1.x: which one a table has, and what marks a row as deleted (facts 6.2, 6.5;
-HoodieTableConfig, DeleteContext).
+"""Record merge modes of Hudi 1.x: which one a table has, and what marks a row as deleted.
+
+See HoodieTableConfig and DeleteContext.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 STRATEGY_KEY_0_15 = "hoodie.compaction.record.merger.strategy"
 """Written to every version 6 table by Hudi 0.15, where it changes nothing without a custom merger."""
 ORDERING_FIELDS_KEY = "hoodie.table.ordering.fields"
-"""Hudi 1.1 and later name the ordering column so; 1.0 and 0.15 know another key only."""
+"""The name of the ordering column's key in Hudi 1.1 and later; 1.0 and 0.15 know only the older key."""
 PARTIAL_UPDATE_KEY = "hoodie.table.partial.update.mode"
 HUDI_1_KEYS = (STRATEGY_KEY, MERGE_MODE_KEY, ORDERING_FIELDS_KEY, "hoodie.table.keygenerator.type")
 """Properties that only Hudi 1.x writes: a version 6 table that has one is kept by 1.x."""
@@ -47,6 +48,7 @@ class Mode(str, Enum):
 @dataclass(frozen=True, slots=True)
 class DeleteMark:
     """A row is a delete when `column`, as text, is one of `values`; `any_case` when their case does not matter.
+
     Booleans are true, false.
     """
 
@@ -56,11 +58,11 @@ class DeleteMark:
 
 
 def resolve_mode(config: TableConfig) -> Mode:
-    """The merge mode: the table's property, else inferred from payload class and strategy, else from whether there is
-    an ordering field.
+    """The merge mode: the table's property, else inferred from payload class, strategy and ordering field.
 
-    HoodieTableConfig.inferMergingConfigsForPreV9Table: up to version 7 the payload class goes before the strategy,
-    later behind it. Raises UnsupportedError for a custom merger class, ConfigError for a mode that does not exist.
+    As HoodieTableConfig.inferMergingConfigsForPreV9Table: up to version 7 the payload class takes precedence over the
+    strategy, later the strategy. Raises UnsupportedError for a custom merger class, ConfigError for a mode that does
+    not exist.
     """
     name = config.raw.get(MERGE_MODE_KEY)
     strategy = config.raw.get(STRATEGY_KEY) or (
@@ -108,9 +110,7 @@ def _mode_of_strategy(strategy: str | None) -> Mode | None:
 
 
 def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a merge: those that the table keeps behind `hoodie.record.merge.property.` go before all
-    others.
-    """
+    """The properties of a merge: the table's `hoodie.record.merge.property.` ones take precedence over all others."""
     kept = {
         name.removeprefix(PROPERTY_PREFIX): value for name, value in given.items() if name.startswith(PROPERTY_PREFIX)
     }
@@ -118,11 +118,10 @@ def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: bool, path: str) -> tuple[DeleteMark, ...]:
-    """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's own marker, and what the payload
-    class looks for.
+    """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's marker, and the payload class's.
 
-    In Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload looks for it;
-    1.x looks for both. Raises ConfigError for a field without a marker, or the other way round.
+    In Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload evaluates it;
+    1.x evaluates both. Raises ConfigError for a field without a marker, or the reverse.
     """
     marks = [DeleteMark(IS_DELETED, ("true",)), DeleteMark(OPERATION, ("D", "-U") if hudi_1 else ("D",))]
     field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)

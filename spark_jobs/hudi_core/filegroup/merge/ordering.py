@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})
-"""Kinds whose Java class is the same in a record and in a delete entry, in every version. In 0.15 a string is a Utf8 in
-one and a String in the other, a date is an Integer and a LocalDate, so Hudi never compares those and the delete wins.
-1.x turns text, and from 1.1 on decimals, into the engine's class before it compares.
+"""Types whose Java class is the same in a record and in a delete entry, in every version.
+
+In 0.15 a string is a Utf8 in one and a String in the other, a date is an Integer and a LocalDate, so Hudi never
+compares those and the delete wins. 1.x converts text, and from 1.1 on decimals, into the engine's class before it
+compares.
 """
 _DIGITS = 38
 _DELETE_SCALE = 15
@@ -36,9 +38,11 @@ _DELETE_SCALE = 15
 
 @dataclass(frozen=True, slots=True)
 class OrderingColumn:
-    """One ordering column. `kind` is its Avro type, and so the one kind of delete ordering value that compares with it;
-    `delete_factor` turns a delete's raw value into the unit of the column (milliseconds into microseconds). `name` may
-    lead into structs: `a.b`.
+    """One ordering column.
+
+    `kind` is its Avro type, and so the only type of a delete's ordering value that compares with it; `delete_factor`
+    converts a delete's raw value into the unit of the column (milliseconds into microseconds). `name` may lead into
+    structs: `a.b`.
     """
 
     name: str
@@ -65,11 +69,11 @@ class OrderingColumn:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How a table's rows of one key are ordered, and what else of the table's Avro schema a merge goes by.
+    """How a table's rows of one key are ordered, and what else of the table's Avro schema a merge uses.
 
     `columns` is empty when the table has no ordering column, or its rows lack it: then every row's value is the int 0.
-    `hudi_1`: null stands for the int 0, which compares with ints only, and a deleted row with the value int 0 is a
-    natural delete; else null is refused, as Hudi 0.15 does. `compared` are the kinds of delete ordering values that
+    `hudi_1`: null counts as the int 0, which compares with ints only, and a deleted row with the value int 0 is a
+    natural delete; else null is refused, as Hudi 0.15 does. `compared` are the types of delete ordering values that
     compare with records'. `defaults` holds the fields' Avro defaults other than null.
     """
 
@@ -110,14 +114,16 @@ class Ordering:
 
     @property
     def same_class(self) -> bool:
-        """Whether a value is of one Java class as Avro has it and as Spark has it (ReflectionUtils.isSameClass in
-        CUSTOM mode of 1.x).
+        """Whether a value has one Java class in Avro and in Spark.
+
+        As ReflectionUtils.isSameClass, in CUSTOM mode of 1.x.
         """
         return all(column.same_class for column in self.columns)
 
     def values(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """The ordering values of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table:
-        nothing says which is newer.
+        """The ordering values of log records.
+
+        Raises ConfigError where one is null and Hudi 0.15 keeps the table: then no order is defined.
         """
         arrays = [self._of_rows(column, batch) for column in self.columns]
         for column, values in zip(self.columns, arrays, strict=True):
@@ -136,8 +142,9 @@ class Ordering:
         return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
 
     def defaulted(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows have the default ordering value, int 0, for their own (OrderingValues.isDefault): all rows of a
-        table without an ordering column, none of one with several.
+        """Which rows have the default ordering value, int 0, as their own (OrderingValues.isDefault).
+
+        All rows of a table without an ordering column, none of one with several.
         """
         if len(self.columns) != 1:
             return np.full(batch.num_rows, not self.columns)
@@ -147,11 +154,10 @@ class Ordering:
         return result
 
     def of_deletes(self, entries: pa.Table) -> tuple[NDArray[np.bool_], pa.Array]:
-        """Of a delete block's entries (codec.log.delete_columns): which always win, and the ordering values of the
-        others as `type`.
+        """Which entries of a delete block always win, and the ordering values of the others as `type`.
 
-        Natural are entries without a value, with the int 0 that stands for none, and with a value that Hudi does not
-        compare.
+        The entries are those of codec.log.delete_columns. An entry without a value, with the int 0 that means none, or
+        with a value that Hudi does not compare is a natural delete.
         """
         if len(self.columns) <= 1:
             column = self.columns[0] if self.columns else OrderingColumn("", "int", pa.int64())
@@ -218,8 +224,9 @@ def _column(name: str, avro: AvroType, hudi_1: bool, path: str) -> OrderingColum
 
 
 def ranks(values: pa.Array) -> NDArray[np.int64]:
-    """Integers in the order of `values`, equal where they are equal. NaN is the greatest, as in Java; nulls get any
-    rank.
+    """Integers in the order of `values`, equal where they are equal.
+
+    NaN is the greatest, as in Java; nulls get any rank.
     """
     if pa.types.is_struct(values.type):
         keys = [ranks(part) for part in values.flatten()]

@@ -1,5 +1,4 @@
-"""Two versions of a row made one, field by field: partial-update blocks, and fields that give way (facts 6.1, 6.3,
-6.5).
+"""Two versions of a row merged field by field: partial-update blocks, and payload classes that fill fields.
 
 Hudi's code: SparkRecordMergingUtils.mergePartialRecords, PartialUpdateHandler,
 OverwriteNonDefaultsWithLatestAvroPayload, PartialUpdateAvroPayload, PostgresDebeziumAvroPayload.
@@ -83,8 +82,8 @@ class FieldMerger:
         self._marker = policy.fill_marker
         self._defaults = defaults
         self._patterns = patterns
-        # PartialUpdateAvroPayload.mergeDisorderRecordsWithMetadata: the meta columns are the later writer's, whoever
-        # wins.
+        # PartialUpdateAvroPayload.mergeDisorderRecordsWithMetadata: the meta columns are the later writer's, for either
+        # winner.
         late = policy.payload is Payload.PARTIAL_UPDATE and policy.rules not in (Rules.EVENT_TIME, Rules.COMMIT_TIME)
         self._late = frozenset(META_FIELDS) if late else frozenset()
 

@@ -1,5 +1,6 @@
-"""The rows of log records, in memory up to a budget, beyond it in memory-mapped Arrow IPC files; addressed by row
-number.
+"""The rows of log records, addressed by row number.
+
+They are in memory up to a budget, beyond it in memory-mapped Arrow IPC files.
 """
 
 from __future__ import annotations
@@ -16,16 +17,15 @@ from numpy.typing import NDArray
 from hudi_core.errors import ExecutionError
 
 _PIECES = 4
-"""A spill file is written when a quarter of the budget is waiting, so that combining it into one batch stays within
-half of it.
+"""A spill file is written when a quarter of the budget is waiting: combining it into one batch stays within half of it.
 """
 
 
 class PayloadStore:
-    """Appends batches of one schema and hands rows back in any order.
+    """Appends batches of one schema and returns rows in any order.
 
     Memory: at most `budget` bytes of rows, plus the batch being appended. What was spilled is read through memory maps:
-    pages of files, which the operating system drops when it needs the room. Spill files live in a temporary folder of
+    pages of files, which the operating system drops when it needs the memory. Spill files are in a temporary folder of
     their own until close().
     """
 

@@ -1,5 +1,6 @@
-"""The payload classes that this engine merges by, as values: no class is ever loaded (facts 6.1, 6.5;
-org.apache.hudi.common.model).
+"""The payload classes that this engine implements, as values: no class is ever loaded.
+
+They are those of org.apache.hudi.common.model.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class Fill(str, Enum):
     DEFAULT = "default"
     """Values equal to the field's default (OverwriteWithLatestAvroPayload.overwriteField)."""
     REFERENCE_DEFAULT = "reference_default"
-    """Values that are the same Java object as the field's default (PartialUpdateHandler.reconcileDefaultValues of 1.1
-    and later compares by reference): null, booleans, and whole numbers that Java keeps one object for, -128 to 127.
+    """Values that are the same Java object as the field's default: null, booleans, and whole numbers from -128 to 127.
+
+    PartialUpdateHandler.reconcileDefaultValues of 1.1 and later compares by reference, and Java caches one object for
+    each of these numbers.
     """
     MARKER = "marker"
     """Text and bytes equal to the marker of unavailable values."""
@@ -47,8 +50,9 @@ FILL_OF = {Payload.NON_DEFAULTS: Fill.DEFAULT, Payload.PARTIAL_UPDATE: Fill.NULL
 
 
 def payload_of(name: str, *, default: Payload, path: str) -> Payload:
-    """The payload class of this name; `default` for none. Raises UnsupportedError naming the class, with `path`, for
-    one that is not known.
+    """The payload class of this name; `default` for none.
+
+    Raises UnsupportedError naming the class, with `path`, for an unknown one.
     """
     if not name:
         return default

@@ -1,9 +1,9 @@
-"""How two versions of a row become one: payload classes, merge modes and what marks a delete, from a table's properties
-(facts 6).
+"""How two versions of a row are merged: payload classes, merge modes and delete marks, from a table's properties.
 
-Which rules are in force depends on who keeps the table. Hudi 0.15 merges table version 6 by payload classes
-(Rules.PAYLOAD_0_15). Hudi 1.x merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0 and 1.1 on
-differ. A version 6 table that has properties of 1.x is kept by 1.x and merged by its rules.
+Which rules are in force depends on the Hudi release that keeps the table. Hudi 0.15 merges table version 6 by payload
+classes (Rules.PAYLOAD_0_15). Hudi 1.x merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0
+differs from 1.1 and later. A version 6 table that has properties of 1.x is kept by 1.x and merged by its rules.
+docs/merge.md describes the rules for users.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Rules(str, Enum):
-    """Whose way of folding is in force."""
+    """The release and the mode whose way of folding is in force."""
 
     PAYLOAD_0_15 = "payload_0_15"
     """HoodieMergedLogRecordScanner and the payload class (Hudi 0.15)."""
@@ -55,9 +55,9 @@ class MergePolicy:
 
     `key_fields` are the columns that hold the record key: `_hoodie_record_key`, or those of a table without meta
     columns. `ordering_fields` is empty when rows of a key are ordered by arrival alone. `payload` matters to the rules
-    that go by payload class. `fill` says which fields of a row give way to those of the row that it wins over, and
-    `fill_marker` the text that Fill.MARKER looks for. A log record is a delete when one of `delete_marks` fits.
-    `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value for newer than any record before it.
+    that use the payload class. `fill` says which fields of a row are filled from the row that it wins over, and
+    `fill_marker` is the text of Fill.MARKER. A log record is a delete when one of `delete_marks` matches.
+    `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value as newer than any record before it.
     `function` names the registered merge function of Rules.FUNCTION.
     """
 
@@ -83,16 +83,16 @@ class MergePolicy:
 
     @property
     def whole_rows(self) -> bool:
-        """Whether a merge must see every column, whatever a query asks for."""
+        """Whether a merge must read every column, whatever columns a query selects."""
         return self.rules is Rules.FUNCTION
 
     @staticmethod
     def for_table(config: TableConfig, options: Mapping[str, str] | None = None) -> MergePolicy:
-        """The policy of a table. `options` may carry `hoodie.payload.delete.*`, which Hudi keeps in no properties
-        before table version 9, and `airflow_hudi.merge.function`.
+        """The policy of a table.
 
-        Raises UnsupportedError naming the payload class or merge strategy that this engine does not merge by,
-        ConfigError for properties that contradict each other.
+        `options` may hold `airflow_hudi.merge.function` and `hoodie.payload.delete.*`, which Hudi keeps in no
+        properties before table version 9. Raises UnsupportedError naming the payload class or merge strategy that this
+        engine does not implement, ConfigError for properties that contradict each other.
         """
         given = {**config.raw, **(options or {})}
         function = MERGE_FUNCTION.read(options or {})
@@ -133,7 +133,7 @@ class MergePolicy:
 
 
 def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
-    """Hudi 0.15: the payload class alone decides; its merge strategy is inert (facts 6.1)."""
+    """Hudi 0.15: the payload class alone decides; its merge strategy has no effect."""
     payload = payload_of(config.payload_class or "", default=Payload.LATEST, path=config.path)
     check_ordering(payload, config.ordering_fields, path=config.path)
     return MergePolicy(
@@ -158,7 +158,7 @@ def _by_mode(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
         check_ordering(payload, config.ordering_fields, path=config.path)
         rules = Rules.CUSTOM_1_1 if since_1_1 else Rules.CUSTOM_1_0
         # HoodieAvroRecordMerger of 1.1 and later drops what PostgresDebeziumAvroPayload filled in: the class changes
-        # the Avro copy of the newer row and returns that very object, which is taken for the row as it was.
+        # the Avro copy of the newer row and returns that same object, which the merger takes for the unchanged row.
         if not (since_1_1 and payload is Payload.POSTGRES):
             fill, marker = FILL_OF.get(payload, Fill.NOTHING), MARKER_OF.get(payload)
     else:
@@ -192,8 +192,9 @@ def _fill_of_mode(mode: str, path: str) -> Fill:
 
 
 def _key_fields(config: TableConfig) -> tuple[str, ...]:
-    """The record key columns; a table without meta columns keeps the key in the key fields
-    (HoodieTableConfig.getRecordKeyFields).
+    """The record key columns; a table without meta columns has the key in the key fields.
+
+    As HoodieTableConfig.getRecordKeyFields.
     """
     if config.populate_meta_fields:
         return (RECORD_KEY,)

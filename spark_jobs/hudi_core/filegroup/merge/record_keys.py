@@ -23,10 +23,10 @@ EMPTY_KEY = "__empty__"
 
 
 def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> pa.Array:
-    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several
-    (KeyGenerator.constructRecordKey).
+    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several.
 
-    Raises CorruptFileError for a row without a key and UnsupportedError for a type that makes none.
+    As KeyGenerator.constructRecordKey. Raises CorruptFileError for a row without a key and UnsupportedError for a type
+    that makes none.
     """
     columns = [batch.column(batch.schema.get_field_index(name)) for name in fields]
     if len(columns) == 1:
@@ -45,8 +45,9 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:
-    """Record keys as a string array; raises CorruptFileError for a null key and UnsupportedError for a type that makes
-    no key.
+    """Record keys as a string array.
+
+    Raises CorruptFileError for a null key and UnsupportedError for a type that makes no key.
     """
     if column.null_count:
         raise CorruptFileError(f"{column.null_count} records have no record key", path=path)
@@ -66,7 +67,7 @@ def _text(column: pa.Array, path: str) -> pa.Array:
 
 
 def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_]:
-    """Which rows say of themselves that they are deleted; a mark in a column that the rows lack marks none."""
+    """Which rows are marked as deleted; a mark in a column that the rows lack marks none."""
     flags = np.zeros(batch.num_rows, dtype=np.bool_)
     for mark in policy.delete_marks:
         index = batch.schema.get_field_index(mark.column)

@@ -43,8 +43,9 @@ class RowMerger:
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:
-        """Says which columns the rows have that were appended to the store. Four bytes a row, from the first partial
-        block on.
+        """Says which columns the rows have that were appended to the store.
+
+        Four bytes a row, from the first partial block on.
         """
         self._append(
             np.full(rows, self._columns.number(partial), dtype=np.int32)
@@ -104,8 +105,9 @@ class RowMerger:
         return np.concatenate(rows), np.concatenate(kinds)
 
     def needed(self, step: Step, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Where a base row and a row of the store become one, of those that `step` says: not where only partial rows
-        are merged and the row that wins has all columns.
+        """Where a base row and a row of the store are merged into one, of those that `step` names.
+
+        Not where only partial rows are merged and the row that wins has all columns.
         """
         if self.always:
             return step.merge
@@ -136,7 +138,7 @@ class RowMerger:
             return merged, kinds, new_patterns
         merged, patterns = self._fields.merge(old, new, newer_wins, old_patterns, new_patterns)
         if self._policy.rules is Rules.PAYLOAD_0_15 and self._policy.payload is Payload.PARTIAL_UPDATE:
-            # The merged payload looks at its own flag anew (BaseAvroPayload's constructor); in 1.x a merge never makes
-            # a delete.
+            # The merged payload evaluates its own delete flag again (BaseAvroPayload's constructor); in 1.x a merge
+            # never makes a delete.
             kinds[delete_flags(merged, self._policy)] = Kind.FLAGGED
         return merged, kinds, patterns

@@ -1,7 +1,7 @@
-"""Which of two versions of a row is left: the rules of every merge as NumPy over many pairs at once (facts 6).
+"""Which of two versions of a row wins: the rules of every merge as NumPy over many pairs at once.
 
 A pair is an older version, the newer one, and whether the older one's ordering value is the greater (`above`). The
-answer is a Step. Hudi's code for the same question stands beside each rule.
+answer is a Step. Each rule names Hudi's code for the same question.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ _BY_ORDER = frozenset({Payload.DEFAULT, Payload.EVENT_TIME, Payload.PARTIAL_UPDA
 
 
 class Kind(IntEnum):
-    """What a version of a row is. FLAGGED is a log record that says of itself that it is deleted; the others without a
-    row are delete entries: TYPED_DELETE has an ordering value that compares with records', NATURAL_DELETE has none and
-    wins over all before it.
+    """The form of a version of a row.
 
-    Hudi 1.x takes a flagged record with the default ordering value for a natural delete
-    (BufferedRecord.isCommitTimeOrderingDelete).
+    FLAGGED is a log record whose own delete mark is set; the others without a row are delete entries: TYPED_DELETE has
+    an ordering value that compares with records', NATURAL_DELETE has none and wins over all before it. Hudi 1.x takes a
+    flagged record with the default ordering value for a natural delete (BufferedRecord.isCommitTimeOrderingDelete).
     """
 
     RECORD = 0
@@ -39,9 +38,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`replace`: the newer version wins, else the older; `merge`: the winner's fields are completed from the
-    other's.
-    """
+    """`replace`: the newer version wins, else the older; `merge`: the winner's fields are filled from the other's."""
 
     replace: Mask
     merge: Mask
@@ -91,11 +88,11 @@ def compares_with_base(policy: MergePolicy) -> bool:
 
 
 def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) -> Step:
-    """HoodieMergedLogRecordScanner.processNextRecord and processNextDeletedRecord with
-    OverwriteWithLatestAvroPayload.preCombine.
+    """HoodieMergedLogRecordScanner with OverwriteWithLatestAvroPayload.preCombine.
 
-    A record after a delete brings the key back, whatever the delete's ordering value.
-    PartialUpdateAvroPayload.preCombine merges two records both ways, but a newer deleted one stays as it is.
+    The methods are processNextRecord and processNextDeletedRecord. A record after a delete restores the key, whatever
+    the delete's ordering value. PartialUpdateAvroPayload.preCombine merges two records both ways, but a newer deleted
+    one stays as it is.
     """
     replace = ~((old <= Kind.FLAGGED) & above) | (new == Kind.NATURAL_DELETE)
     if payload is not Payload.PARTIAL_UPDATE:
@@ -105,9 +102,10 @@ def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) ->
 
 
 def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask) -> Step:
-    """HoodieRecordPayload.combineAndGetUpdateValue: a delete entry is never compared with the base, and whether a
-    flagged record is compared is up to the class (EventTimeAvroPayload and PartialUpdateAvroPayload look at the flag
-    first).
+    """HoodieRecordPayload.combineAndGetUpdateValue, where a delete entry is never compared with the base.
+
+    Whether a flagged record is compared depends on the class (EventTimeAvroPayload and PartialUpdateAvroPayload check
+    the flag first).
     """
     if payload in (Payload.DEFAULT, Payload.POSTGRES):
         replace = ~(above & (new <= Kind.FLAGGED))
@@ -119,8 +117,9 @@ def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask) -> Step:
 
 
 def _completed(payload: Payload, replace: Mask) -> Mask:
-    """Where a payload class makes one row of two: always, never, or only where the newer one wins
-    (PostgresDebeziumAvroPayload).
+    """Where a payload class merges two rows into one: always, never, or only where the newer one wins.
+
+    The last is PostgresDebeziumAvroPayload.
     """
     if payload in (Payload.NON_DEFAULTS, Payload.PARTIAL_UPDATE):
         return np.ones(len(replace), dtype=np.bool_)
@@ -128,17 +127,16 @@ def _completed(payload: Payload, replace: Mask) -> Mask:
 
 
 def _event_time(old: Kinds, new: Kinds, above: Mask) -> Mask:
-    """Where the newer version wins under EVENT_TIME_ORDERING (BufferedRecordMergerFactory.shouldKeepNewerRecord): a
-    natural delete wins over all before it and loses to any row after it.
+    """Where the newer version wins under EVENT_TIME_ORDERING (BufferedRecordMergerFactory.shouldKeepNewerRecord).
+
+    A natural delete wins over all before it and loses to any row after it.
     """
     wins: Mask = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)
     return wins
 
 
 def _event_time_logs(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
-    """The same for log records and entries (deltaMergeDeleteRecord): an entry after a natural delete changes
-    nothing.
-    """
+    """The same in logs (deltaMergeDeleteRecord): an entry after a natural delete changes nothing."""
     entry = new == Kind.TYPED_DELETE
     wins = _event_time(old, new, above)
     changed: Mask = (wins | entry if deletes_win else wins) & ~(entry & (old == Kind.NATURAL_DELETE))
@@ -146,15 +144,18 @@ def _event_time_logs(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> 
 
 
 def _modes(replace: Mask, old: Kinds, new: Kinds) -> Step:
-    """Two rows are merged by their fields, whatever the mode; a delete takes no part in that
-    (PartialUpdateHandler.partialMerge).
+    """Two rows are merged by their fields, in every mode; deletes are not merged.
+
+    As PartialUpdateHandler.partialMerge.
     """
     return Step(replace, (old == Kind.RECORD) & (new == Kind.RECORD))
 
 
 def _custom_1_0(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
-    """FileGroupRecordBuffer.doProcessNextDataRecord and merge of Hudi 1.0 in CUSTOM mode: deletes are ordered as in
-    event-time ordering, two rows go through combineAndGetUpdateValue, in the logs as against the base.
+    """FileGroupRecordBuffer.doProcessNextDataRecord and merge of Hudi 1.0 in CUSTOM mode.
+
+    Deletes are ordered as in event-time ordering, two rows go through combineAndGetUpdateValue, in the logs as against
+    the base.
     """
     deleted = (old != Kind.RECORD) | (new != Kind.RECORD)
     natural = (old == Kind.NATURAL_DELETE) | (new == Kind.NATURAL_DELETE)
@@ -163,9 +164,10 @@ def _custom_1_0(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared:
 
 
 def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
-    """HoodieAvroRecordMerger.merge of Hudi 1.1 and later: without an older row the newer version wins, else
-    combineAndGetUpdateValue decides, and only DefaultHoodieRecordPayload and its kin let that depend on a delete's
-    ordering value.
+    """HoodieAvroRecordMerger.merge of Hudi 1.1 and later.
+
+    Without an older row the newer version wins, else combineAndGetUpdateValue decides, and only
+    DefaultHoodieRecordPayload and its subclasses let that depend on a delete's ordering value.
     """
     free = (new == Kind.NATURAL_DELETE) | (old >= Kind.TYPED_DELETE)
     by_order = _payload_wins(payload, above, compared)
@@ -181,8 +183,9 @@ def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared:
 
 
 def _payload_wins(payload: Payload, above: Mask, compared: bool) -> Mask:
-    """Where combineAndGetUpdateValue lets the newer of two rows win. PartialUpdateAvroPayload.isRecordNewer compares
-    values of one class only.
+    """Where combineAndGetUpdateValue lets the newer of two rows win.
+
+    PartialUpdateAvroPayload.isRecordNewer compares values of one class only.
     """
     if payload not in _BY_ORDER or (payload is Payload.PARTIAL_UPDATE and not compared):
         return np.ones(len(above), dtype=np.bool_)

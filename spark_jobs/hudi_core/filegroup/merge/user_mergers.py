@@ -1,8 +1,8 @@
 """Merge functions of the user, in Python over Arrow batches, by the name that they were registered under.
 
-The option `airflow_hudi.merge.function` chooses one; nothing that a table says ever does. A function is registered in
-the process that merges: on Spark that is every executor's Python worker, so register it when your module is imported
-and ship the module with the job.
+The option `airflow_hudi.merge.function` chooses one; nothing in a table ever does. A function is registered in the
+process that merges: on Spark that is every executor's Python worker, so register it when your module is imported and
+ship the module with the job.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 MergeFunction: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch], "tuple[pa.RecordBatch, NDArray[np.bool_] | None]"]
-"""Given older and newer versions of the same keys, row by row, returns the merged rows and which of them are deleted
-(None: none of them).
+"""Given older and newer versions of the same keys, row by row, returns merged rows and which are deleted (None: none).
 
 Both batches and the result have one schema and one length; row i of each belongs to one key. It is called with many
 keys at once, and again for keys of three versions and more, with what it returned as the older version.
@@ -34,8 +33,9 @@ _functions: dict[str, MergeFunction] = {}
 
 
 def register_merger(name: str, function: MergeFunction) -> None:
-    """Makes `function` known in this process as `name`. Raises ConfigError for a name that is taken by another
-    function, or is none.
+    """Registers `function` in this process as `name`.
+
+    Raises ConfigError for a name that another function has, or that is empty.
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is no name for a merge function", remedy="letters, digits, _, . and - make a name")
@@ -57,8 +57,9 @@ def merger_named(name: str) -> MergeFunction:
 
 
 def apply_merger(name: str, older: pa.RecordBatch, newer: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
-    """Calls the function and checks what it returns; raises ConfigError naming the function where that has another
-    schema or length.
+    """Calls the function and checks what it returns.
+
+    Raises ConfigError naming the function where that has another schema or length.
     """
     result = merger_named(name)(older, newer)
     merged, deleted = result if isinstance(result, tuple) and len(result) == 2 else (None, None)

@@ -40,8 +40,8 @@ History = Sequence[Sequence[Any]]
 def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
     """The Parquet base file at `path`, closed at the end of the block.
 
-    Raises StorageNotFoundError when it is gone, CorruptFileError when it is no whole Parquet file, UnsupportedError for
-    ORC and HFile.
+    Raises StorageNotFoundError when it is missing, CorruptFileError when it is no whole Parquet file, UnsupportedError
+    for ORC and HFile.
     """
     extension = parse_base_file(path.rsplit("/", 1)[-1]).extension
     if extension != "parquet":
@@ -62,9 +62,9 @@ def read_base_file(
     """The rows of a base file of any format with the columns and types of `schema`, in the file's order.
 
     Columns that the file lacks are null, narrower types are widened; with a schema `history`, columns are found by
-    their ids. `row_groups` is asked for Parquet files only. An ORC file is read a stripe at a time, of 64 MiB unless
-    its writer was told otherwise. Raises StorageNotFoundError when the file is gone, CorruptFileError when it is not
-    whole, UnsupportedError for a format that is not read and for a bootstrap's file.
+    their ids. `row_groups` is used for Parquet files only. An ORC file is read a stripe at a time, of 64 MiB unless its
+    writer was configured otherwise. Raises StorageNotFoundError when the file is missing, CorruptFileError when it is
+    not whole, UnsupportedError for a format that is not read and for a bootstrap's file.
     """
     name = parse_base_file(file.name)
     if name.instant == BOOTSTRAP_INSTANT:
@@ -95,10 +95,10 @@ def base_batches(
     row_groups: Sequence[int] | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet base file with the columns and types of `schema`: columns the file lacks are null, narrower
-    types are widened.
+    """The rows of a Parquet base file with the columns and types of `schema`.
 
-    `sources` are the file's names of columns that were renamed since (filegroup.read.evolution).
+    Columns that the file lacks are null, narrower types are widened. `sources` are the file's names of columns that
+    were renamed since (filegroup.read.evolution).
     """
     # At least one column is read, since a batch without columns has no rows.
     names = [name for name in stored_names(schema.names, sources) if name in file.schema.names] or file.schema.names[:1]
@@ -117,7 +117,7 @@ def _hfile_batches(
     reader = HFileReader(read_range, file.size, file.path)
     text = reader.schema()
     if text is None:
-        raise CorruptFileError("the HFile does not say by which Avro schema its rows are stored", path=file.path)
+        raise CorruptFileError("the HFile does not hold the Avro schema of its rows", path=file.path)
     writer = rename_fields(parse_schema(text, path=file.path), sources)
     items = reader.items()
     while values := [value for _, value in islice(items, batch_rows)]:

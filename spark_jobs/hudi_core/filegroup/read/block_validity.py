@@ -1,6 +1,4 @@
-"""Which instants' log blocks count: the few facts of a timeline that a task on an executor needs, in a form that
-travels as JSON.
-"""
+"""Which instants' log blocks count: the part of a timeline that a task on an executor needs, as JSON."""
 
 from __future__ import annotations
 
@@ -19,13 +17,12 @@ _PENDING_WRITES = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 
 @dataclass(frozen=True, slots=True)
 class CommittedInstants:
-    """Answers "is this instant committed?" (AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of
-    1.0).
+    """Answers "is this instant committed?" (AbstractHoodieLogRecordReader, BaseHoodieLogRecordReader).
 
     Committed is an instant that is a completed commit, deltacommit or replacecommit, or that is older than the first of
-    them (its file was archived), unless it is inflight. Hudi 1.1 and later ask it of whole log files and not of blocks;
-    the answer is the same. `inflight` also holds instants that are only requested, and log compactions: what the
-    timeline shows as pending is never committed, however old.
+    them (its file was archived), unless it is inflight. Hudi 1.1 and later check this for whole log files and not for
+    blocks; the answer is the same. `inflight` also holds instants that are only requested, and log compactions: what
+    the timeline shows as pending is never committed, however old.
     """
 
     completed: frozenset[str]
@@ -38,8 +35,9 @@ class CommittedInstants:
         return instant in self.completed or (self.start is not None and instant < self.start)
 
     def up_to(self, instant: str, *, inclusive: bool = True) -> CommittedInstants:
-        """The same answers for instants requested up to `instant`, or before it; later ones are not committed, archived
-        or not.
+        """The same answers for instants requested up to `instant`, or before it.
+
+        Later ones are not committed, archived or not.
         """
         completed = frozenset(time for time in self.completed if time < instant)
         start = None if self.start is None else min(self.start, instant)
@@ -49,13 +47,13 @@ class CommittedInstants:
 
     @staticmethod
     def of(timeline: Timeline) -> CommittedInstants:
-        """The facts of a loaded timeline."""
+        """The committed instants of a loaded timeline."""
         commits = timeline.commits()
         inflight = timeline.pending().of_actions(*_PENDING_WRITES)
         return CommittedInstants(commits.requested_times, inflight.requested_times, commits.start)
 
     def to_json(self) -> Json:
-        """The facts as a JSON object."""
+        """The value as a JSON object."""
         return {"completed": sorted(self.completed), "inflight": sorted(self.inflight), "start": self.start}
 
     @staticmethod
@@ -68,8 +66,9 @@ class CommittedInstants:
 
 
 def latest_read_instant(timeline: Timeline) -> str | None:
-    """The instant up to which a snapshot query reads log blocks: the last completed commit; None for a table without
-    any.
+    """The instant up to which a snapshot query reads log blocks: the last completed commit.
+
+    None for a table without any.
     """
     last = timeline.commits().last()
     return None if last is None else last.requested_time

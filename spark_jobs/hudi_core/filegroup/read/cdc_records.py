@@ -1,6 +1,4 @@
-"""The contents of a change-data log: what a commit did to each row of a file group (HoodieCDCLogRecordIterator; facts
-5.4).
-"""
+"""The contents of a change-data log: what a commit did to each row of a file group (HoodieCDCLogRecordIterator)."""
 
 from __future__ import annotations
 
@@ -22,13 +20,12 @@ if TYPE_CHECKING:
 
 
 def cdc_batches(storage: Storage, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """The entries of one change-data log in order, with the columns that its supplemental mode keeps, in the types that
-    Spark reports.
+    """The entries of one change-data log in order, with the columns of its supplemental mode, in Spark's types.
 
     `op` is `i`, `u` or `d`. OP_KEY_ONLY: op, record_key; DATA_BEFORE: op, record_key, before; DATA_BEFORE_AFTER: op,
     ts_ms, before, after, where `before` and `after` are structs of the table's columns and `ts_ms` is the instant as
-    text. Nothing is filtered: the commit that names the file is what makes it count. Raises CorruptFileError for a
-    broken block, which would hide changes, and UnsupportedError for a block of another kind.
+    text. Nothing is filtered: the file counts because a commit names it. Raises CorruptFileError for a broken block,
+    which would hide changes, and UnsupportedError for a block of another type.
     """
     for block in log_blocks(storage, [file]):
         if isinstance(block, CorruptBlock):

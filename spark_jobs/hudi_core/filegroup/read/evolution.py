@@ -1,7 +1,6 @@
-"""Files of an older schema read by column id, for tables that schema-on-read changed (InternalSchemaMerger of 0.15 and
-1.x).
+"""Files of an older schema read by column id, for tables that schema-on-read changed (InternalSchemaMerger).
 
-A file's columns are brought to the query's names first; after that it is read by name like any other. What each
+A file's columns are renamed to the query's names first; after that it is read by name like any other. What each
 function takes as `sources` is timeline.schema_history's answer for the instant that wrote the file; empty sources
 change nothing.
 """
@@ -18,7 +17,7 @@ from hudi_core.timeline.internal_schema import ColumnSource
 
 
 def stored_names(names: Sequence[str], sources: Sequence[ColumnSource]) -> list[str]:
-    """Under which names the query's columns `names` lie in the file; those that the file lacks are left out."""
+    """The names that the query's columns `names` have in the file; those that the file lacks are omitted."""
     by_name = {source.name: source.source for source in sources}
     found = (by_name.get(name, name) for name in names)
     return [name for name in found if name is not None]
@@ -27,8 +26,7 @@ def stored_names(names: Sequence[str], sources: Sequence[ColumnSource]) -> list[
 def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.RecordBatch:
     """The file's rows under the query's column names, nested ones too.
 
-    A column that has the name of one of the query's but not its id is left out. Columns that `sources` does not speak
-    of stay.
+    A column that has the name of one of the query's but not its id is dropped. Columns that are not in `sources` stay.
     """
     if not sources:
         return batch
@@ -38,16 +36,16 @@ def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.
     kept = {name: array for name, array in have.items() if name not in taken}
     everything = arrays | kept
     if not everything:
-        # A batch without columns has no rows, so one column that nobody asks for carries the count.
+        # A batch without columns has no rows, so one column that is not selected carries the count.
         return batch.rename_columns([f"_{position}" for position in range(batch.num_columns)])
     return pa.RecordBatch.from_arrays(list(everything.values()), names=list(everything))
 
 
 def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSchema:
-    """The Avro record schema of a log block with the query's field names; Avro data has no names, so its bytes fit
-    both.
+    """The Avro record schema of a log block with the query's field names.
 
-    A field that has the name of one of the query's but not its id is named out of the way.
+    Avro data has no names, so its bytes fit both. A field that has the name of one of the query's but not its id is
+    renamed.
     """
     if not sources:
         return schema

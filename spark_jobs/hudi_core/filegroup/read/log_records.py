@@ -1,4 +1,4 @@
-"""The contents of scanned log blocks, read and given to a merge block by block (facts 5.4)."""
+"""The contents of scanned log blocks, read and passed to a merge block by block."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
     from hudi_core.timeline.internal_schema import ColumnSource
 
 PIECE_BYTES = 4 << 20
-"""The least of an Avro block that is decoded at a time: a bound on memory that a block's own size, up to 2 GiB, does
-not change.
+"""The least bytes of an Avro block that are decoded at a time.
+
+It bounds memory independently of the block's own size, up to 2 GiB.
 """
 _PIECE_SHARE = 32
-"""With a large budget pieces are this part of it: finding where records end costs more than all else of their
-decoding.
-"""
+"""With a large budget pieces are this part of it: finding where records end is the costliest part of decoding."""
 _LENGTH = struct.Struct(">i")
 _BLOCK_HEAD = struct.Struct(">ii")
 """Version and record count in front of an Avro block's records."""
@@ -56,10 +55,9 @@ def merge_logs(
     spill_folder: str | None = None,
     history: History | None = None,
 ) -> LogRecords:
-    """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`. Close the result's
-    store.
+    """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`.
 
-    With a schema `history`, the columns of a block are found by their ids.
+    Close the result's store. With a schema `history`, the columns of a block are found by their ids.
 
     Memory: `budget` bytes of rows, plus the keys of all records, plus what one piece of a block decodes to: a block of
     up to a sixteenth of the budget is one piece, a larger one is cut in pieces of half of that.
@@ -89,10 +87,10 @@ def block_batches(
     piece_bytes: int | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a data block with the columns and types of `schema`; an Avro block of more than twice
-    `piece_bytes` piece by piece.
+    """The records of a data block with the columns and types of `schema`.
 
-    Raises CorruptFileError or UnsupportedError naming the log file.
+    An Avro block of more than twice `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError
+    naming the log file.
     """
     if block.type is BlockType.PARQUET_DATA:
         yield from _parquet_batches(storage, block, schema, sources)
@@ -124,7 +122,7 @@ def _check_operation(names: Iterable[str], schema: pa.Schema, block: LogBlock) -
 
 
 def _partial_columns(block: LogBlock, sources: Sequence[ColumnSource]) -> frozenset[str] | None:
-    """The columns that the records of a partial update carry; None for whole records (facts 6.3)."""
+    """The columns that the records of a partial update have; None for whole records."""
     if not block.is_partial:
         return None
     return frozenset(field_names(rename_fields(parse_schema(block.schema or "", path=block.path), sources)))
@@ -145,8 +143,9 @@ def _decode(count: int, records: memoryview, writer: AvroSchema, schema: pa.Sche
 
 
 def _avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:
-    """Records of an Avro block in pieces of whole records. A small block is one piece and its lengths are not
-    walked.
+    """Records of an Avro block in pieces of whole records.
+
+    A small block is one piece and its lengths are not walked.
     """
     if block.content_length <= 2 * piece_bytes:
         count, records = avro_block_records(_content(storage, block), path=block.path)
@@ -176,7 +175,7 @@ def _missing(rest: bytes) -> int:
 def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
     """How many whole records `data` starts with, at most `limit`, and where they end.
 
-    Each length leads to the next, so this goes record by record: 1.1 µs each, in blocks of more than one piece only.
+    Each length leads to the next, so this is record by record: 1.1 µs each, in blocks of more than one piece only.
     """
     count = end = 0
     stop, unpack = len(data), _LENGTH.unpack_from

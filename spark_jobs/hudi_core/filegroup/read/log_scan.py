@@ -1,9 +1,9 @@
-"""The first pass over a slice's log files: which blocks count, and in which order they merge (facts 5.6;
-AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x).
+"""The first pass over a slice's log files: which blocks count, and in which order they merge.
 
-Frames and headers are read, contents are not. Blocks are queued in file order; a rollback command removes the queued
-blocks of the instant it names, and every queued corrupt block. At a block that is newer than the query's instant Hudi
-0.15 ends the scan; 1.x passes over it, and obeys rollback commands however new they are.
+As AbstractHoodieLogRecordReader of Hudi 0.15 and BaseHoodieLogRecordReader of 1.x. Frames and headers are read,
+contents are not. Blocks are queued in file order; a rollback command removes the queued blocks of the instant it names,
+and every queued corrupt block. At a block that is newer than the query's instant Hudi 0.15 ends the scan; 1.x skips the
+block, and obeys rollback commands however new they are.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ if TYPE_CHECKING:
     from hudi_core.view.file_group import DataFile
 
 IsCommitted = Callable[[str], bool]
-"""Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own
-(facts 8.8).
-"""
+"""Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own."""
 
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 
 
 @dataclass(frozen=True, slots=True)
 class ScanCounts:
-    """What a scan met. `blocks`, `corrupt`, `rolled_back` and `files` are counted as HoodieWriteStat reports them.
+    """What a scan found. `blocks`, `corrupt`, `rolled_back` and `files` are counted as HoodieWriteStat reports them.
 
-    `blocks` counts every block read, of any kind; `rolled_back` counts blocks removed, not commands; `files` counts
+    `blocks` counts every block read, of any type; `rolled_back` counts blocks removed, not commands; `files` counts
     files with a block.
     """
 
@@ -54,7 +52,7 @@ class ScanResult:
     counts: ScanCounts
 
     def refuse_corrupt(self) -> None:
-        """Raises CorruptFileError naming the first corrupt block that no rollback took back."""
+        """Raises CorruptFileError naming the first corrupt block that no rollback removed."""
         if self.corrupt:
             first = self.corrupt[0]
             raise CorruptFileError(
@@ -73,10 +71,10 @@ def scan_log_files(
     check_corruption: bool = True,
     stop_at_newer: bool = True,
 ) -> ScanResult:
-    """Scans `log_files`, given in scan order. `latest_instant` None reads none: a table without a completed instant has
-    no rows.
+    """Scans `log_files`, given in scan order; with `latest_instant` None it reads none.
 
-    `stop_at_newer`: whether the scan ends at the first block that is newer, as in Hudi 0.15, or passes over it.
+    A table without a completed instant has no rows. `stop_at_newer`: whether the scan ends at the first block that is
+    newer, as in Hudi 0.15, or skips it.
 
     Raises StorageNotFoundError for a missing file, CorruptFileError for one that is no log file or a block without
     instant, UnsupportedError for blocks that a base table's log never holds.
@@ -94,7 +92,7 @@ def scan_blocks(
     types: Set[BlockType] = DATA_TYPES,
     remedy: str | None = None,
 ) -> ScanResult:
-    """The scan of blocks that are met in file order, of which those of `types` are merged; see scan_log_files.
+    """The scan of blocks in file order, of which those of `types` are merged; see scan_log_files.
 
     Raises CorruptFileError for a block without instant and UnsupportedError for one of another type, both with
     `remedy`.
@@ -157,8 +155,9 @@ def _instant_of(block: LogBlock, remedy: str | None = None) -> str:
 def _roll_back(
     queue: list[LogBlock | CorruptBlock], command: LogBlock, remedy: str | None
 ) -> list[LogBlock | CorruptBlock]:
-    """The queue without the target's blocks and without corrupt blocks; a command whose target is not queued removes
-    only those.
+    """The queue without the target's blocks and without corrupt blocks.
+
+    A command whose target is not queued removes only the corrupt ones.
     """
     target = command.target_instant_time
     if not command.is_rollback or not target:
@@ -171,10 +170,10 @@ def _roll_back(
 
 
 def _place_compacted(blocks: list[LogBlock]) -> list[LogBlock]:
-    """Puts the output of log compactions where the newest of its inputs stood, and drops the inputs.
+    """Moves the output of log compactions to the place of the newest of its inputs, and drops the inputs.
 
     Rule of the optimised scan of Hudi 0.15 (scanInternalV2), which a table with log compaction needs: its output is
-    written after blocks that are newer than what it merged. Without such blocks the order is untouched.
+    written after blocks that are newer than what it merged. Without such blocks the order is unchanged.
     """
     if not any(HeaderKey.COMPACTED_BLOCK_TIMES in block.headers for block in blocks):
         return blocks

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """The columns of one query. `schema` is the table's Avro schema without meta fields, `rule` says where partition
-    columns come from.
+    """The columns of one query.
+
+    `schema` is the table's Avro schema without meta fields, `rule` gives the source of partition columns.
     """
 
     config: TableConfig
@@ -33,9 +34,7 @@ class OutputColumns:
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """The columns that rows are stored with, in the types that Spark reports: `_hoodie_*` first, unless the table
-        has none.
-        """
+        """The columns that rows are stored with, in Spark's types: `_hoodie_*` first, unless the table has none."""
         if self.config.populate_meta_fields:
             avro = add_meta_fields(self.schema, operation=field(self.schema, OPERATION) is not None)
         else:
@@ -44,7 +43,7 @@ class OutputColumns:
 
     @cached_property
     def path_columns(self) -> list[pa.Field]:
-        """The columns whose values come from the partition path."""
+        """The columns whose values are read from the partition path."""
         return [self.rule.field(name, self.stored) for name in self.rule.from_path]
 
     @cached_property
@@ -60,7 +59,7 @@ class OutputColumns:
         return pa.schema(list(fields.values()))
 
     def select(self, columns: Sequence[str] | None) -> pa.Schema:
-        """The columns asked for, in that order, or all; raises ConfigError for a column the table lacks."""
+        """The selected columns, in that order, or all; raises ConfigError for a column that the table lacks."""
         fields = {item.name: item for item in self.all}
         missing = [name for name in columns or () if name not in fields]
         if missing:
@@ -74,8 +73,9 @@ class OutputColumns:
         return pa.schema([item for item in self.stored if item.name in names])
 
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
-        """Stored rows of a partition as the columns of `schema`, which `select` gave. `path` names the file group in
-        errors.
+        """Stored rows of a partition as the columns of `schema`, which `select` gave.
+
+        `path` names the file group in errors.
         """
         values = path_values(partition, self.config.partition_fields, self.path_columns)
         text = self.rule.as_text

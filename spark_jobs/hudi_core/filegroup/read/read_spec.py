@@ -1,6 +1,4 @@
-"""What a query's tasks need to read its slices: one value per query, in a form that travels as JSON to wherever a task
-runs.
-"""
+"""What a query's tasks need to read its slices: one value per query, as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ class ReaderSpec:
     blocks are read; None reads none. `merge_logs` is off for a read-optimized query, which reads base files alone.
     `columns` None is all columns. `commit_times`, of an incremental query, are the requested times of the instants
     whose rows are kept. `predicate` is an expression (expr.json_form) that every row must satisfy; it may name columns
-    that are not among `columns`; its wall times are of `zone`, None is UTC. `history` is SchemaHistory.to_json of a
+    that are not among `columns`; its local times are of `zone`, None is UTC. `history` is SchemaHistory.to_json of a
     table that schema-on-read changed: old files are then read by column id.
     """
 
@@ -62,9 +60,7 @@ class ReaderSpec:
         history: SchemaHistory | None = None,
         options: Mapping[str, str] | None = None,
     ) -> ReaderSpec:
-        """The spec of a query over a loaded timeline, as of its last completed commit; `up_to` moves it back in
-        time.
-        """
+        """The spec of a query over a loaded timeline, as of its last completed commit or the one at `up_to`."""
         return ReaderSpec(
             config,
             schema,
@@ -85,8 +81,9 @@ class ReaderSpec:
 
     @cached_property
     def output(self) -> OutputColumns:
-        """The columns of the query's rows. Worked out once: for a wide table it takes longer than reading a small
-        slice.
+        """The columns of the query's rows.
+
+        Computed once: for a wide table that takes longer than reading a small slice.
         """
         merged = self.merge_logs and self.config.is_merge_on_read
         return OutputColumns(
@@ -97,14 +94,15 @@ class ReaderSpec:
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:
-        """What every row must pass. Raises UnsupportedError for commit times of a table whose rows do not tell
-        theirs.
+        """The condition that every row must satisfy.
+
+        Raises UnsupportedError for commit times of a table whose rows do not have theirs.
         """
         found = []
         if self.commit_times is not None:
             if not self.config.populate_meta_fields:
                 raise UnsupportedError(
-                    "the table has no _hoodie_ columns, so no row says which commit wrote it",
+                    "the table has no _hoodie_ columns, so its rows do not record their commit",
                     path=self.config.path,
                     remedy="an incremental query needs hoodie.populate.meta.fields=true",
                 )
@@ -114,7 +112,7 @@ class ReaderSpec:
         return tuple(found)
 
     def to_text(self) -> str:
-        """The spec as JSON text, by which a process knows one that it has met before."""
+        """The spec as JSON text, by which a process recognizes a query that it has run before."""
         return json.dumps(self.to_json())
 
     @staticmethod
@@ -126,7 +124,7 @@ class ReaderSpec:
             raise ConfigError(f"a reader's spec is not what this version writes: {error!r}") from error
 
     def to_json(self) -> Json:
-        """The spec as a JSON object. The table goes as its properties."""
+        """The spec as a JSON object. The table is in it as its properties."""
         return {
             "path": self.config.path,
             "properties": dict(self.config.raw),

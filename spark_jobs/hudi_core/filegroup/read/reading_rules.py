@@ -1,6 +1,4 @@
-"""Where Hudi 0.15 and 1.x read the same files differently: which of the two a table is read like, and which columns
-come from the path.
-"""
+"""Where Hudi 0.15 and 1.x read the same files differently: the rule of a table, and the columns in the path."""
 
 from __future__ import annotations
 
@@ -60,9 +58,9 @@ def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -
     """The rule for one query; `merged` when log files are merged, `incremental` for a query of a range of commits.
 
     Hudi 0.15 reads base files through Spark's own Parquet source, which takes partition values from the path; what it
-    merges, and an incremental query, takes them from rows. Hudi 1.x takes them from the path for every query, but for
-    columns that the path does not tell (of a timestamp key generator) or that merging needs (an ordering column)
-    (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
+    merges, and an incremental query, takes them from rows. Hudi 1.x takes them from the path for every query, except
+    for columns that the path does not determine (of a timestamp key generator) or that merging needs (an ordering
+    column) (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
     """
     fields = config.partition_fields
     timestamp = has_timestamp_keys(config)
@@ -77,24 +75,20 @@ def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -
 
 
 def has_keys_in_rows(config: TableConfig) -> bool:
-    """Whether a class that is not Hudi's makes the table's record keys and partition paths: nobody else knows of which
-    values, and how.
-    """
+    """Whether a user's class makes the table's record keys and partition paths, by rules that are not known."""
     name = config.raw.get(KEYGENERATOR_CLASS, "")
     return bool(name) and not name.startswith(_HUDIS_PACKAGES)
 
 
 def not_in_path(config: TableConfig) -> frozenset[str]:
-    """The partition columns whose values in rows a partition path does not tell: times that a key generator formats,
-    and a user's own.
-    """
+    """The partition columns whose values are not in the path: formatted times, and a user's key generator."""
     if has_keys_in_rows(config):
         return frozenset(config.partition_fields)
     return frozenset(_variable(config, has_timestamp_keys(config)))
 
 
 def _variable(config: TableConfig, timestamp: bool) -> set[str]:
-    """The partition columns whose values the path does not tell."""
+    """The partition columns whose values the path does not determine."""
     if timestamp:
         return set(config.partition_fields)
     if (

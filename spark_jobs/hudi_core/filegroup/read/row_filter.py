@@ -45,11 +45,10 @@ def of_commit_times(times: frozenset[str]) -> RowFilter:
 
 
 def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) -> RowFilter:
-    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`; `zone` is that of wall
-    time, UTC when None.
+    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`.
 
-    Raises ConfigError for an expression that is none, names a column that is not there, or compares it with a value of
-    another type.
+    `zone` is that of local times, UTC when None. Raises ConfigError for an expression that is none, names a column that
+    does not exist, or compares it with a value of another type.
     """
     bound = bind(from_json(predicate), schema, zone=zone)
 

@@ -40,8 +40,10 @@ READ_ROWS = 64 << 10
 
 @dataclass(frozen=True)
 class SliceReader:
-    """Reads the slices of one query. `memory_budget` bounds the rows of log records in memory, in bytes; None is what
-    the query's option `airflow_hudi.memory.bytes` says, else READ_BUDGET.
+    """Reads the slices of one query.
+
+    `memory_budget` bounds the rows of log records in memory, in bytes; None is the query's option
+    `airflow_hudi.memory.bytes`, else READ_BUDGET.
     """
 
     storage: Storage
@@ -50,7 +52,7 @@ class SliceReader:
     allow_corrupt_log_blocks: bool = True
     spill_folder: str | None = None
     committed: CommittedInstants | None = None
-    """Whose log blocks count, where that is not what the spec says."""
+    """The instants whose log blocks count, where they are not those of the spec."""
 
     @staticmethod
     def for_query(
@@ -68,10 +70,9 @@ class SliceReader:
         )
 
     def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
-        """The columns of the rows, in the types of a query: `_hoodie_*` first (unless the table has none), then the
-        table's.
+        """The columns of the rows, in Spark's types: `_hoodie_*` first (unless the table has none), then the table's.
 
-        `columns` chooses, else those of the spec. Raises ConfigError for a column the table lacks.
+        `columns` selects, else those of the spec. Raises ConfigError for a column that the table lacks.
         """
         return self.spec.output.select(self.spec.columns if columns is None else columns)
 
@@ -85,11 +86,11 @@ class SliceReader:
     ) -> Iterator[pa.RecordBatch]:
         """The slice's rows in output_schema(columns): base rows in the file's order, then rows that only logs have.
 
-        Kept are rows that the spec and `row_filter` keep. `row_groups` tells, for a slice without log files, which row
-        groups of a Parquet base file may hold any; in a slice with log files a row that is ruled out may hide an older
-        one, so all are read. Corrupt log blocks are left out, as Hudi does, unless `allow_corrupt_log_blocks` is off.
-        Raises StorageNotFoundError for a missing file, FormatError for one that is broken or not supported,
-        UnsupportedError for a payload class with log files.
+        Kept are rows that the spec and `row_filter` keep. `row_groups` selects, for a slice without log files, row
+        groups of a Parquet base file; in a slice with log files an excluded row may hide an older one, so all are read.
+        Corrupt log blocks are skipped, as Hudi does, unless `allow_corrupt_log_blocks` is off. Raises
+        StorageNotFoundError for a missing file, FormatError for one that is broken or not supported, UnsupportedError
+        for a payload class with log files.
         """
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
@@ -158,8 +159,9 @@ class SliceReader:
             yield from merge.rows(base_rows, batch_rows=READ_ROWS)
 
     def _base_rows(self, base: DataFile, stored: pa.Schema, scan: ScanResult) -> Iterator[pa.RecordBatch]:
-        """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base),
-        which parts of rows are nothing without.
+        """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base).
+
+        Partial rows need the rows below them.
         """
         batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, history=self.spec.history)
         times, features = self.spec.commit_times, self.spec.config.features

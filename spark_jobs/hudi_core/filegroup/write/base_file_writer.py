@@ -1,5 +1,6 @@
-"""Writes one base file: rows, record key range and bloom filter (HoodieAvroParquetWriter,
-HoodieBloomFilterWriteSupport; facts 4.1, 4.2).
+"""Writes one base file: rows, record key range and bloom filter.
+
+As HoodieAvroParquetWriter and HoodieBloomFilterWriteSupport.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class BaseFileHandle:
-    """A new base file with meta columns. Rows come without `_hoodie_file_name`, which the handle fills with the file's
-    own name.
+    """A new base file with meta columns.
 
-    Use it in a `with` block: an error inside removes what was written. Memory: one row group of the writer, and the
-    bloom filter, 1 byte a bit while it grows (5 MiB with Hudi's defaults).
+    Rows come without `_hoodie_file_name`, which the handle fills with the file's own name. Use it in a `with` block: an
+    error inside removes what was written. Memory: one row group of the writer, and the bloom filter, 1 byte a bit while
+    it grows (5 MiB with Hudi's defaults).
     """
 
     def __init__(self, storage: Storage, path: str, schema: AvroSchema, config: WriteConfig, *, codec: str) -> None:

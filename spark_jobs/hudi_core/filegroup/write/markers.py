@@ -1,5 +1,6 @@
-"""Markers: an empty file per data file, written before it, so that a rollback finds what a dead writer left (facts 3.1;
-DirectWriteMarkers).
+"""Markers: an empty file per data file, written before it, so that a rollback finds the files of a dead writer.
+
+As DirectWriteMarkers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SERVER_PREFIX = "MARKERS"
 
 
 class MarkerType(Enum):
-    """What the writer meant to do: a new file group, a new version of one, or a log file."""
+    """What the writer is about to write: a new file group, a new version of one, or a log file."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"
@@ -92,8 +93,9 @@ def _direct(storage: Storage, root: str, inner: str) -> list[Marker]:
 
 
 def _whole_lines(text: str) -> list[str]:
-    """The lines of a `MARKERS<n>` file. One that was cut as it was written announces no file yet: the server answers
-    when it is written.
+    """The lines of a `MARKERS<n>` file.
+
+    A last line that was cut announces no file yet: the timeline server answers its writer after it is written.
     """
     lines = text.splitlines()
     if lines and not text.endswith("\n") and lines[-1].rpartition(_MIDDLE)[2] not in MarkerType.__members__:

@@ -1,10 +1,9 @@
-"""Undoes the data files of one instant: files that only it wrote are deleted, its blocks in shared log files are
-cancelled by command blocks.
+"""Undoes the data files of one instant: deletes its own files, cancels its blocks in shared log files.
 
-Table version 6 shares log files among instants, so a command block goes into a log file of its own behind them
+Table version 6 shares log files among instants, so a command block goes into a log file of its own after them
 (BaseRollbackHelper of 0.15, RollbackHelperV1 of 1.x); later versions name every file after its instant and delete it
 (RollbackHelper of 1.x). A plan is a file in the table, so nothing in it is followed as a path: a file counts when its
-plain name parses and carries the failed instant.
+plain name parses and has the failed instant.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ _THREADS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class FileUndo:
-    """One step of a rollback: plain names in `partition` to delete, or a command block for the slice `base_instant` of
-    `file_id`.
+    """One step of a rollback: names in `partition` to delete, or a command block for slice `base_instant` of `file_id`.
 
     `log_blocks` are the log files that hold the blocks to cancel, as the plan names them, with their sizes in bytes.
     """
@@ -50,9 +48,10 @@ class FileUndo:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What was undone in one partition, plain names: files deleted (also those that were gone already), log files of
-    command blocks with their sizes, the failed instant's log files with their sizes as the plan has them and
-    (`kept_logs`) as they are in storage.
+    """What was undone in one partition, in plain names.
+
+    Files deleted (also those that were missing already), log files of command blocks with their sizes, the failed
+    instant's log files with their sizes as the plan has them and (`kept_logs`) as they are in storage.
     """
 
     partition: str
@@ -63,10 +62,10 @@ class Undone:
 
 
 def undo_of(request: RollbackRequest, failed: str, *, source: str) -> FileUndo:
-    """What a plan's request may do. Names that are not those of files of `failed` are left out, with a warning naming
-    `source`.
+    """What a plan's request may do.
 
-    Raises FormatError for a log request whose file group or base instant make no file name.
+    Names that are not those of files of `failed` are omitted, with a warning naming `source`. Raises FormatError for a
+    log request whose file group or base instant make no file name.
     """
     partition = check_partition(request.partition, source=source)
     names = [address.rpartition("/")[2] for address in request.files_to_delete]
@@ -106,8 +105,9 @@ class FileRollback:
         self._rollback = rollback
 
     def run(self, steps: Sequence[FileUndo]) -> list[Undone]:
-        """Does all steps and returns what was done by partition, sorted; partitions of steps that name nothing are
-        among them.
+        """Does all steps and returns what was done by partition, sorted.
+
+        Partitions of steps that name nothing are included.
         """
         paths = sorted({join(step.partition, name) for step in steps for name in step.delete})
         _in_parallel(self._storage.delete, paths)
@@ -145,8 +145,9 @@ class FileRollback:
         return done
 
     def _delete_empty(self, partition: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
-        """Deletes the failed instant's log files without a byte, which a writer leaves that dies as it begins one: they
-        hold nobody's blocks, and the metadata table lists no file of 0 bytes (real Hudi lists it with a size of 1).
+        """Deletes the failed instant's log files of 0 bytes, which a writer leaves that dies when it creates one.
+
+        They hold no blocks, and the metadata table lists no file of 0 bytes (real Hudi lists it with a size of 1).
         """
         empty = tuple(sorted(name for name, size in sizes.items() if size == 0))
         for name in empty:
@@ -154,9 +155,7 @@ class FileRollback:
         return empty
 
     def _earlier_commands(self) -> dict[tuple[str, str, str], list[str]]:
-        """The log files that earlier attempts at this rollback announced, by file slice: their markers stand under the
-        rollback's instant.
-        """
+        """The log files that earlier attempts at this rollback announced by markers, by file slice."""
         found: dict[tuple[str, str, str], list[str]] = {}
         for marker in list_markers(self._storage, self._rollback):
             parsed = parse_data_file(marker.file_name)
@@ -167,11 +166,10 @@ class FileRollback:
     def _append(
         self, partition: str, file_id: str, base_instant: str, files: Mapping[str, FileInfo], announced: list[str]
     ) -> tuple[str, int]:
-        """The log file whose command block cancels the slice's blocks of the failed instant, and its size; an earlier
-        attempt's, if whole.
+        """The log file whose command block cancels the slice's blocks of the failed instant, and its size.
 
-        The marker comes first, as in Hudi: a rollback that is resumed, by whichever engine, finds the log file by it
-        and tells the metadata table of it.
+        An earlier attempt's, if it is whole. The marker is created first, as in Hudi: a rollback that is resumed, by
+        whichever engine, finds the log file by it and records it in the metadata table.
         """
         for name in announced:
             if name in files and self._is_command(DataFile(partition, name, files[name].size)):

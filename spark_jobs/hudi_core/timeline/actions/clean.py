@@ -1,8 +1,8 @@
-"""The Avro files of a clean: the plan (HoodieCleanerPlan) and what was done (HoodieCleanMetadata); facts 9.3.
+"""The Avro files of a clean: the plan (HoodieCleanerPlan) and what was done (HoodieCleanMetadata).
 
-A plan names files by the absolute paths of whoever wrote it, and each of them is going to be deleted. So a path is
-never followed: of each the file's name counts, it must be that of a base or log file, and what stands before it must
-end in the partition it is listed under.
+A plan names files by the absolute paths of its writer, and each of them is going to be deleted. So a path is never
+followed: only the file's name counts, which must be that of a base or log file, and the folder before it must end in
+the partition that it is listed under.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ PLAN_VERSION: Final = 2
 """Plans of version 2 hold full paths, plans of version 1 file names in another field (CleanPlanV2MigrationHandler)."""
 METADATA_VERSION: Final = 2
 SAVEPOINTED_KEY: Final = "savepointed_timestamps"
-"""Extra metadata of a clean: the savepoints there were when it was planned, as a comma list
-(CleanerUtils.SAVEPOINTED_TIMESTAMPS).
+"""Extra metadata of a clean: the savepoints at the time it was planned, as a comma list.
+
+CleanerUtils.SAVEPOINTED_TIMESTAMPS.
 """
 
-_REMEDY: Final = "the plan does not fit this table: find out who wrote it before anything is deleted by it"
+_REMEDY: Final = "the plan does not fit this table: find out which process wrote it before it is run"
 
 
 @dataclass(frozen=True, slots=True)
 class RetainedInstant:
-    """The earliest commit whose files a clean keeps: requested time, action and state (`COMPLETED`) as the plan writes
-    them.
-    """
+    """The earliest commit whose files a clean keeps: requested time, action and state, as the plan writes them."""
 
     timestamp: str
     action: str
@@ -65,7 +64,7 @@ class CleanPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanedPartition:
-    """What was deleted in one partition: plain names. `is_deleted`: the partition itself went."""
+    """What was deleted in one partition: plain names. `is_deleted`: the partition itself was deleted."""
 
     files: tuple[str, ...]
     is_deleted: bool = False
@@ -86,7 +85,7 @@ class CleanMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LastClean:
-    """What planning needs to know of the last completed clean. Empty texts where its metadata says nothing."""
+    """What planning needs of the last completed clean. Texts are empty where its metadata does not have them."""
 
     requested_time: str
     earliest: str
@@ -95,8 +94,9 @@ class LastClean:
 
 
 def encode_clean_plan(plan: CleanPlan, address: Callable[[str], str]) -> bytes:
-    """The content of `<T>.clean.requested`. `address` makes the full path of a path below the table, which is what real
-    Hudi follows.
+    """The content of `<T>.clean.requested`.
+
+    `address` makes the full path of a path below the table, which real Hudi follows.
     """
     earliest = plan.earliest
     return write_large_record(
@@ -195,8 +195,9 @@ def _earliest(raw: dict[str, Any], path: str) -> RetainedInstant | None:
 
 
 def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
-    """The content of the completed file. Every file counts as deleted: one that was gone before is as gone
-    (CleanActionExecutor of 1.2).
+    """The content of the completed file.
+
+    Every file counts as deleted, also one that was missing before (CleanActionExecutor of 1.2).
     """
     return write_large_record(
         load_schema("HoodieCleanMetadata"),
@@ -231,7 +232,7 @@ def _cleaned(partition: str, policy: str, done: CleanedPartition) -> dict[str, A
 
 
 def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastClean:
-    """What the completed file of a clean says of where the next one goes on. Raises CorruptFileError naming `path`."""
+    """Where the next clean starts, from the completed file of a clean. Raises CorruptFileError naming `path`."""
     _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: None})
     if "startCleanTime" not in raw:
         raise CorruptFileError("the Avro record is no clean metadata", path=path)

@@ -1,9 +1,9 @@
-"""The clustering plan: which file groups a clustering will replace (HoodieRequestedReplaceMetadata,
-HoodieClusteringPlan; facts 2.4, 9.3).
+"""The clustering plan: which file groups a clustering will replace (HoodieClusteringPlan).
 
-In layout 1 a clustering shares the action `replacecommit` with overwrites, and only the requested file says which of
-the two it is. In layout 2 its action is `clustering`. A plan holds absolute paths of whoever wrote it; of a path only
-the file's name counts, and it must belong to the slice's file group in a partition of this table.
+The requested file is a HoodieRequestedReplaceMetadata. In layout 1 a clustering shares the action `replacecommit` with
+overwrites, and only the requested file tells which of the two it is. In layout 2 its action is `clustering`. A plan
+holds absolute paths of its writer; only a path's file name counts, and it must belong to the slice's file group in a
+partition of this table.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from hudi_core.timeline.actions.container import decode_datum
 from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member
 
-_REMEDY: Final = "the plan does not fit this table: find out who wrote it"
+_REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice to cluster. `base_file` and `log_files` are plain file names in `partition`; a slice may be all
-    logs.
+    """One file slice to cluster.
+
+    `base_file` and `log_files` are plain file names in `partition`; a slice may consist of log files only.
     """
 
     partition: str
@@ -43,8 +44,9 @@ class ClusteringSlice:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices that are read together and written to `output_groups` new file groups. `metrics` are Hudi's sizes and
-    counts by name.
+    """Slices that are read and merged into `output_groups` new file groups.
+
+    `metrics` are Hudi's sizes and counts by name.
     """
 
     slices: tuple[ClusteringSlice, ...]
@@ -54,8 +56,9 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """A clustering plan. `strategy` is the record of that name, kept as it is: its class name means nothing to this
-    engine.
+    """A clustering plan.
+
+    `strategy` is the record of that name, kept as it is: its class name means nothing to this engine.
     """
 
     groups: tuple[ClusteringGroup, ...]
@@ -71,11 +74,10 @@ class ClusteringPlan:
 
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
-    """Decodes the requested file of a replacecommit or clustering; None when it plans no clustering, as an overwrite's
-    does.
+    """Decodes the requested file of a replacecommit or clustering; None when it plans no clustering.
 
-    Raises CorruptFileError when the bytes are no such file, FormatError when a slice names a file that cannot be its
-    own; both name `path`.
+    That is the case for an overwrite. Raises CorruptFileError when the bytes are no such file, FormatError when a slice
+    names a file that cannot belong to it; both name `path`.
     """
     if not data:
         return None  # an overwrite may be requested with an empty file

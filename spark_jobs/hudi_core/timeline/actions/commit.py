@@ -1,4 +1,4 @@
-"""What a completed commit says of itself: HoodieCommitMetadata and HoodieReplaceCommitMetadata."""
+"""The metadata of a completed commit: HoodieCommitMetadata and HoodieReplaceCommitMetadata."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ SCHEMA_KEY: Final = "schema"
 """The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
 
 LATEST_SCHEMA_KEY: Final = "latest_schema"
-"""The extra-metadata key of the schema with column ids that schema-on-read tables record
-(SerDeHelper.LATEST_SCHEMA).
-"""
+"""The extra-metadata key of the schema with column ids of schema-on-read tables (SerDeHelper.LATEST_SCHEMA)."""
 
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
 
@@ -29,7 +27,7 @@ _REPLACING: Final = frozenset({"CLUSTER", "INSERT_OVERWRITE", "INSERT_OVERWRITE_
 
 
 class Operation:
-    """Values of `operationType` that this engine writes or asks for (WriteOperationType, enum names)."""
+    """Values of `operationType` that this engine writes or compares (WriteOperationType, enum names)."""
 
     COMPACT: Final = "COMPACT"
     LOG_COMPACT: Final = "LOG_COMPACT"
@@ -73,10 +71,9 @@ class CommitMetadata:
                 yield FileGroupId(partition, file_id)
 
     def check_paths(self, *, source: str) -> None:
-        """Raises FormatError naming `source` when a partition or a written file lies outside the table. Call before a
-        path is used.
+        """Raises FormatError naming `source` when a partition or a written file lies outside the table.
 
-        A write stat names its partition again; that is checked like the key that it stands under.
+        Call it before a path is used. A write stat repeats its partition; that is checked like the key that holds it.
         """
         for partition, stats in self.partition_to_write_stats.items():
             check_partition(partition, source=source)
@@ -87,17 +84,17 @@ class CommitMetadata:
 
 
 def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
-    """Parses a commit file: JSON in table version 6, an Avro container later. Empty bytes are empty metadata, as in
-    Hudi after a crash.
+    """Parses a commit file: JSON in table version 6, an Avro container later.
 
-    Raises CorruptFileError naming `path`.
+    Empty bytes are empty metadata, as in Hudi after a crash. Raises CorruptFileError naming `path`.
     """
     return commit_of(decode_any(data, path=path), path=path)
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
-    """The metadata of a commit file's members, as decode_any and the layout 1 archive give them. Raises
-    CorruptFileError naming `path`.
+    """The metadata of a commit file's members, as decode_any and the layout 1 archive give them.
+
+    Raises CorruptFileError naming `path`.
     """
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition, items in member(raw, "partitionToWriteStats", dict, path=path, default={}).items():
@@ -135,10 +132,9 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
 
 
 def encode_commit_avro(metadata: CommitMetadata) -> bytes:
-    """The commit file of layout 2: an Avro container of one record in the schema that Hudi 1.x writes
-    (CommitMetadataSerDeV2).
+    """The commit file of layout 2: an Avro container of one record in Hudi 1.x's schema (CommitMetadataSerDeV2).
 
-    Members that the schema does not have are left out. Raises FormatError when a value does not fit the schema.
+    Members that the schema does not have are omitted. Raises FormatError when a value does not fit the schema.
     """
     replaces = metadata.replaced_file_ids is not None or metadata.operation_type in _REPLACING
     return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))

@@ -1,6 +1,6 @@
-"""The compaction plan (HoodieCompactionPlan), with every path of it checked before anyone can follow it.
+"""The compaction plan (HoodieCompactionPlan), with every path in it checked before it can be followed.
 
-A plan is a file in the table, so anyone who can write there can name any path. Nothing of a plan is followed as a path:
+A plan is a file in the table, so any process that can write there can name any path. No path of a plan is followed:
 each operation must name a partition below the table and plain file names that parse and belong to the operation's own
 file group and base instant.
 """
@@ -24,8 +24,8 @@ PLAN_VERSION: Final = 2
 
 _SCHEMA: Final = "HoodieCompactionPlan"
 _REMEDY: Final = (
-    "the plan does not fit this table: find out who wrote it. Do not just delete it, as log files written "
-    "since belong to it"
+    "the plan does not fit this table: find out which process wrote it. Do not simply delete it: later log files "
+    "belong to it"
 )
 
 
@@ -33,8 +33,8 @@ _REMEDY: Final = (
 class CompactionOperation:
     """One file slice to compact.
 
-    `base_file` and `log_files` are plain file names in `partition`; `log_files` are in scan order and leave out
-    change-data logs, which hold no records to merge and stand in `cdc_files`. `metrics` are Hudi's sizes and counts by
+    `base_file` and `log_files` are plain file names in `partition`; `log_files` are in scan order and without
+    change-data logs, which hold no records to merge and are in `cdc_files`. `metrics` are Hudi's sizes and counts by
     name.
     """
 
@@ -140,8 +140,9 @@ def _check_base(name: str, file_id: str, base_instant: str, path: str) -> None:
 
 
 def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[str, int, str, bool]:
-    """The scan order of a log file that is checked to belong to the operation; `base_instant` is None where its name
-    does not carry one.
+    """The scan order of a log file that is checked to belong to the operation.
+
+    `base_instant` is None where its name does not have one.
     """
     try:
         parsed: LogFileName = parse_log_file(name)

@@ -1,6 +1,4 @@
-"""Timeline files that are Avro object containers of one datum: plans, and the metadata of every action but the
-commits.
-"""
+"""Timeline files that are Avro object containers of one datum: plans, and the metadata of all actions but commits."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ CONTAINER_MAGIC: Final = b"Obj\x01"
 
 @cache
 def load_schema(name: str) -> dict[str, Any]:
-    """The Avro schema of a record that Hudi 0.15 writes, by its short name: read from this package, so also from the
-    job's zip.
+    """The Avro schema of a record that Hudi 0.15 writes, by its short name.
+
+    It is read from this package, so also from the job's zip.
     """
     text = (files("hudi_core.timeline") / "avsc" / f"{name}.avsc").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
@@ -36,14 +35,15 @@ def decode_datum(data: bytes, *, path: str) -> dict[str, Any]:
 
 
 def encode_datum(schema_name: str, datum: dict[str, Any], *, metadata: Mapping[str, bytes] | None = None) -> bytes:
-    """A container of one record in the schema that Hudi 0.15 writes. `metadata` goes into the header, where Hudi passes
-    over it.
+    """A container of one record in the schema that Hudi 0.15 writes.
+
+    `metadata` goes into the header, where Hudi ignores it.
     """
     return write_container(load_schema(schema_name), [datum], metadata)
 
 
 def datum_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
-    """The metadata in a container's header, Avro's own left out. Raises CorruptFileError naming `path`."""
+    """The metadata in a container's header, without Avro's own. Raises CorruptFileError naming `path`."""
     return container_metadata(data, path=path)
 
 

@@ -1,6 +1,4 @@
-"""The Avro files of an indexing action: the plan (HoodieIndexPlan) and what was built (HoodieIndexCommitMetadata);
-facts 9.3.
-"""
+"""The Avro files of an indexing action: the plan (HoodieIndexPlan) and what was built (HoodieIndexCommitMetadata)."""
 
 from __future__ import annotations
 
@@ -24,10 +22,9 @@ _METADATA: Final = "HoodieIndexCommitMetadata"
 
 @dataclass(frozen=True, slots=True)
 class IndexedPartition:
-    """A partition of the metadata table to build, or that was built: its name, and the instant of the data table up to
-    which, `""` for none.
+    """A partition of the metadata table to build, or that was built, and the last instant of the data table in it.
 
-    `extra` are texts that 1.x keeps beside them; Hudi writes none.
+    The instant is `""` for none. `extra` are texts that 1.x keeps beside them; Hudi writes none.
     """
 
     name: str
@@ -43,8 +40,9 @@ def encode_index_plan(partitions: Sequence[IndexedPartition], *, extra: bool) ->
 
 
 def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
-    """The content of the completed file; parameters as encode_index_plan. Hudi leaves the operation type empty
-    (RunIndexActionExecutor).
+    """The content of the completed file; parameters are those of encode_index_plan.
+
+    Hudi leaves the operation type empty (RunIndexActionExecutor).
     """
     datum = {"version": PLAN_VERSION, "operationType": None, "indexPartitionInfos": _infos(partitions, extra)}
     return write_container(_schema(_METADATA, extra), [datum])
@@ -53,8 +51,8 @@ def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool
 def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]:
     """The partitions of a plan, or of a completed file.
 
-    Raises CorruptFileError when the bytes are neither or name no partition, FormatError for a name that leaves the
-    metadata table, UnsupportedError for a version that is not known; each names `path`.
+    Raises CorruptFileError when the bytes are neither or name no partition, FormatError for a name outside the metadata
+    table, UnsupportedError for an unknown version; each names `path`.
     """
     raw = decode_datum(data, path=path)
     if "indexPartitionInfos" not in raw:

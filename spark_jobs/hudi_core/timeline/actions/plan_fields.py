@@ -1,6 +1,4 @@
-"""Fields of plans. A plan is decoded with the schema in its own file, so no field is taken to have the type that Hudi
-gives it.
-"""
+"""Fields of plans. A plan is decoded with the schema in its own file, so every field's type is checked."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ def numbers(raw: dict[str, Any], name: str, *, path: str) -> dict[str, float]:
 def name_in_partition(value: str, partition: str, *, path: str, remedy: str) -> str:
     """The plain file name of an absolute path, which counts only when it ends in this partition's folder.
 
-    What stands before the partition is never followed: it is where the table lay for whoever wrote the plan. Raises
+    The part before the partition is never followed: it is where the table was for the writer of the plan. Raises
     FormatError naming `path`.
     """
     folder, _, name = value.rpartition("/")

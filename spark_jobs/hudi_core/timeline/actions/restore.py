@@ -1,5 +1,6 @@
-"""The Avro files of a restore: the plan (HoodieRestorePlan) and what was done (HoodieRestoreMetadata). Every table
-version has the same.
+"""The Avro files of a restore: the plan (HoodieRestorePlan) and what was done (HoodieRestoreMetadata).
+
+They are the same in every table version.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.actions.rollback import RollbackMetadata, metadata_datum, metadata_of
 
 PLAN_VERSION: Final = 2
-"""Plans of version 2 name the instant that the table goes back to
-(RestorePlanActionExecutor.RESTORE_PLAN_VERSION_2).
+"""Plans of version 2 name the instant that the table is restored to (RestorePlanActionExecutor.RESTORE_PLAN_VERSION_2).
 """
 
 
@@ -30,7 +30,7 @@ class RestoredInstant:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """`target` is the requested time that the table goes back to, `instants` what goes for that, in this order."""
+    """`target` is the requested time to restore to, `instants` are rolled back for that, in this order."""
 
     target: str
     instants: tuple[RestoredInstant, ...]
@@ -38,9 +38,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
-    """What a restore did: `start_time` is its own instant, `rollbacks` what was undone for each instant of `instants`,
-    by its time.
-    """
+    """What a restore did: `start_time` is its own instant, `rollbacks` are those of each of `instants`, by time."""
 
     start_time: str
     time_taken_ms: int
@@ -61,8 +59,9 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 
 
 def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
-    """Decodes `<R>.restore.requested`. `target` is `""` in a plan of version 1. Raises CorruptFileError naming
-    `path`.
+    """Decodes `<R>.restore.requested`; `target` is `""` in a plan of version 1.
+
+    Raises CorruptFileError naming `path`.
     """
     raw = decode_datum(data, path=path)
     if "instantsToRollback" not in raw:
@@ -86,8 +85,9 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
 
 
 def decode_restore_metadata(data: bytes, *, path: str) -> RestoreMetadata:
-    """Decodes the completed `restore` file. Raises CorruptFileError, or FormatError for a partition outside the table,
-    naming `path`.
+    """Decodes the completed `restore` file.
+
+    Raises CorruptFileError, or FormatError for a partition outside the table, naming `path`.
     """
     raw = decode_datum(data, path=path)
     rollbacks: dict[str, RollbackMetadata] = {}

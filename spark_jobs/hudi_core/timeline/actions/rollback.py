@@ -1,7 +1,7 @@
-"""The Avro files of a rollback: the plan (HoodieRollbackPlan) and what was done (HoodieRollbackMetadata). Every table
-version has the same.
+"""The Avro files of a rollback: the plan (HoodieRollbackPlan) and what was done (HoodieRollbackMetadata).
 
-The paths of a plan are absolute and those of whoever wrote it. They are kept to be written again, and never followed.
+They are the same in every table version. The paths of a plan are absolute ones of its writer. They are kept to be
+written again, and never followed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _RELEASE: Final = "airflow_hudi.version"
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """What to undo of one file group: files to delete, or log files whose blocks a command block must cancel.
+    """What to undo in one file group: files to delete, or log files whose blocks a command block must cancel.
 
-    Paths are absolute, without a scheme on local file systems, because that is what real Hudi reads there. `file_id`
-    and `base_instant` are empty for files found by listing. `log_blocks` maps a log file, by its plain name or its
-    path, to its size in bytes.
+    Paths are absolute, without a scheme on local file systems, because real Hudi reads them so. `file_id` and
+    `base_instant` are empty for files found by listing. `log_blocks` maps a log file, by its plain name or its path, to
+    its size in bytes.
     """
 
     partition: str
@@ -38,9 +38,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """Which instant goes, under the action that the timeline showed for it (`compaction` or `commit`), and what to undo
-    for that.
-    """
+    """The instant to roll back, by its action on the timeline (`compaction` or `commit`), and what to undo for it."""
 
     instant: str
     action: str
@@ -49,8 +47,9 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What was undone in one partition. Paths as in RollbackRequest, except that rollback log files carry a scheme
-    (`file:`).
+    """What was undone in one partition.
+
+    Paths are as in RollbackRequest, except that rollback log files have a scheme (`file:`).
     """
 
     partition: str
@@ -62,9 +61,7 @@ class RollbackPartition:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """What a rollback did: `start_time` is its own instant, `instant` and `action` those of the instant that it rolled
-    back.
-    """
+    """What a rollback did: `start_time` is its own instant, `instant` and `action` those that it rolled back."""
 
     start_time: str
     time_taken_ms: int
@@ -79,10 +76,9 @@ class RollbackMetadata:
 
 
 def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackRequest]) -> bytes:
-    """The content of `<R>.rollback.requested`: undo `instant`, whose pending action is `action` (`compaction`, not
-    `commit`).
+    """The content of `<R>.rollback.requested`: undo `instant`, whose pending action is `action`.
 
-    This release is named in the header, beside the schema: the record has no room for it.
+    This release is named in the header, beside the schema: the record has no field for it.
     """
     return encode_datum(
         "HoodieRollbackPlan",
@@ -110,8 +106,9 @@ def is_engine_plan(data: bytes, *, path: str) -> bool:
 
 
 def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:
-    """Decodes `<R>.rollback.requested`. Raises CorruptFileError when it names no instant, FormatError for a partition
-    outside the table.
+    """Decodes `<R>.rollback.requested`.
+
+    Raises CorruptFileError when it names no instant, FormatError for a partition outside the table.
     """
     raw = decode_datum(data, path=path)
     target = member(raw, "instantToRollback", dict, path=path, default={})
@@ -171,8 +168,9 @@ def metadata_datum(metadata: RollbackMetadata) -> dict[str, Any]:
 
 
 def decode_rollback_metadata(data: bytes, *, path: str) -> RollbackMetadata:
-    """Decodes `<R>.rollback`. Raises CorruptFileError when it names no instant, FormatError for a partition outside the
-    table.
+    """Decodes `<R>.rollback`.
+
+    Raises CorruptFileError when it names no instant, FormatError for a partition outside the table.
     """
     return metadata_of(decode_datum(data, path=path), path=path)
 

@@ -14,8 +14,9 @@ from hudi_core.timeline.actions.pretty_json import member
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """Who made a savepoint and when, in milliseconds since the epoch. `files` maps a partition path to plain names of
-    base and log files.
+    """The author and the time of a savepoint, in milliseconds since the epoch.
+
+    `files` maps a partition path to plain names of base and log files.
     """
 
     by: str
@@ -42,8 +43,9 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
 
 
 def decode_savepoint(data: bytes, *, path: str) -> SavepointMetadata:
-    """Decodes the completed `savepoint` file. Raises CorruptFileError, or FormatError for a path outside the table,
-    naming `path`.
+    """Decodes the completed `savepoint` file.
+
+    Raises CorruptFileError, or FormatError for a path outside the table, naming `path`.
     """
     raw = decode_datum(data, path=path)
     files: dict[str, tuple[str, ...]] = {}

@@ -1,5 +1,6 @@
-"""HoodieWriteStat and HoodieDeltaWriteStat as the JSON objects of version 6 commit files; keys and their order are
-those of Hudi 0.15.
+"""HoodieWriteStat and HoodieDeltaWriteStat as JSON objects of version 6 commit files.
+
+Keys and their order are those of Hudi 0.15.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ def _known(stat: WriteStat) -> dict[str, Any]:
 
 
 def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
-    """Parses a write stat; members it has no field for stay in `extra`. Raises CorruptFileError naming `path` for wrong
-    types.
+    """Parses a write stat; members without a field stay in `extra`.
+
+    Raises CorruptFileError naming `path` for wrong types.
     """
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)

@@ -1,4 +1,4 @@
-"""What every lock of a table is, whoever provides it; and how to wait for one."""
+"""What every lock of a table has in common, whatever its provider, and how to wait for one."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who holds a lock. `token` names this one taking of it; `owner` is None for a holder that is not one of our
-    processes.
+    """The holder of a lock.
+
+    `token` names this acquisition; `owner` is None for a holder that is not one of our processes.
     """
 
     token: str
     owner: Owner | None
     since: float
     """Seconds since the epoch, by the clock of the storage or service that keeps the lock."""
-    text: str = "a Hudi writer (its lock names nobody)"
-    """Who, in words, where `owner` is None."""
+    text: str = "a Hudi writer (its lock has no owner's name)"
+    """The holder in words, where `owner` is None."""
 
     def describe(self) -> str:
         """For messages."""
@@ -41,12 +42,11 @@ class LockHolder:
 
 
 class TableLock(Protocol):
-    """A table's lock, to be taken and given back once or several times, by one thread at a time. As a context manager
-    it holds the lock.
+    """A table's lock, to be acquired and released once or several times, by one thread at a time.
 
-    What every provider promises (tests/contract/test_locks.py): at most one holder at a time; a holder that is gone for
-    good is succeeded, by the rule of its provider; `check` sees every loss that others could have caused before it was
-    called.
+    As a context manager it holds the lock. What every provider promises (tests/contract/test_locks.py): at most one
+    holder at a time; a dead holder is succeeded, by the rule of its provider; `check` detects every loss that others
+    could have caused before it was called.
     """
 
     name: str
@@ -63,9 +63,7 @@ class TableLock(Protocol):
         ...
 
     def acquire(self) -> None:
-        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, when the time is
-        over.
-        """
+        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, after the wait."""
         ...
 
     def release(self) -> bool:
@@ -77,11 +75,11 @@ class TableLock(Protocol):
         ...
 
     def holder(self) -> LockHolder | None:
-        """Who holds the lock now, None when nobody does."""
+        """The holder of the lock now, None when it is free."""
         ...
 
     def how_to_break(self, holder: LockHolder) -> str:
-        """What to do about a holder that is gone for good."""
+        """The remedy for a holder that is dead."""
         ...
 
 
@@ -119,7 +117,7 @@ class PolledLock(HeldLock):
         super().__init__(name, owner)
         self._wait_seconds = wait_ms / 1000
         self._token: str | None = None
-        self._failure: HudiError | None = None  # why the last try could not tell whether the lock was free
+        self._failure: HudiError | None = None  # why the last try could not find out whether the lock was free
 
     def acquire(self) -> None:
         """TableLock.acquire."""
@@ -145,11 +143,11 @@ class PolledLock(HeldLock):
 
     @abstractmethod
     def _blocker(self) -> LockHolder | None:
-        """Who was in the way of the try; None when it may be tried again at once."""
+        """The holder that was in the way of the try; None when it may be tried again at once."""
 
     @abstractmethod
     def how_to_break(self, holder: LockHolder) -> str:
-        """What to do about a holder that is gone for good."""
+        """The remedy for a holder that is dead."""
 
     @abstractmethod
     def holder(self) -> LockHolder | None:
@@ -180,7 +178,7 @@ class PolledLock(HeldLock):
 
 
 def lost(name: str, holder: LockHolder | None, reason: str = "") -> LockError:
-    """The error of check() for a lock that others have by now, or nobody."""
+    """The error of check() for a lock that another holder has now, or that is free."""
     now = "nobody" if holder is None else holder.describe()
     because = f" ({reason})" if reason else ""
     return LockError(f"the lock was lost{because}, it is now held by {now}", path=name, remedy="run the service again")

@@ -1,5 +1,4 @@
-"""The table's lock as an item in DynamoDB, laid out as AWS's lock client has it (AmazonDynamoDBLockClient), which Hudi
-uses.
+"""The table's lock as an item in DynamoDB, in the layout of AWS's lock client (AmazonDynamoDBLockClient).
 
     key  ownerName  leaseDuration (milliseconds, as text)  recordVersionNumber  [isReleased]  [data]
 
@@ -63,9 +62,7 @@ class DynamodbLock(PolledLock):
         self._seen: LockHolder | None = None
 
     def acquire(self) -> None:
-        """TableLock.acquire; a holder's lease comes on top of the time to wait, since it must be watched for that
-        long.
-        """
+        """TableLock.acquire; a holder's lease is added to the time to wait, since it must be watched for that long."""
         self._watched, self._extra_seconds = None, 0.0
         super().acquire()
 
@@ -108,9 +105,7 @@ class DynamodbLock(PolledLock):
         return True
 
     def _is_dead(self, item: _Item) -> bool:
-        """Whether the holder may be succeeded: provably dead, or its version was watched for its whole lease and did
-        not change.
-        """
+        """Whether the holder may be succeeded: provably dead, or its version did not change during its whole lease."""
         if item.owner is not None and held.is_left_behind(item.owner, item.token):
             return True
         now = time.monotonic()
@@ -177,7 +172,7 @@ class DynamodbLock(PolledLock):
             return True
         current = self._read()
         if current is None or current.name != self._owner_name:
-            return current is None  # gone: our own request arrived although its answer was lost
+            return current is None  # deleted: our own request arrived although its answer was lost
         self._version = current.version  # and here an earlier renewal did
         return self._table.delete(self._mine())
 
@@ -193,7 +188,7 @@ class DynamodbLock(PolledLock):
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""
         return (
-            "a holder that is gone for good is succeeded by itself after its lease; else, when it is proven dead, "
+            "a dead holder is succeeded automatically after its lease; if it is proven dead before that, "
             f"delete the item {self.name}"
         )
 
@@ -212,7 +207,9 @@ def _decode(found: Mapping[str, str], path: str) -> _Item:
     )
     if not lease.isdigit() or not 0 < int(lease[:11]) <= _MAX_LEASE_MS or not version:
         raise CorruptFileError(
-            "the item is no lock", path=path, remedy="look who wrote it; delete it when no writer of the table runs"
+            "the item is no lock",
+            path=path,
+            remedy="find out which process wrote it; delete it when no writer of the table runs",
         )
     shown = "".join(char if char.isprintable() else "?" for char in name[:_MAX_NAME])
     owner, token, acquired = _ours(found.get(_OURS), path)

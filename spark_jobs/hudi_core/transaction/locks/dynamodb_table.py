@@ -1,6 +1,4 @@
-"""One item of a DynamoDB table, changed under conditions; the table is created as Hudi creates it when it is not
-there.
-"""
+"""One item of a DynamoDB table, changed under conditions; a missing table is created as Hudi creates it."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ _NAMES = {"key": "aws_access_key_id", "secret": "aws_secret_access_key", "token"
 
 
 def dynamodb_client(config: DynamodbConfig, storage_options: Mapping[str, str]) -> Any:
-    """A boto3 client. The region is the option's, else AWS_REGION's, else us-east-1
-    (DynamoDbBasedLockConfig.DYNAMODB_LOCK_REGION).
+    """A boto3 client.
+
+    The region is the option's, else AWS_REGION's, else us-east-1 (DynamoDbBasedLockConfig.DYNAMODB_LOCK_REGION).
     """
     region = config.region or os.environ.get("AWS_REGION") or _DEFAULT_REGION
     credentials = {_NAMES[name]: value for name, value in storage_options.items() if name in _NAMES}
@@ -35,8 +34,9 @@ _POLL_SECONDS = 0.5
 
 
 class LockTable:
-    """The item `config.key` of `config.table`. Attributes are texts; other types are left out. Errors of AWS become
-    StorageError.
+    """The item `config.key` of `config.table`.
+
+    Attributes are texts; other types are omitted. Errors of AWS become StorageError.
     """
 
     def __init__(self, client: Any, config: DynamodbConfig, name: str) -> None:
@@ -63,8 +63,9 @@ class LockTable:
         return {name: str(value["S"]) for name, value in found.items() if "S" in value}
 
     def put(self, item: Mapping[str, str], condition: tuple[str, str] | None) -> bool:
-        """Writes the whole item: if it is absent, or with a condition if that attribute has that value. False when that
-        does not hold.
+        """Writes the whole item if it is absent, or with a condition if that attribute has that value.
+
+        False when that does not hold.
         """
         attributes = {name: {"S": value} for name, value in item.items()} | self._item_key
         if condition is None:
@@ -101,8 +102,9 @@ class LockTable:
         return True
 
     def _create_table(self) -> None:
-        """As DynamoDBBasedLockProviderBase does; another process may do it at the same time. Waits until the table is
-        there.
+        """Creates the table as DynamoDBBasedLockProviderBase does, and waits until it exists.
+
+        Another process may do it at the same time.
         """
         request: dict[str, Any] = {
             "TableName": self._config.table,

@@ -1,4 +1,4 @@
-"""The table's lock as a file: Hudi's FileSystemBasedLockProvider (facts 11)."""
+"""The table's lock as a file: Hudi's FileSystemBasedLockProvider."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MAX_BREAKERS = 1000
 class FileSystemLock(PolledLock):
     """The lock file at `path`, with guards of its removal in the folder `breaks`.
 
-    Taken by an exclusive create, given back by a delete, so Hudi's own writers and ours exclude each other. A lock is
-    broken only when its process is provably dead, or when it is older than `expire_minutes` (0: never), which is Hudi's
-    rule. Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the lock's
-    token: of two that want to remove the same lock one does, and the other cannot hit the lock that was taken
-    afterwards.
+    It is taken by an exclusive create and released by a delete, so Hudi's own writers and ours exclude each other. A
+    lock is broken only when its process is provably dead, or when it is older than `expire_minutes` (0: never), which
+    is Hudi's rule. Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the
+    lock's token: of two processes that try to remove the same lock one does, and the other cannot hit the lock that was
+    taken afterwards.
     """
 
     def __init__(
@@ -41,12 +41,11 @@ class FileSystemLock(PolledLock):
         settle_ms: int = 0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`settle_ms`: how long to wait after the lock was taken before it counts, where Hudi's writers use the lock as
-        well.
+        """`settle_ms`: milliseconds to wait before an acquired lock counts, where Hudi's writers use the lock as well.
 
-        They delete the file once to give the lock back and once more to close it (LockManager.unlock), which hits
-        whoever took it between; and on a local disk Hadoop looks whether the file is there before it opens it, and then
-        empties ours (RawLocalFileSystem.create).
+        They delete the file once to release the lock and once more to close it (LockManager.unlock), which hits a lock
+        that was taken between; and on a local disk Hadoop checks whether the file exists before it opens it, and then
+        truncates ours (RawLocalFileSystem.create).
         """
         super().__init__(path, owner, wait_ms)
         self._storage = storage
@@ -73,7 +72,7 @@ class FileSystemLock(PolledLock):
         return taken
 
     def _settle(self, token: str) -> bool:
-        """Whether the lock is still ours after the time to settle."""
+        """Whether the lock is still ours after that wait."""
         if not self._settle_seconds:
             return True
         time.sleep(self._settle_seconds)
@@ -130,8 +129,8 @@ class FileSystemLock(PolledLock):
             same = current is not None and current.token == holder.token
             if same:
                 self._storage.delete(self._path)
-            # The lock's token never comes back, so whoever makes the guard anew finds another lock, or none, and leaves
-            # it alone.
+            # The lock's token is never used again, so a process that creates the guard again finds another lock, or
+            # none, and leaves it alone.
             for guard in guards:
                 self._storage.delete(guard)
             return same
@@ -172,7 +171,7 @@ class FileSystemLock(PolledLock):
 
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""
-        return f"when its holder is gone for good, delete {self._path} or set hoodie.write.lock.filesystem.expire"
+        return f"when its holder is dead, delete {self._path} or set hoodie.write.lock.filesystem.expire"
 
 
 def _parse(data: bytes, modified: float, path: str) -> LockHolder:
@@ -184,13 +183,17 @@ def _parse(data: bytes, modified: float, path: str) -> LockHolder:
         value: Any = json.loads(data)
     except ValueError as error:
         raise CorruptFileError(
-            "the lock is neither Hudi's nor ours", path=path, remedy="look who wrote it; delete it when nobody runs"
+            "the lock is neither Hudi's nor ours",
+            path=path,
+            remedy="find out which process wrote it; delete it when no process runs",
         ) from error
     if not isinstance(value, dict) or "token" not in value:
         return foreign
     token, owner = value["token"], value.get("owner")
     if not isinstance(token, str) or not token.isalnum() or len(token) > 64 or not isinstance(owner, dict):
         raise CorruptFileError(
-            "the lock's token or owner is not one", path=path, remedy="look who wrote it; delete it when nobody runs"
+            "the lock's token or owner is not one",
+            path=path,
+            remedy="find out which process wrote it; delete it when no process runs",
         )
     return LockHolder(token, Owner.from_json(owner, path=path), modified)

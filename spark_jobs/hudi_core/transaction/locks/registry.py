@@ -85,8 +85,9 @@ def table_lock(
 
 
 def implicit_key(options: Mapping[str, str], uri: str) -> str:
-    """The name of a lock that is named after the table's address: 16 hexadecimal digits (HashID.generateXXHashAsString,
-    64 bits).
+    """The name of a lock that is named after the table's address: 16 hexadecimal digits.
+
+    As HashID.generateXXHashAsString with 64 bits.
     """
     return f"{xxh64(writers_base_path(options, uri).encode(), _HASH_SEED):016X}"
 
@@ -107,7 +108,7 @@ def _default(request: _Request, mode: Literal["warn", "refuse"]) -> TableLock:
 
 
 def _in_process(request: _Request) -> TableLock:
-    """InProcessLockProvider excludes threads of one JVM: never us, so nobody else may write while we do."""
+    """InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do."""
     return _default(request, "refuse")
 
 
@@ -201,7 +202,7 @@ def _noop(request: _Request) -> TableLock:
     raise ConfigError(
         "NoopLockProvider locks nothing",
         path=request.storage.uri,
-        remedy="name a real provider, or leave the option out when nobody else writes",
+        remedy="name a real provider, or omit the option when no other process writes",
     )
 
 

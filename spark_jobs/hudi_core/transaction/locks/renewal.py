@@ -12,8 +12,8 @@ log = logging.getLogger(__name__)
 class Renewal:
     """Calls `renew` every `interval_seconds` until it returns False, raises what ends a process, or is stopped.
 
-    An Exception of `renew` is logged and the call tried again at the next turn: the lease itself says when it was not
-    renewed for too long.
+    An Exception of `renew` is logged and the call tried again after the next interval: the lease itself expires when it
+    was not renewed for too long.
     """
 
     def __init__(self, renew: Callable[[], bool], *, interval_seconds: float, name: str) -> None:
@@ -38,7 +38,7 @@ class Renewal:
             try:
                 if not self._renew():
                     return
-            except Exception as error:  # noqa: BLE001 (a thread has nobody to raise to; the lease runs out if it goes on)
+            except Exception as error:  # noqa: BLE001 (a thread cannot raise to its caller; the lease expires if it continues)
                 log.warning("%s was not renewed, it is tried again: %s", self._name, error)
             except BaseException as error:  # noqa: BLE001 (the process ends; its lease runs out)
                 log.warning("%s is renewed no more: %s", self._name, error)

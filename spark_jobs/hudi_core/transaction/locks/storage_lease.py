@@ -1,5 +1,6 @@
-"""The table's lock as a lease in its own storage: Hudi's StorageBasedLockProvider (RFC-91), by conditional writes of
-one small object.
+"""The table's lock as a lease in its own storage: Hudi's StorageBasedLockProvider (RFC-91).
+
+It is one small object, changed by conditional writes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MAX_DRIFT_SECONDS = 0.5
 """How far the clocks of two holders may be apart (StorageBasedLockProvider.CLOCK_DRIFT_BUFFER_MS)."""
 
 _OURS = "airflow_hudi"
-"""Our own key of the object, which Hudi ignores and leaves out (StorageLockFile)."""
+"""Our own key of the object, which Hudi ignores and drops (StorageLockFile)."""
 _MAX_BYTES = 1 << 16
 _MAX_OWNER = 256
 _REWRITES = 3
@@ -39,8 +40,9 @@ _REWRITES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Lease:
-    """The object. Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in
-    Hudi's.
+    """The object.
+
+    Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in Hudi's.
     """
 
     expired: bool
@@ -59,10 +61,10 @@ class _Lease:
 class StorageLease(PolledLock):
     """The lease at `.hoodie/.locks/table_lock.json`; the object is never deleted.
 
-    Taken when it is absent, expired, or past its time by more than the clocks may differ; at once when its process is
-    provably dead. A thread renews it. After a write whose outcome is unknown the object is read again, and its owner
-    decides. A lease is no fence: who was stopped for longer than it is valid has lost it, `check` says so, and the
-    caller's own put must be one that only one can make.
+    It is acquired when it is absent, expired, or past its time by more than the clocks may differ; at once when its
+    process is provably dead. A thread renews it. After a write with an unknown outcome the object is read again, and
+    its owner decides. A lease is no fence: a process that was stopped for longer than it is valid has lost it, `check`
+    detects that, and the caller's own put must be one that only one process can make.
     """
 
     def __init__(
@@ -75,8 +77,9 @@ class StorageLease(PolledLock):
         wait_ms: int = 60_000,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`now` is the clock, in seconds since the epoch. Raises ConfigError for a storage without conditional
-        writes.
+        """`now` is the clock, in seconds since the epoch.
+
+        Raises ConfigError for a storage without conditional writes.
         """
         super().__init__(LEASE_PATH, owner, wait_ms)
         if not storage.supports_conditional_write:
@@ -147,10 +150,13 @@ class StorageLease(PolledLock):
             return self._rewrite(expired=False)
 
     def _rewrite(self, *, expired: bool) -> bool:
-        """Writes our lease again, with a new time or as expired; False when it is not ours any more. Raises
-        StorageError for the unknown.
+        """Writes our lease again, with a new time or as expired; False when it is not ours any more.
+
+        Raises StorageError for an unknown outcome.
         """
-        failure = StorageError("the lease changes although nobody else holds it", path=LEASE_PATH, remedy="run again")
+        failure = StorageError(
+            "the lease changes although no other process holds it", path=LEASE_PATH, remedy="run again"
+        )
         for _ in range(_REWRITES):
             lease = self._lease
             if lease is None:
@@ -176,9 +182,7 @@ class StorageLease(PolledLock):
         raise failure
 
     def _adopt(self, token: str, expiring: bool) -> bool:
-        """Takes over the version of our own object, which a write with a lost answer may have made; False when it is
-        not ours.
-        """
+        """Adopts the version of our own object, which a write with a lost answer may have made; False when not ours."""
         current, version = self._read()
         if current is None or version is None or current.token != token or (current.expired and not expiring):
             return False
@@ -246,7 +250,7 @@ class StorageLease(PolledLock):
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""
         return (
-            f"a holder that is gone for good loses it within {self._validity_ms / 1000:g} s by itself; "
+            f"a dead holder loses it within {self._validity_ms / 1000:g} s automatically; "
             f"delete {LEASE_PATH} only when no writer of the table runs"
         )
 
@@ -277,5 +281,5 @@ def _decode(data: bytes) -> _Lease:
 
 def _damaged(reason: str) -> CorruptFileError:
     return CorruptFileError(
-        reason, path=LEASE_PATH, remedy="look who wrote it; delete it when no writer of the table runs"
+        reason, path=LEASE_PATH, remedy="find out which process wrote it; delete it when no writer of the table runs"
     )

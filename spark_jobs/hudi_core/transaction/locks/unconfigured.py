@@ -1,9 +1,7 @@
-"""What to do when no lock provider is configured: whether other writers of the table may be alive, and what follows
-from it.
+"""What to do when no lock provider is configured: whether other writers may be alive, and what follows from it.
 
-Hudi runs without a lock provider when it takes itself for the only writer, and says so in the log at most. Our
-processes exclude each other by the file-system lock even then; Hudi's writers do not see that lock unless they are
-configured for it.
+Hudi runs without a lock provider when it considers itself the only writer, and only logs that. Our processes exclude
+each other by the file-system lock even then; Hudi's writers do not use that lock unless they are configured for it.
 """
 
 from __future__ import annotations
@@ -31,16 +29,15 @@ _SINGLE = "SINGLE_WRITER"
 
 @dataclass(frozen=True, slots=True)
 class WriterSigns:
-    """Signs that somebody else writes the table now. Ages are seconds; an instant of ours (one that has claims) is in
-    neither mapping.
+    """Signs of another writer. Ages are seconds; an instant of ours (one that has claims) is in neither mapping.
 
-    But for one whose last owner let go of it, and took its heartbeat away: one that is there now is somebody else's.
+    Except one whose last owner released it and deleted its heartbeat: a present heartbeat is another writer's.
     """
 
     heartbeats: Mapping[str, float]
     """Instants whose heartbeat is fresh, and its age."""
     inflight: Mapping[str, float]
-    """Instants that went inflight not long ago, and how long ago."""
+    """Instants that became inflight not long ago, and how long ago."""
     concurrency_mode: str | None
     """`hoodie.write.concurrency.mode` where options or table properties set it."""
 
@@ -58,8 +55,9 @@ class WriterSigns:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`allowed`: the run may go on under our own lock. `message` says what was seen and what to configure; None when
-    there is nothing to say.
+    """`allowed`: the run may proceed under our own lock.
+
+    `message` names the signs and what to configure; None without a sign.
     """
 
     allowed: bool
@@ -68,7 +66,7 @@ class Verdict:
 
 
 def decide(signs: WriterSigns, mode: Literal["warn", "refuse"]) -> Verdict:
-    """Without a sign the run goes on; with one it is refused, or goes on with a warning. Pure."""
+    """Without a sign the run proceeds; with one it is refused, or proceeds with a warning. Pure."""
     found = signs.describe()
     if not found:
         return Verdict(True, None, None)
@@ -83,8 +81,9 @@ def decide(signs: WriterSigns, mode: Literal["warn", "refuse"]) -> Verdict:
 def read_signs(
     storage: Storage, config: TableConfig, options: Mapping[str, str], *, now: Callable[[], float] = time.time
 ) -> WriterSigns:
-    """Reads the signs: one listing of the heartbeats and one of the timeline, and one per instant found there. `now` is
-    in seconds.
+    """Reads the signs: one listing of the heartbeats and one of the timeline, and one per instant found there.
+
+    `now` is in seconds.
     """
     beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
     fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live()}
@@ -105,8 +104,8 @@ def read_signs(
 def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
     """The inflight instants whose file is younger than `limit` seconds.
 
-    Not those that are only requested, since plans wait for hours; and no rollbacks, since those of a restore stay
-    inflight for good.
+    Requested ones do not count, since plans wait for hours; nor do rollbacks, since those of a restore stay inflight
+    forever.
     """
     naming = naming_for(config.layout_version)
     names = storage.list_names(config.timeline_folder)

@@ -1,8 +1,8 @@
 """The table's lock in ZooKeeper: Curator's InterProcessMutex, which Hudi's ZookeeperBasedLockProvider uses, over kazoo.
 
 Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path; the lowest sequence
-has the lock, and each other contender watches the one before it. A node goes away with its session, so a dead holder is
-succeeded by itself.
+has the lock, and each other contender watches the one before it. A node disappears with its session, so a dead holder
+is succeeded automatically.
 """
 
 from __future__ import annotations
@@ -116,8 +116,9 @@ class ZookeeperLock(HeldLock):
             _close(client)
 
     def _enqueue(self, client: KazooClient) -> str:
-        """Makes our node and returns its name. A create whose answer is lost is found again by the unique part of the
-        name.
+        """Makes our node and returns its name.
+
+        A create whose answer is lost is found again by the unique part of the name.
         """
         prefix = f"{_PROTECTED}{uuid.uuid4()}-{_NAME}"
         data = json.dumps({"version": 1, "owner": self._owner.to_json()}).encode()
@@ -157,7 +158,7 @@ class ZookeeperLock(HeldLock):
                 changed.wait(left)
 
     def _call(self, answer: Any) -> Any:
-        """The result of a request; a server that is gone must not keep us waiting beyond the time for a connection."""
+        """The result of a request; waits no longer than the time for a connection when the server does not answer."""
         return answer.get(timeout=self._config.connection_ms / 1000)
 
     def _children(self, client: KazooClient) -> list[str]:
@@ -197,7 +198,7 @@ class ZookeeperLock(HeldLock):
 
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""
-        by_itself = "a holder that is gone for good loses it when its session ends by itself"
+        by_itself = "a dead holder loses it when its session ends"
         return f"{by_itself}; else, when it is proven dead, delete the node {self._config.path}/{holder.token}"
 
     def _unreachable(self, error: Exception) -> StorageError:
@@ -225,15 +226,17 @@ def _close(client: KazooClient) -> None:
 
 
 def _sequence(name: str) -> str:
-    """What Curator sorts by: the part behind the last `lock-`, or the whole name
-    (StandardLockInternalsDriver.standardFixForSorting).
+    """What Curator sorts by: the part behind the last `lock-`, or the whole name.
+
+    As StandardLockInternalsDriver.standardFixForSorting.
     """
     return name[name.rindex(_NAME) + len(_NAME) :] if _NAME in name else name
 
 
 def _owner_in(data: bytes, path: str) -> Owner | None:
-    """The owner that a node of ours names; None for another's, such as `application_id=…` of Hudi or the address of
-    Curator.
+    """The owner that a node of ours names; None for another's.
+
+    Hudi's is such as `application_id=…`, Curator's an address.
     """
     try:
         value: Any = json.loads(data)
@@ -250,4 +253,4 @@ def _owner_in(data: bytes, path: str) -> Owner | None:
 
 def _text_of(data: bytes) -> str:
     text = "".join(char if char.isprintable() else "?" for char in data[:_MAX_TEXT].decode("utf-8", "replace"))
-    return f"a Hudi writer ({text})" if text else "a Hudi writer (its node names nobody)"
+    return f"a Hudi writer ({text})" if text else "a Hudi writer (its node has no owner's name)"

@@ -118,7 +118,7 @@ def test_somebody_else_at_it_is_noticed() -> None:
 
     storage = Racing()
     storage.write(PROPERTIES, render_properties(RAW))
-    with pytest.raises(ConflictError, match="somebody else"):
+    with pytest.raises(ConflictError, match="another writer"):
         update_properties(storage, CHANGES)
     assert stored(storage) == RAW
 

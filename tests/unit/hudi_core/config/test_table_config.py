@@ -235,7 +235,7 @@ def test_a_table_without_a_checksum_or_database_is_tolerated() -> None:
 
 
 class Updating(MemoryStorage):
-    """A writer that replaces the properties between our reads (facts 1.2: backup, delete, write, delete the backup)."""
+    """A writer that replaces the properties between our reads (backup, delete, write, delete the backup)."""
 
     def __init__(self, steps: list[Callable[[MemoryStorage], object]]) -> None:
         super().__init__()

@@ -92,7 +92,7 @@ def test_refused_when_files_are_gone_and_the_merged_one_is_not_whole(cut: int) -
 def test_refused_when_files_are_gone_and_there_is_no_merged_one() -> None:
     """Hudi deletes the plan here, and with it the last trace of the loss."""
     storage = merging(merged=False, gone=1)
-    with pytest.raises(CorruptFileError, match=r"which should hold what was in them, is not there .*restore"):
+    with pytest.raises(CorruptFileError, match=r"which should hold their content, is missing .*restore"):
         finish_merge(storage, FOLDER)
     assert MERGE_PLAN in names(storage)
 

@@ -36,7 +36,7 @@ def test_a_change_data_log_that_was_cleaned(golden: Golden, version: str) -> Non
     base = golden(version, "cdc_cow").table
     victim: Path = next(base.rglob("*.cdc"))
     victim.unlink()
-    with pytest.raises(StorageNotFoundError, match="tells what changed is gone") as caught:
+    with pytest.raises(StorageNotFoundError, match="with the changes is missing") as caught:
         count(HudiTable.open(str(base)))
     assert caught.value.path == str(victim.relative_to(base))
 

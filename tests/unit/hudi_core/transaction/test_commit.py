@@ -106,7 +106,7 @@ def test_only_an_inflight_instant_completes(setup: Setup) -> None:
     with pytest.raises(ConflictError, match="requested on the timeline"):
         setup.complete()
     setup.active.remove(T, Action.COMPACTION, State.REQUESTED)
-    with pytest.raises(ConflictError, match="gone from the timeline"):
+    with pytest.raises(ConflictError, match="no longer on the timeline"):
         setup.complete()
     assert setup.sink.seen == []
 
@@ -119,7 +119,7 @@ def test_a_completed_instant_is_a_conflict(setup: Setup) -> None:
 
 def test_a_commit_that_appears_in_the_last_moment_is_a_conflict(setup: Setup) -> None:
     setup.sink.meanwhile = [lambda: setup.complete_elsewhere(b"{}")]
-    with pytest.raises(ConflictError, match="somebody else completed"):
+    with pytest.raises(ConflictError, match="another process completed"):
         setup.complete()
     assert setup.table.contents() == [b"{}"]
 

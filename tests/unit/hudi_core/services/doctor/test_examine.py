@@ -102,7 +102,7 @@ def test_a_lock_of_hudi_that_is_held_for_hours(golden: Golden) -> None:
     long_ago = time.time() - 7200
     os.utime(table / ".hoodie" / "lock", (long_ago, long_ago))
     (finding,) = findings(table)
-    assert (finding.rule, finding.owner) == ("lock_held", "a Hudi writer (its lock names nobody)")
+    assert (finding.rule, finding.owner) == ("lock_held", "a Hudi writer (its lock has no owner's name)")
 
 
 def test_a_lock_that_nobody_can_ask(golden: Golden) -> None:

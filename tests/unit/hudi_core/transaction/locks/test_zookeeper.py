@@ -194,7 +194,7 @@ def test_a_node_that_cannot_be_deleted_goes_with_its_session(caplog: pytest.LogC
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"", "names nobody"),
+        (b"", "no owner's name"),
         (b"10.0.0.1", "10.0.0.1"),
         (b"[1]", "[1]"),
         (b'{"owner": {"text": 1}}', "owner"),
