@@ -34,6 +34,10 @@ NOT_IN_RELEASE: Final = ("log_compaction", "clustering")
 """Services of Hudi that this release does not run."""
 
 
+_NAMES: Final = {"logcompaction": "log_compaction"}
+"""Services by their action, where the two differ."""
+
+
 def check_service(name: str) -> ServiceEntry:
     """The service called `name`. Raises UnsupportedError where this release has none."""
     entry = SERVICES.get(name)
@@ -42,6 +46,12 @@ def check_service(name: str) -> ServiceEntry:
             f"the service {name} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}"
         )
     return entry
+
+
+def service_of_action(action: str) -> str | None:
+    """The service whose plans are pending under `action` of the timeline; None for a write."""
+    name = _NAMES.get(action, action)
+    return name if name in SERVICES or name in NOT_IN_RELEASE else None
 
 
 class Step(Enum):

@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
@@ -197,15 +197,37 @@ def _clean_up_behind(job: Job[Plan, Done]) -> None:
     job.forget()
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An instant that this process owns. `completed` is the instant where an earlier owner had decided to complete it
+    and was cut off before: that was carried out.
+    """
+
+    held: Claim
+    completer: Completer
+    completed: Instant | None
+
+
+@contextmanager
+def claimed(
+    context: TableContext, instant: str, owner: Owner, *, usable: Callable[[bytes], bool] | None = None
+) -> Iterator[Claimed]:
+    """Claims `instant`, and finishes first what an earlier owner decided (Completer.finish_decided, of which `usable`
+    is). The claim is released at the end, and stays on record. Raises ConflictError while another owner may be alive.
+    """
+    with context.claim(instant, owner) as held:
+        completer = context.completer(held, owner)
+        yield Claimed(held, completer, completer.finish_decided(instant, usable=usable))
+
+
 def _run_claimed(job: Job[Plan, Done], plan: Plan) -> Done | None:
     with ExitStack() as stack:
         job.fence(stack)
-        held = stack.enter_context(job.context.claim(job.instant, job.owner))
-        completer = job.context.completer(held, job.owner)
-        if completer.finish_decided(job.instant, usable=job.is_usable) is not None:
+        found = stack.enter_context(claimed(job.context, job.instant, job.owner, usable=job.is_usable))
+        if found.completed is not None:
             job.clean_up_completed(decided=True)
         elif not job.find(job.active.load()).is_completed:
-            return _attempt(job, plan, held, completer)
+            return _attempt(job, plan, found.held, found.completer)
         elif job.revisits:
             job.clean_up_completed(decided=False)
     return None

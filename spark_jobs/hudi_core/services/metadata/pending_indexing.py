@@ -14,6 +14,7 @@ from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, needs_definition
 from hudi_core.model.ids import WriteToken
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import claimed
 from hudi_core.services.metadata.retired import counts_early, left_over, refuse_compacting
 from hudi_core.timeline.actions.indexing import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
@@ -97,11 +98,11 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
     for instant, partitions in pending_builds(context, context.active.load()).items():
         if FILES_PARTITION not in names and {item.name for item in partitions}.isdisjoint(names):
             continue
-        claimed = current_claim(context.storage, instant)
-        if claimed is not None and is_live(context.storage, instant, claimed.epoch):
+        claim = current_claim(context.storage, instant)
+        if claim is not None and is_live(context.storage, instant, claim.epoch):
             raise ConflictError(
-                f"indexing {instant} is run by {claimed.owner.describe()}",
-                path=claimed.path,
+                f"indexing {instant} is run by {claim.owner.describe()}",
+                path=claim.path,
                 remedy="wait for it to end, or end it, then run this again",
             )
 
@@ -117,11 +118,10 @@ def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) 
         planned = [item.name for item in partitions]
         if set(planned).isdisjoint(names) and FILES_PARTITION not in names:
             continue
-        with context.claim(instant, owner) as held:
-            completer = context.completer(held, owner)
-            if completer.finish_decided(instant) is None:
+        with claimed(context, instant, owner) as found:
+            if found.completed is None:
                 with context.lock(owner) as lock:
-                    held.check()
+                    found.held.check()
                     take_back_build(context, instant, planned, all_goes=FILES_PARTITION in names)
                     lock.check()
                     for state in (State.INFLIGHT, State.REQUESTED):

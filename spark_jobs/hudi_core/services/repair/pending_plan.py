@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.model.ids import FileGroupId
+from hudi_core.request.services import service_of_action
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.job import read_restore_plan
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
@@ -32,15 +33,6 @@ class PendingPlan:
     restores_to: str = ""
 
 
-_KINDS = {
-    Action.COMPACTION: "compaction",
-    Action.LOG_COMPACTION: "log_compaction",
-    Action.CLUSTERING: "clustering",
-    Action.CLEAN: "clean",
-    Action.INDEXING: "indexing",
-}
-
-
 def find_pending(context: TableContext, timeline: Timeline, instant: str) -> PendingPlan:
     """What is pending at `instant`. Raises ConfigError when nothing is, saying what is there instead."""
     found = [item for item in timeline if item.requested_time == instant and not item.is_completed]
@@ -54,11 +46,12 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
         )
     target = found[0]
     action = target.pending_action
+    kind = service_of_action(action) or "write"
     if action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         try:
-            return PendingPlan(target, _KINDS[action], _file_groups(context, target))
+            return PendingPlan(target, kind, _file_groups(context, target))
         except CorruptFileError as error:
-            return PendingPlan(target, _KINDS[action], damaged=error)
+            return PendingPlan(target, kind, damaged=error)
     # In layout 1 an overwrite has the same action, so that only a plan that can be read tells a clustering.
     clustering = read_clustering_plan(context.active, target) if action == Action.REPLACE_COMMIT else None
     if clustering is not None:
@@ -67,7 +60,7 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
         return PendingPlan(target, action, restores_to=read_restore_plan(context, instant).target)
     if action in (Action.ROLLBACK, Action.SAVEPOINT):
         return PendingPlan(target, action)
-    return PendingPlan(target, _KINDS.get(action, "write"))
+    return PendingPlan(target, kind)
 
 
 def _file_groups(context: TableContext, target: Instant) -> frozenset[FileGroupId]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import claimed
 from hudi_core.services.repair.advice import advice
 from hudi_core.services.repair.pending_plan import UNBLOCKS_NOTHING, PendingPlan, find_pending, unblocked_by
 from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch, planned_partitions
@@ -80,12 +81,11 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
             instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(plan, state), reason
         )
     before = current_claim(context.storage, instant)
-    with context.claim(instant, owner) as held:
-        completed = context.completer(held, owner).finish_decided(instant)
+    with claimed(context, instant, owner) as mine:
         removed: dict[str, int] = {}
-        if completed is None and plan.file_groups:
+        if mine.completed is None and plan.file_groups:
             partitions = planned_partitions(context, plan.instant)
-            attempt = AttemptRollback(context, instant, plan.instant.pending_action, partitions, held)
+            attempt = AttemptRollback(context, instant, plan.instant.pending_action, partitions, mine.held)
             attempt.run()
             removed = attempt.removed
             context.active.revert_to_requested(instant, plan.instant.pending_action)

@@ -13,6 +13,7 @@ from typing import Any
 
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import claimed
 from hudi_core.services.metadata.pending_indexing import planned_partitions, take_back_build
 from hudi_core.services.metadata.retired import refuse_in_use
 from hudi_core.services.repair.guards import check_droppable, check_no_rows_lost
@@ -96,19 +97,19 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
     target = plan.instant
     instant, action = target.requested_time, target.pending_action
     removed: dict[str, int] = {}
-    with context.claim(instant, owner) as held:
-        if context.completer(held, owner).finish_decided(instant) is not None:
+    with claimed(context, instant, owner) as found:
+        if found.completed is not None:
             raise ConflictError(
                 f"an earlier run had decided to complete {action} {instant}, and it is completed now",
                 path=context.active.folder,
             )
         partitions = partitions_of(context, plan)
         if partitions:
-            attempt = AttemptRollback(context, instant, action, partitions, held)
+            attempt = AttemptRollback(context, instant, action, partitions, found.held)
             attempt.run()
             removed = attempt.removed
         with context.lock(owner) as lock:
-            held.check()
+            found.held.check()
             timeline = context.active.load()
             check_no_rows_lost(plan, read_inputs(context, timeline, plan))
             opens = opens_slices(context, plan)

@@ -18,7 +18,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.restore.candidates import RestoreCandidates
 from hudi_core.services.restore.metadata import prepare_metadata
-from hudi_core.services.rollback.job import fence
+from hudi_core.services.rollback.job import fenced
 from hudi_core.services.rollback.result import Removed
 from hudi_core.services.rollback.strategies import failed_of, plan_undo
 from hudi_core.services.rollback.units import RollbackExecution, encode_plan
@@ -111,11 +111,9 @@ class RestoreJob(Job[RestorePlan, None]):
     def _take_away(self, item: RestoredInstant, held: Claim) -> RollbackMetadata | None:
         """Rolls one instant back; None when it is gone without a rollback of it, by somebody else's hand."""
         timeline = self.active.load()
-        held_instant = fence(self.context, item.time, timeline.find(item.time, item.action), self.owner)
-        try:
-            if held_instant is not None:
-                # What an earlier run had decided to complete is completed, and goes as a completed instant.
-                self.context.completer(held_instant, self.owner).finish_decided(item.time)
+        target = timeline.find(item.time, item.action)
+        # What an earlier run had decided to complete is completed, and goes as a completed instant.
+        with fenced(self.context, item.time, target, self.owner):
             rollback = self._request(item)
             if rollback is None:
                 return None
@@ -126,9 +124,6 @@ class RestoreJob(Job[RestorePlan, None]):
             self._files.update({path: size for path, size in execution.removed.items() if path not in self._made})
             # Log files of command blocks: they go with the instant that began their slice.
             self._made.update(join(part.partition, name) for part in undone for name in part.commands)
-        finally:
-            if held_instant is not None:
-                held_instant.release()
         return execution.metadata(undone)
 
     def _request(self, item: RestoredInstant) -> str | None:

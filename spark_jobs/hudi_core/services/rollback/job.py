@@ -5,8 +5,8 @@ would be in the metadata table's way.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from hudi_core.errors import ConflictError, HudiError, TimelineError
@@ -19,7 +19,7 @@ from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.names import parse_data_file
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Completion, Job, Run, run_instant
+from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
 from hudi_core.services.rollback.checks import check_may_roll_back
 from hudi_core.services.rollback.inputs import read_inputs
 from hudi_core.services.rollback.result import Removed
@@ -47,7 +47,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
 
     def __init__(self, run: Run, *, fenced_by: Claim | None = None, extra: Sequence[FileUndo] = ()) -> None:
         """`fenced_by` is the caller's claim on the instant that goes, whose markers and inflight file are then the
-        caller's to remove; without one the instant is claimed here (fence). `extra` are files of the instant that the
+        caller's to remove; without one the instant is claimed here (fenced). `extra` are files of the instant that the
         plan does not name.
         """
         super().__init__(run)
@@ -81,18 +81,18 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         """Keeps a run of ours from completing the instant that goes."""
         if self._is_fenced:
             return
-        held = fence(self.context, self._failed, self._execution.target(self.active.load()), self.owner)
-        if held is None:
+        target = self._execution.target(self.active.load())
+        found = stack.enter_context(fenced(self.context, self._failed, target, self.owner))
+        if found is None:
             return
-        stack.enter_context(held)
-        if self.context.completer(held, self.owner).finish_decided(self._failed) is not None:
+        if found.completed is not None:
             raise ConflictError(
                 f"an earlier run had decided to complete {self._execution.plan.action} {self._failed}, and "
                 "so it is "
                 "completed now",
                 remedy="look at the timeline again",
             )
-        self._target_claim = held
+        self._target_claim = found.held
 
     def begin(self, plan: RollbackExecution, held: Claim) -> None:
         """Raises TimelineError when a completed instant may not go any more."""
@@ -242,18 +242,20 @@ def _refuse_during_restore(timeline: Timeline) -> None:
         )
 
 
-def fence(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Claim | None:
-    """The claim on an instant that is to go, where this engine ever claimed it or may be running it; the caller
-    releases it.
+@contextmanager
+def fenced(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Iterator[Claimed | None]:
+    """Holds the claim on an instant that is to go, where this engine ever claimed it or may be running it.
 
     Also on a completed compaction or clustering, which shows as pending while it goes: by the claim it is known to be
     nobody's write. `target` is the instant as the timeline shows it. Raises ConflictError while a run of ours may be
     alive.
     """
-    claimed = current_claim(context.storage, instant) is not None
-    if not claimed and (target is None or not is_planned(context, target)):
-        return None
-    return context.claim(instant, owner)
+    is_claimed = current_claim(context.storage, instant) is not None
+    if not is_claimed and (target is None or not is_planned(context, target)):
+        yield None
+        return
+    with claimed(context, instant, owner) as found:
+        yield found
 
 
 def keeps_plan(context: TableContext, target: Instant) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import claimed
 from hudi_core.services.rollback.attempt import AttemptRollback, planned_partitions
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.inputs import refuse_live_writer
@@ -130,12 +131,11 @@ def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> 
 
     The claim is released and stays, so that the epochs of later attempts count on.
     """
-    with context.claim(target.requested_time, owner) as held:
-        context.completer(held, owner).finish_decided(target.requested_time)
+    with claimed(context, target.requested_time, owner) as found:
         if target.state is State.INFLIGHT:
             check_inflight(context.active.load(), target.requested_time, target.pending_action)
         partitions = planned_partitions(context, target)
-        attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, held)
+        attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, found.held)
         metadata_timeline = attempt.run()
         context.active.revert_to_requested(target.requested_time, target.pending_action)
     return RollbackResult(metadata_timeline, target.requested_time, Removed(attempt.removed))

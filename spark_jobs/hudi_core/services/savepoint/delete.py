@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import claimed
 from hudi_core.services.savepoint.listing import Savepoint, read_savepoint, savepoint_of
 from hudi_core.timeline.actions.savepoint import SavepointMetadata
 from hudi_core.timeline.instant import Action, Instant
@@ -17,15 +18,13 @@ def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savep
     Raises ConfigError when there is none, ConflictError while another process makes it or the lock is not free.
     """
     _find(context, instant)
-    with context.claim(instant, owner) as held:
-        # What an earlier run decided to complete and did not is completed first: otherwise its late request could bring
-        # the savepoint back.
-        context.completer(held, owner).finish_decided(instant)
-        with context.lock(owner) as lock:
-            found = _find(context, instant)
-            metadata = read_savepoint(context, found) if found.is_completed else SavepointMetadata("", 0, "")
-            lock.check()
-            context.active.undo(instant, Action.SAVEPOINT)
+    # What an earlier run decided to complete and did not is completed first: otherwise its late request could bring the
+    # savepoint back.
+    with claimed(context, instant, owner), context.lock(owner) as lock:
+        found = _find(context, instant)
+        metadata = read_savepoint(context, found) if found.is_completed else SavepointMetadata("", 0, "")
+        lock.check()
+        context.active.undo(instant, Action.SAVEPOINT)
     forget_claims(context.storage, instant)
     return savepoint_of(instant, metadata, deleted=True)
 
