@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.history import archive_rounds
 from hudi_core.history.archiving import ArchivedInstant
 from hudi_core.history.log_archive import archive_files
 from hudi_core.history.log_archive_writer import LogArchiveWriter
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import read_snapshot
-from hudi_core.services.archive import states
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.active import ActiveTimeline
@@ -70,7 +70,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(autouse=True)
 def _small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(states, "ROUND_INSTANTS", ROUND)
+    monkeypatch.setattr(archive_rounds, "ROUND_INSTANTS", ROUND)
 
 
 def dead_process() -> Owner:

@@ -4,7 +4,6 @@ says what there is.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
 from hudi_core.errors import ExecutionError
@@ -13,8 +12,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
-
-log = logging.getLogger(__name__)
+from hudi_core.transaction.reconcile import remove_losers
 
 InitializedGroups = Mapping[str, tuple[NewPartition, Sequence[NewBaseFile]]]
 """By metadata partition, where it was written and its base files."""
@@ -37,13 +35,10 @@ def check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
         )
 
 
-def remove_losers(storage: Storage, target: NewPartition, written: Sequence[NewBaseFile]) -> None:
+def remove_attempts(storage: Storage, target: NewPartition, written: Sequence[NewBaseFile]) -> None:
     """Deletes what other attempts of the tasks left: it would count beside the winners' files."""
-    winners = {item.name for item in written}
-    for info in storage.list_files(target.folder):
-        if info.name.endswith(f"_{target.instant}.hfile") and info.name not in winners:
-            log.warning("%s belongs to an attempt that lost: deleted", info.path)
-            storage.delete(info.path)
+    winners = {f"{target.folder}/{item.name}": item.size for item in written}
+    remove_losers(storage, target.instant, [target.folder], winners)
 
 
 def initialization_content(initialized: InitializedGroups, schema: str, metadata_timeline: MetadataTimeline) -> bytes:

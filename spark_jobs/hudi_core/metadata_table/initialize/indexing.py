@@ -23,7 +23,7 @@ from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConf
 from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.build_heartbeat import heartbeat_path
-from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
+from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_attempts
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
@@ -129,7 +129,7 @@ class IndexBuild:
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
         self._check_there(build, config, metadata_timeline)
         for name, target in build.targets.items():
-            remove_losers(self._storage, target, written[name])
+            remove_attempts(self._storage, target, written[name])
         if build.deltacommit is not None:
             content = initialization_content(
                 {name: (target, written[name]) for name, target in build.targets.items()},

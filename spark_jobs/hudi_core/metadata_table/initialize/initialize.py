@@ -16,7 +16,7 @@ from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
-from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_losers
+from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_attempts
 from hudi_core.metadata_table.initialize.listed_files import committed_files, pending_instants
 from hudi_core.metadata_table.initialize.properties import write_metadata_properties
 from hudi_core.metadata_table.initialize.stored_schema import commit_schema
@@ -150,7 +150,7 @@ class MetadataCreation:
         target.begin(self._storage)
         written = list(initialization.fill(target))
         check_written(target, written)
-        remove_losers(self._storage, target, written)
+        remove_attempts(self._storage, target, written)
         if initialization.definition is not None:
             put_index_definitions(self._storage, config, [initialization.definition])
         metadata_timeline.active.complete(

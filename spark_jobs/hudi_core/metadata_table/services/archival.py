@@ -8,20 +8,16 @@ it. Of each round the archive is written first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.history.archive_merge import finish_merge
-from hudi_core.history.archiving import ArchivedInstant, ArchiveWriter, StateFile
-from hudi_core.history.log_archive_writer import LogArchiveWriter
-from hudi_core.history.lsm_writer import LsmWriter
+from hudi_core.history.archive_rounds import archive_writer, rounds
 from hudi_core.history.snapshots import Guard
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
-from hudi_core.timeline.instant_time import of_epoch_seconds
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -110,51 +106,16 @@ class MetadataArchival:
         )
         if isinstance(chosen, Archived):
             return chosen
-        writer = self._writer()
+        active, timeline = self._metadata_timeline.active, self._metadata_timeline
+        writer = archive_writer(self._storage, timeline.features, timeline.history_folder, self._config, self._guard)
         held = writer.held(chosen)
-        for start in range(0, len(chosen), _ROUND):
-            taken = chosen[start : start + _ROUND]
-            fresh = [item for item in self._read(taken) if item.key not in held]
+        for taken in rounds(self._storage, active, timeline.clock.zone, chosen, most=_ROUND):
+            fresh = [item for item in taken if item.key not in held]
             self._guard()
             if fresh:
                 writer.write(fresh)
             self._guard()
-            self._metadata_timeline.active.forget(taken)
+            active.forget(item.instant for item in taken)
         writer.finish()
         log.info("%d instants of the metadata table archived", len(chosen))
         return Archived(tuple(item.requested_time for item in chosen))
-
-    def _writer(self) -> ArchiveWriter:
-        config, folder = self._config, self._metadata_timeline.history_folder
-        if self._metadata_timeline.features.completion_time_in_name:
-            return LsmWriter(
-                self._storage,
-                folder,
-                self._guard,
-                batch=config.history_batch,
-                file_bytes=config.history_file_bytes,
-                retained=config.manifests_retained,
-            )
-        return LogArchiveWriter(self._storage, folder, config.batch)
-
-    def _read(self, instants: Sequence[Instant]) -> Iterator[ArchivedInstant]:
-        modified = self._metadata_timeline.active.modified()
-        for item in instants:
-            yield ArchivedInstant(item, tuple(self._files(item, modified)))
-
-    def _files(self, item: Instant, modified: dict[str, float]) -> Iterator[StateFile]:
-        """The files of the instant's states; pending ones may be gone already, by a run that was cut off as it removed
-        them.
-        """
-        active = self._metadata_timeline.active
-        for state in (State.REQUESTED, State.INFLIGHT):
-            path = active.path(item.requested_time, item.pending_action, state)
-            if path in modified:
-                yield self._file(item.pending_action, state, path, modified)
-        yield self._file(item.action, State.COMPLETED, active.path_of(item), modified)
-
-    def _file(self, action: str, state: State, path: str, modified: dict[str, float]) -> StateFile:
-        at = modified[path] if path in modified else self._storage.stat(path).modified
-        return StateFile(
-            action, state, self._storage.read(path), path, of_epoch_seconds(at, self._metadata_timeline.clock.zone)
-        )

@@ -8,7 +8,7 @@ that no reader counts; the next attempt deletes them before it completes the sam
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,6 +34,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
+from hudi_core.transaction.reconcile import remove_losers
 
 log = logging.getLogger(__name__)
 
@@ -143,10 +144,10 @@ class MetadataCompaction:
         timeline = active.load()
         schema = latest_schema(active, timeline)
         units = self._units(plan, instant, schema, data)
-        self._remove_others(plan, instant, set())
+        self._remove_losers(plan, instant, ())
         results = self._run_units(units)
         stats = _prove(plan, results, instant, newer=not self._metadata_timeline.features.json_commits)
-        self._remove_others(plan, instant, {stat.path for stat in stats})
+        self._remove_losers(plan, instant, stats)
         active.complete(
             instant, Action.COMPACTION, self._content(stats, schema), self._metadata_timeline.completion_time(instant)
         )
@@ -172,20 +173,12 @@ class MetadataCompaction:
         tokens = (WriteToken(number, self._token.stage_id, self._token.attempt_id) for number in range(len(units)))
         return [compact_group(self._storage, unit, token) for unit, token in zip(units, tokens, strict=True)]
 
-    def _remove_others(self, plan: CompactionPlan, instant: str, ours: set[str]) -> None:
+    def _remove_losers(self, plan: CompactionPlan, instant: str, stats: Iterable[WriteStat]) -> None:
         """Base files of this instant that dead attempts left, or write late, would count beside ours once it is
         completed.
         """
-        for partition in sorted({item.partition for item in plan.operations}):
-            for info in self._storage.list_files(f"{ROOT}/{partition}"):
-                name = parse_data_file(info.name)
-                if (
-                    isinstance(name, BaseFileName)
-                    and name.instant == instant
-                    and join(partition, info.name) not in ours
-                ):
-                    log.warning("%s was left by a dead attempt: deleted", info.path)
-                    self._storage.delete(info.path)
+        winners = {f"{ROOT}/{stat.path}": stat.file_size_in_bytes for stat in stats}
+        remove_losers(self._storage, instant, {f"{ROOT}/{item.partition}" for item in plan.operations}, winners)
 
     def _content(self, stats: Sequence[WriteStat], schema: str) -> bytes:
         by_partition: dict[str, tuple[WriteStat, ...]] = {}

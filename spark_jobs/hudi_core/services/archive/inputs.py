@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
 from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.config.table_config import timeline_zone
+from hudi_core.history.archive_rounds import archive_writer
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.archive.listing import Partition, Search, search, written_log_bytes
 from hudi_core.services.archive.planner import (
@@ -18,7 +19,6 @@ from hudi_core.services.archive.planner import (
     savepoints,
     start_after,
 )
-from hudi_core.services.archive.writer import archive_writer
 from hudi_core.services.clean.planner import last_clean
 from hudi_core.services.clean.retention import RetentionInputs, earliest_to_retain
 from hudi_core.services.context import TableContext
@@ -46,7 +46,9 @@ def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig
         has_metadata_table=publisher is not None,
         metadata_compaction=None if publisher is None else publisher.latest_compaction(),
         rolling_back=frozenset(rollback_target(context.active, instant.requested_time) for instant in pending),
-        interrupted=archive_writer(context, config, lambda: None).held(timeline.completed().instants),
+        interrupted=archive_writer(
+            context.storage, context.config.features, context.config.history_folder, config, lambda: None
+        ).held(timeline.completed().instants),
     )
 
 

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hudi_core.config.archive_config import ORPHANS, REFUSE_ORPHANS, ArchiveConfig
+from hudi_core.config.table_config import timeline_zone
 from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
 from hudi_core.history.archive_merge import finish_merge
+from hudi_core.history.archive_rounds import archive_writer, rounds
 from hudi_core.history.archiving import ArchivedInstant
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.request.model import InstantResult, RunResult
 from hudi_core.services.archive.inputs import find, read_inputs
 from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archival
-from hudi_core.services.archive.states import rounds
-from hudi_core.services.archive.writer import archive_writer
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.service import Scheduled
@@ -125,11 +125,13 @@ class ArchiveRun:
         inputs = read_inputs(context, context.active.load(), self._config)
         plan = plan_archival(inputs, self._config, findings)
         instants = [item for item in plan.instants if item.sort_key in passed]
-        writer = archive_writer(context, self._config, lock.check)
+        config = context.config
+        writer = archive_writer(context.storage, config.features, config.history_folder, self._config, lock.check)
+        zone = timeline_zone(config, context.options)
         leftovers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
         claimed = claimed_instants(context.storage) - inputs.timeline.pending().requested_times
         results: list[InstantResult] = []
-        for taken in rounds(context, instants):
+        for taken in rounds(context.storage, context.active, zone, instants):
             fresh = [item for item in taken if item.key not in inputs.interrupted]
             self._remove_markers(taken, leftovers)
             self._remove_claims(claimed & {item.instant.requested_time for item in taken})

@@ -26,8 +26,8 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_metadata_true, assert_readable, read_rows
-from tests.golden_data import GoldenCase
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import assert_metadata_true, assert_readable, read_rows
 from tests.support.toy_service import job as toy_job
 
 Golden = Callable[[str, str], GoldenCase]

@@ -17,12 +17,12 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
-from tests.consistency import assert_readable, read_rows
-from tests.golden_data import GoldenCase
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import assert_readable, read_rows
 from tests.support.toy_service import job as toy_job
 from tests.support.toy_service.job import CopyJob
 from tests.support.toy_service.planner import CopyService
-from tests.unit.hudi_core.services.after import open_context
 
 Golden = Callable[[str, str], GoldenCase]
 Task = Callable[[Json, TaskAttempt], Json]
