@@ -9,6 +9,7 @@ export UV_CACHE_DIR ?= $(XDG_CACHE_HOME)/uv
 export PATH := $(BIN):$(PATH)
 export AIRFLOW_HOME ?= $(XDG_CACHE_HOME)/airflow-tests
 ARGS ?= --help
+FAST := -m "not slow and not soak and not spark and not hudi and not airflow"
 
 .PHONY: help demo test test-fast soak lint format zip hudictl bench options lock clean
 
@@ -30,8 +31,11 @@ demo: $(VENV)/.done ## the main job, end to end: Airflow sees a requested compac
 test: $(VENV)/.done lint ## every test; what CI runs
 	@bash tests/run.sh
 
-test-fast: $(VENV)/.done ## the tests that need no Spark and no Airflow
-	@$(BIN)/python -m pytest -q -m "not slow and not soak and not spark and not hudi and not airflow" tests
+test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow, in two processes
+	@mkdir -p $(XDG_CACHE_HOME)
+	@$(BIN)/python -m pytest -q $(FAST) tests/unit/hudi_core/services tests/unit/airflow_hudi >$(XDG_CACHE_HOME)/test-fast.log 2>&1 & services=$$!; \
+	$(BIN)/python -m pytest -q $(FAST) --ignore=tests/unit/hudi_core/services --ignore=tests/unit/airflow_hudi tests/unit tests/arch; rest=$$?; \
+	wait $$services; services=$$?; cat $(XDG_CACHE_HOME)/test-fast.log; exit $$((rest || services))
 
 soak: $(VENV)/.done ## 200,000 damaged inputs a codec, every kill of every service, locks raced and services run on versitygw, the demo judged by real Hudi; stores results as JSON
 	@$(BIN)/python -m benchmarks.fuzz

@@ -104,6 +104,7 @@ def measure() -> None:
     print(pa.default_memory_pool().max_memory())
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_budget_and_the_merge() -> None:
     script = "from tests.unit.hudi_core.engine.test_sorted_runs import measure; measure()"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -65,6 +65,7 @@ def _range_of(files: list[pa.RecordBatch], path: tuple[str, ...], unknown: st.Da
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(files=st.lists(rows(1, 6), min_size=1, max_size=4), expr=predicates(), data=st.data())
 def test_a_file_with_a_row_that_matches_is_never_ruled_out(

@@ -15,6 +15,7 @@ from hudi_core.expr.tree import Expr
 from tests.support.random_predicates import SCHEMA, holds, predicates, rows
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(batch=rows(), expr=predicates())
 def test_the_mask_is_what_the_predicate_means_row_by_row(batch: pa.RecordBatch, expr: Expr) -> None:
@@ -23,6 +24,7 @@ def test_the_mask_is_what_the_predicate_means_row_by_row(batch: pa.RecordBatch, 
     assert mask.to_pylist() == [holds(expr, row) is True for row in batch.to_pylist()]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(batch=rows(1), expr=predicates())
 def test_a_bound_predicate_travels(batch: pa.RecordBatch, expr: Expr) -> None:

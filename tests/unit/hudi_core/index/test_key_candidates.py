@@ -60,6 +60,7 @@ def test_whole_numbers_and_no_others() -> None:
     assert keys("d = 5", "d") is None
 
 
+@pytest.mark.slow
 def test_complex_keys_need_all_their_fields() -> None:
     assert keys("id = 'a' AND n IN (1, 2)", "id,n") == {"id:a,n:1", "id:a,n:2"}
     assert keys("id = '' AND n = 1", "id,n") == {"id:__empty__,n:1"}

@@ -149,6 +149,7 @@ def _path(name: str, value: Any, hive_style: bool, escaped: bool) -> str:
     return f"{name}={text}" if hive_style else text
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(name=st.sampled_from(sorted(_VALUES)), hive_style=st.booleans(), escaped=st.booleans(), data=st.data())
 def test_a_partition_whose_rows_match_is_never_ruled_out(

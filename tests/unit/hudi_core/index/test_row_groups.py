@@ -25,6 +25,7 @@ def footer(table: pa.Table, rows_per_group: int) -> tuple[pq.FileMetaData, pq.Pa
     return opened.metadata, opened
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(batch=rows(1, 20), expr=predicates())
 def test_the_row_groups_left_have_all_rows_that_match(batch: pa.RecordBatch, expr: Expr) -> None:

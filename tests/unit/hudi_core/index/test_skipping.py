@@ -112,6 +112,7 @@ _TEXTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     base=st.lists(_FULL, max_size=4),

@@ -14,6 +14,7 @@ FILE_IDS = st.from_regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9]", fullmatch=True)
 INSTANTS = st.from_regex(r"[0-9]{17}", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(st.builds(BaseFileName, FILE_IDS, TOKENS, INSTANTS, st.sampled_from(["parquet", "orc", "hfile"])))
 def test_base_file_names_round_trip(name: BaseFileName) -> None:
     assert parse_base_file(str(name)) == name

@@ -63,6 +63,7 @@ class Archive:
         return next((instant.completed_at for instant in self.known if instant.requested_time == requested_time), None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("archived", [1, 3])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_archived_commits_change_what_they_changed_when_they_were_active(

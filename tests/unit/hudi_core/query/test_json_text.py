@@ -57,6 +57,7 @@ def printed(batch: pa.RecordBatch, style: JsonStyle) -> list[Any]:
     return [json.loads(text) for text in json_rows(batch, style).to_pylist()]
 
 
+@pytest.mark.slow
 @given(st.lists(rows, max_size=8), st.integers(0, 3))
 def test_the_values_are_those_of_the_rows(values: list[dict[str, Any]], skipped: int) -> None:
     """Also of a batch that is a slice of a larger one. Members of maps with null values stay, since Jackson prints

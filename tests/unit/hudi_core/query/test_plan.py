@@ -71,6 +71,7 @@ def test_what_all_splits_share_is_worked_out_once(
     assert len(calls) == 1
 
 
+@pytest.mark.slow
 def test_queries_that_share_a_process_do_not_mix(golden: Golden) -> None:
     table = HudiTable.open(str(golden("8", "mor_basic").table))
     requested = [{"columns": [name], "where": f"qty > {bound}"} for name in ("id", "qty") for bound in range(6)]

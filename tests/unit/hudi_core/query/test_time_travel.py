@@ -26,6 +26,7 @@ def date_text(instant: str) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_instant_and_its_date_are_one_time(golden: Golden, version: str) -> None:
     table = HudiTable.open(str(golden(version, "mor_basic").table))

@@ -177,6 +177,7 @@ def _reads(active: ActiveTimeline) -> None:
             assert operation.groups == written | set(metadata.replaced_file_groups())
 
 
+@pytest.mark.slow
 def test_every_instant_of_every_golden_table_can_be_compared() -> None:
     for version, name in every_table("6", "8", "9"):
         _reads(timelines_of(load_timelines(name, version))[0])

@@ -189,6 +189,7 @@ class Inside:
             self.holders[group].discard(name)
 
 
+@pytest.mark.slow
 def test_in_no_interleaving_two_hold_one_group_and_of_those_that_meet_one_gets_on() -> None:
     wins = 0
     for seed in range(200):

@@ -37,6 +37,7 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": "row", "fields": [{"name": name, "type": avro} for name, avro in fields]}
 
 
+@pytest.mark.slow
 @SLOW
 @given(tables())
 def test_both_routes_give_the_values_that_were_written(

@@ -166,6 +166,7 @@ def test_a_file_shorter_than_its_listed_size_is_corrupt() -> None:
             list(HFileReader(lambda offset, length, part=part: part[offset : offset + length], len(data), "f").items())  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["GZ", "NONE"])
 def test_a_changed_byte_is_an_error_or_changes_nothing(codec: str) -> None:
     data = write_hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200)

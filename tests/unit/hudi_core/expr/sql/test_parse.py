@@ -34,6 +34,7 @@ def equals(value: object) -> Compare:
     return Compare("=", A, Literal.of(value))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(predicates())
 def test_text_and_tree_say_the_same(expr: Expr) -> None:
@@ -239,6 +240,7 @@ def test_unknown_dialect_and_long_text() -> None:
         parse_predicate("a = '" + "x" * (1 << 20) + "'")
 
 
+@pytest.mark.slow
 def test_thousands_of_alternatives_and_deep_nesting() -> None:
     many = parse_predicate(" OR ".join(f"a = {number}" for number in range(5000)))
     assert isinstance(many, Or)

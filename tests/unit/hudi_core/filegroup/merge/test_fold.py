@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -50,6 +51,7 @@ def test_rule_of_0_15(found: list[tuple[int, Kind, int]]) -> None:
     assert chosen[rows].tolist() == folded.rows[rows].tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(EVENTS, st.booleans())
 def test_event_time(found: list[tuple[int, Kind, int]], deletes_win: bool) -> None:

@@ -189,6 +189,7 @@ def run(
     return found, applied.counts
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(case=cases(), budget=st.sampled_from([1, 200, 1 << 20]), group=st.integers(1, 3))
 def test_merge_equals_the_reference(

@@ -111,6 +111,7 @@ def without_filters(items: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, tuple) else value for key, value in items.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["mdt_all_cow", "mdt_all_mor"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_index_holds_what_real_hudis_held(golden: Golden, version: str, case: str) -> None:

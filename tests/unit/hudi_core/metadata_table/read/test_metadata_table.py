@@ -99,6 +99,7 @@ def written_by(storage: LocalStorage, path: str) -> set[str]:
     return {block.instant_time or "" for block in blocks if isinstance(block, LogBlock)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_metadata_table_lists_what_the_storage_lists(tmp_path: Path, version: str) -> None:
     """Names and sizes are equal; the storage holds more only where an instant never completed, and those files are that

@@ -88,6 +88,7 @@ def upkeep(table: Table, trigger: str, storage: Storage | None = None) -> Upkeep
     return keep_up(storage or table.storage, table.config, TOKEN, options, lambda: None, clock(table))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_of_it_killed_anywhere(golden: Golden, version: str, tmp_path: Path) -> None:
     source = many_slices(golden, version)

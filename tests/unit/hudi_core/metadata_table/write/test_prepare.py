@@ -39,6 +39,7 @@ def prepares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrite, "DRIVER_FILES", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_the_records_are_those_that_the_driver_makes(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch

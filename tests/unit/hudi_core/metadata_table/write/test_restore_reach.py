@@ -50,6 +50,7 @@ def most_at_once(source: Path, target: str, path: Path) -> int:
     return max(seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_one_compaction_at_a_time(
     golden: Golden, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def complete(table: Table, instant: str) -> None:
     table.data.complete(instant, Action.DELTA_COMMIT, b"{}", table.later(instant))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_file_group_gets_several_log_files_and_the_driver_adds_its_own(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
@@ -174,6 +175,7 @@ def test_blocks_for_a_group_that_is_gone_are_refused(golden: Golden) -> None:
     assert not table.metadata_timeline.load().contains(instant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "few", "many", "bound"), [("publish", 2, 8, PUBLISH_BOUND), ("stage", 1_600_000, 1_600_000, STAGE_BOUND)]
 )

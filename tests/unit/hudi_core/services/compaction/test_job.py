@@ -167,6 +167,7 @@ def test_the_commit_is_that_of_real_hudi(golden: Golden, case: str) -> None:
     assert result.records == sum(stat.num_writes for stat in theirs.write_stats())
 
 
+@pytest.mark.slow
 def test_every_golden_compaction_is_run_or_refused(golden: Golden) -> None:
     """No pending compaction of the golden tables ends in anything but a compacted table or a refusal that changed
     nothing.
@@ -393,6 +394,7 @@ def no_result(results: list[Json]) -> list[Json]:
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [drop_one, lose_a_row, lose_a_key, foreign_file, wrong_size, no_result])
 def test_results_that_prove_nothing_are_not_published(
     golden: Golden, change: Callable[[list[Json]], list[Json]]

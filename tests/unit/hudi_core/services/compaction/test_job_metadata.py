@@ -85,6 +85,7 @@ def plan_all(table: Path) -> str:
     return instant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "case"), CASES)
 def test_every_kind_is_kept_true(golden: Golden, version: str, case: str) -> None:
     path = golden(version, case).table
@@ -200,6 +201,7 @@ def bounds(statistics: Iterable[FileStatistics]) -> dict[tuple[str, str], tuple[
     }
 
 
+@pytest.mark.slow
 def test_an_index_that_was_made_meanwhile_stops_the_publication(golden: Golden) -> None:
     """The units were not asked for what it must know; the next run asks them."""
     path = golden("9", "mdt_all_mor").table

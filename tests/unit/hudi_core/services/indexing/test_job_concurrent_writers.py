@@ -170,6 +170,7 @@ def drop(table: Table, names: set[str]) -> None:
     drop_partitions(table.storage, table.config, names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "version", "case"),
     [
@@ -207,6 +208,7 @@ def test_commits_that_tell_an_index_while_it_is_built(
     assert differences(table.path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["record_index", "bloom_filters"])
 def test_a_writer_whose_options_do_not_enable_the_index_is_not_believed(

@@ -78,6 +78,7 @@ def test_a_build_that_is_taken_back_is_made_again(
     assert beating(table) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_that_is_taken_back_under_the_lock_ends_with_a_conflict(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str

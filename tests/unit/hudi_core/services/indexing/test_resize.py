@@ -56,6 +56,7 @@ def places(table: Path) -> dict[str, tuple[str, str]]:
     return {key: (value.partition, value.file_id) for key, value in Table(table).live()["record_index"].items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("count", [3, 23])
 def test_every_key_is_found_in_fewer_and_in_more_file_groups(golden: Golden, version: str, count: int) -> None:
@@ -89,6 +90,7 @@ def looked_up(table: Path, keys: Iterable[str]) -> dict[str, list[tuple[str, str
     return {key: [(item.partition, item.file_id) for item in items] for key, items in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_secondary_index_is_resized_by_its_name_and_keeps_its_definition(golden: Golden, version: str) -> None:
     table = golden(version, "mdt_all_mor").table

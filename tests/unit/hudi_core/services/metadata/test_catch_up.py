@@ -110,6 +110,7 @@ def plain(records: Records) -> Records:
 CASES = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_cow", "mdt_all_mor")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "case"), CASES)
 @pytest.mark.parametrize("count", [1, 2])
 def test_commits_that_were_left_out_are_applied(golden: Golden, version: str, case: str, count: int) -> None:
@@ -179,6 +180,7 @@ def test_a_clean_that_was_left_out_is_applied(golden: Golden, version: str, case
 EVERYWHERE = [("6", 12), ("8", 24), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "step"), EVERYWHERE)
 def test_killed_anywhere_it_goes_on(golden: Golden, version: str, step: int) -> None:
     origin = golden(version, "mdt_all_mor").table
@@ -234,6 +236,7 @@ def test_rows_that_a_commit_moved_which_is_archived_already(
         update(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_rows_that_later_commits_moved(golden: Golden, version: str) -> None:
     """The indexes of rows are refused, or built anew; they hold what they held before."""
@@ -254,6 +257,7 @@ def test_rows_that_later_commits_moved(golden: Golden, version: str) -> None:
     assert updated(table, options=REBUILDS).rebuilt == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_rows_whose_older_files_were_cleaned(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_cow").table)
@@ -328,6 +332,7 @@ def test_a_rollback_that_was_left_out_is_applied(golden: Golden, version: str, c
     assert update(table) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_restore_that_was_left_out_is_applied(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_cow").table)

@@ -62,6 +62,7 @@ def test_commits_that_were_left_out_are_applied(table: Table, count: int) -> Non
     assert findings(table) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [15, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_anywhere_new_file_groups_begin_again(table: Table, tmp_path: Path, step: int) -> None:
     before, real = locations(table), groups(table)

@@ -115,6 +115,7 @@ def assert_found(table: Table, requirements: list[dict[str, Any]]) -> None:
         assert row in rows(table, f"qty = {row['qty']}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["mdt_all_mor", "mdt_all_cow"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_added_columns_are_as_if_the_index_had_begun_with_them(golden: Golden, version: str, case: str) -> None:
@@ -145,6 +146,7 @@ def test_added_columns_are_as_if_the_index_had_begun_with_them(golden: Golden, v
         assert again.files == 0, "the index has them all"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_dropped_column_costs_its_definition_and_comes_back_without_a_read(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
@@ -193,6 +195,7 @@ def with_wrong_range(table: Table, column: str, but: int) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_commit_that_completes_while_files_are_read_is_told_too(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
@@ -221,6 +224,7 @@ def _is_completed(path: Path, table: Table) -> bool:
     return "metadata" not in path.parts and path.suffix in (".deltacommit", ".commit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_write_that_is_pending_all_the_while_keeps_its_rows(golden: Golden, version: str) -> None:
     """One that counts as dead, and that nobody may roll back."""
@@ -287,6 +291,7 @@ def test_a_restore_to_before_it_leaves_no_name_without_records(golden: Golden, v
 EVERYWHERE = [("8", 4), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "step"), EVERYWHERE)
 def test_killed_before_each_change_it_is_run_again(golden: Golden, version: str, step: int) -> None:
     origin = golden(version, "mdt_all_cow").table

@@ -60,6 +60,7 @@ def beat(table: Table, instant: str, ago: float = 0.0) -> None:
     os.utime(path, (time.time() - ago, time.time() - ago))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_column_is_not_named_beside_a_write_whose_files_may_lack_it(golden: Golden, version: str) -> None:
     """It read the definition when it began: it finds its own list there, changes nothing, and readers take its files
@@ -102,6 +103,7 @@ def test_a_compaction_that_makes_no_heartbeat_is_at_work_too(golden: Golden) -> 
     assert indexed(table) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ONE_OF)
 def test_what_a_write_that_was_waited_for_wrote_is_told(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str

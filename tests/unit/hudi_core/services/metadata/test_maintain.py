@@ -44,6 +44,7 @@ def as_real(groups: dict[str, int]) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_everything_is_created_updated_and_dropped(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
@@ -89,6 +90,7 @@ def test_what_cannot_be_kept_is_refused_first(golden: Golden) -> None:
     assert HudiTable.open(str(table.path)).validate_metadata().is_clean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_partition_stats_go_with_column_stats(golden: Golden, version: str) -> None:
     """They are made of these, and a commit could not tell them any more."""

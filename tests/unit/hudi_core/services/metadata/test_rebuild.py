@@ -19,6 +19,7 @@ from tests.unit.hudi_core.services.metadata.test_catch_up import (
 )
 
 
+@pytest.mark.slow
 def test_a_killed_rebuild_leaves_nothing_stale(golden: Golden) -> None:
     """The indexes are not listed any more; the next update builds them, whatever its options."""
     table = Table(golden("9", "mdt_all_mor").table)

@@ -177,6 +177,7 @@ def row_indexes(table: Table) -> set[str]:
     return {name for name in table.config.metadata_partitions if is_row_level(name)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
@@ -205,6 +206,7 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
     assert not table.storage.exists(PLAN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_rebuild_that_gave_up_is_gone_on_with(golden: Golden, version: str) -> None:
     """By the next update, whatever its options."""
@@ -241,6 +243,7 @@ def test_version_6_rebuilds_nothing_beside_a_write(golden: Golden) -> None:
 EVERYWHERE = [pytest.param("9", 30), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8", "9"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "step"), EVERYWHERE)
 def test_killed_anywhere_a_rebuild_is_gone_on_with(golden: Golden, version: str, step: int) -> None:
     origin = golden(version, "mdt_all_mor").table

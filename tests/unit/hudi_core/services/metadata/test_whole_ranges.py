@@ -55,6 +55,7 @@ def test_what_later_commits_told_does_not_hide_the_rows(golden: Golden, version:
     assert table.metadata_timeline.names() == names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_a_pending_older_write_tells_later_is_not_replaced(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
@@ -71,6 +72,7 @@ def test_what_a_pending_older_write_tells_later_is_not_replaced(golden: Golden, 
     assert after.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_killed_between_the_ranges_and_the_commit(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)

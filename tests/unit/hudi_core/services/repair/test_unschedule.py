@@ -179,6 +179,7 @@ def drop_again(path: Path, instant: str, owner: Owner) -> None:
         unschedule(context, instant, owner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "name", "timing"), SWEPT)
 def test_killed_at_any_change_and_run_again(tmp_path: Path, version: str, name: str, timing: str) -> None:
     source = open_case(version, name, tmp_path).table
@@ -202,6 +203,7 @@ def test_killed_at_any_change_and_run_again(tmp_path: Path, version: str, name: 
         shutil.rmtree(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_storage_error_and_the_same_owner_again(tmp_path: Path, version: str) -> None:
     source = open_case(version, "clustering_requested_cow", tmp_path).table

@@ -47,6 +47,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: str) -> None:

@@ -114,6 +114,7 @@ KILLED = [("6", "mor_compacted"), ("6", "clustered_cow"), ("9", "clustered_cow")
 """They take turns: each is killed before every third change."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "name"), KILLED)
 def test_killed_while_a_completed_service_goes(golden: Golden, tmp_path: Path, version: str, name: str) -> None:
     source = golden(version, name).table

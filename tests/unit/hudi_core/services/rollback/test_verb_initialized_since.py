@@ -105,6 +105,7 @@ def test_what_begins_while_the_commit_is_rolled_back_holds_nothing_of_it(
     assert_metadata_true(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_columns_that_were_added_since(golden: Golden, version: str) -> None:
     """The statistics of a compaction's files came without it, so they would stay; version 6 records no columns."""
@@ -120,6 +121,7 @@ def test_columns_that_were_added_since(golden: Golden, version: str) -> None:
     assert_metadata_true(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_commit_that_the_metadata_table_has_compacted(golden: Golden, version: str) -> None:
     table = golden(version, "mdt_all_mor").table

@@ -66,6 +66,7 @@ def test_archived_cleans_of_version_6_count_too(golden: Golden) -> None:
     assert table.found() == []
 
 
+@pytest.mark.slow
 def test_later_cleans_do_not(golden: Golden) -> None:
     table, gone = with_what_a_clean_leaves(golden("8", CASE).table)
     assert {item.file for item in table.found()} == gone

@@ -56,6 +56,7 @@ def test_stale_statistics_of_an_expression_over_a_partition(golden: Golden, vers
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", LATER)
 def test_an_expressions_filter_of_another_file(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version)
@@ -70,6 +71,7 @@ def test_an_expressions_filter_of_another_file(golden: Golden, version: str) -> 
     assert table.found()[1].what == f"the filter lacks {rows} of the file's {rows} keys"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "column"), [(DAY, "ts"), (LOW, None)])
 @pytest.mark.parametrize("version", LATER)
 def test_an_expression_index_need_not_know_older_slices(

@@ -23,6 +23,7 @@ def test_stale_statistics_of_a_partition(golden: Golden, version: str, name: str
     assert found.what.startswith("column amount: the stored maximum is ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", LATER)
 def test_counts_of_a_partition(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version)
