@@ -48,7 +48,7 @@ def assert_metadata_true(table: Path) -> None:
         return
     report = HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata()
     assert report.is_clean, (report.counts, report.differences[:5])
-    assert not any(item.kind == "files" for item in report.not_checked), report.not_checked
+    assert not any(item.partition_type == "files" for item in report.not_checked), report.not_checked
 
 
 def pending_instants(table: Path) -> Pending:

@@ -15,7 +15,7 @@ from hudi_core.metadata_table.indexed_table import IndexedTable, column_type
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups, global_group_count, partitioned_group_count
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_units import IndexRows
+from hudi_core.metadata_table.partitions.row_units import AnyIndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, value_texts
 from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.read.secondary_index import PREFIX as SECONDARY_PREFIX
@@ -38,7 +38,7 @@ def moves_rows(operation: str | None) -> bool:
     return operation not in _REWRITES
 
 
-def index_rows(name: str, table: IndexedTable, counts: Counts, schema: str, zone: str) -> IndexRows:
+def index_rows(name: str, table: IndexedTable, counts: Counts, schema: str, zone: str) -> AnyIndexRows:
     """What makes the rows of an index; `schema` is that of the stored records (record.block_schema), `zone` that of
     instants.
 

@@ -6,22 +6,23 @@ The unit of an exchange is the change of one data file group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from hudi_core.errors import ConfigError, HudiError
+from hudi_core.errors import HudiError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
-from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.view.slice_json import check_slice
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.engine.protocol import TaskAttempt
 
 
 class IndexRows(Protocol):
@@ -37,10 +38,6 @@ class IndexRows(Protocol):
         """The index's file groups: the shards of its exchange, in the order of their ids."""
         ...
 
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        ...
-
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
         """The exchange's rows of one file group's change."""
         ...
@@ -50,36 +47,31 @@ class IndexRows(Protocol):
         ...
 
 
-def index_unit(uri: str, storage_options: Json, spec: str, rows: IndexRows, change: SliceChange) -> Json:
-    """A unit of produce_index_rows; `spec` is ReaderSpec.to_text of a snapshot query, without columns or filters of its
-    own.
+AnyIndexRows = RecordIndexRows | SecondaryIndexRows
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUnit:
+    """The change of one data file group. `reader` is ReaderSpec.to_text of a snapshot query, without columns or filters
+    of its own.
     """
-    return {
-        "uri": uri,
-        "storage_options": storage_options,
-        "reader": spec,
-        "index": rows.to_json(),
-        "change": change.to_json(),
-    }
+
+    uri: str
+    storage_options: Mapping[str, str]
+    reader: str
+    index: AnyIndexRows
+    change: SliceChange
 
 
-def produce_index_rows(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of an index_unit.
-
-    Raises ConfigError for JSON that this version did not write, and what reading files raises
-    (filegroup.read.slice_reader).
+def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit. Raises FormatError for names that leave the table, and what reading files
+    raises (filegroup.read.slice_reader).
     """
-    try:
-        storage, spec = open_data_storage(unit["uri"], unit["storage_options"]), _spec(unit["reader"])
-        rows, change = rows_from_json(unit["index"]), SliceChange.from_json(unit["change"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    yield from rows.of_change(ChangeReader(storage, spec, change.instant), change)
-
-
-def rows_from_json(raw: Any) -> IndexRows:
-    """Back from IndexRows.to_json."""
-    return RecordIndexRows.from_json(raw) if raw["partition"] == RECORD_INDEX else SecondaryIndexRows.from_json(raw)
+    storage, spec, change = open_data_storage(unit.uri, unit.storage_options), _spec(unit.reader), unit.change
+    for item in (change.before, change.after):
+        if item is not None:
+            check_slice(item)
+    yield from unit.index.of_change(ChangeReader(storage, spec, change.instant), change)
 
 
 @lru_cache(maxsize=8)

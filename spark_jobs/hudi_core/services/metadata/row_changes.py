@@ -20,14 +20,14 @@ from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.new_groups import initialize_groups
 from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.row_level import Counts, index_rows, row_file_ids
-from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows
+from hudi_core.metadata_table.partitions.row_units import IndexUnit, produce_index_rows
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.read.record_index import PARTITION as RECORD_INDEX
 from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.metadata_table.write.staged_logs import StagedLog, staging_folder, write_log_shard
+from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, staging_folder, write_log_shard
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
@@ -110,22 +110,21 @@ class RowChanges:
             block_schema(latest_schema(self.metadata_timeline.active, self.metadata_timeline.active.load())),
         )
         rows = index_rows(name, self.table, counts, schema, timeline_zone(context.config, context.options))
-        options = dict(context.storage_options)
-        shard = {
-            "uri": context.uri,
-            "storage_options": options,
-            "index": rows.to_json(),
-            "file_ids": file_ids,
-            "instant": instant,
-            "schema": schema,
-            "hudi_1_headers": self.metadata_timeline.features.hudi_1_log_headers,
-            "folder": staging_folder(instant, self.epoch),
-        }
-        units = [index_unit(context.uri, options, spec, rows, change) for change in changes]
+        shard = LogShards(
+            context.uri,
+            context.storage_options,
+            rows,
+            tuple(file_ids),
+            instant,
+            schema,
+            self.metadata_timeline.features.hudi_1_log_headers,
+            staging_folder(instant, self.epoch),
+        )
+        units = [IndexUnit(context.uri, context.storage_options, spec, rows, change) for change in changes]
         found = self.engine.exchange(
             produce_index_rows, units, partial(write_log_shard, shard), shards=rows.shards, run_epoch=self.epoch
         )
-        return [StagedLog.from_json(log) for item in found for log in item["logs"]]
+        return [log for item in found for log in item.logs]
 
     def _counts(self, name: str, partitions: Collection[str]) -> Counts:
         """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get
