@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import cache, partial
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -165,32 +166,50 @@ _SIMPLE: dict[Any, _Form] = {
 
 
 def _record(make: Callable[..., Any], forms: Sequence[_Form]) -> _Form:
-    """A list of a form each: of a tuple's items."""
-    count, reads, writes = len(forms), [form.read for form in forms], [form.write or _as_it_is for form in forms]
+    """A list with an item of each form: of a tuple's items, or of a dataclass's fields."""
+    count = len(forms)
+    writes = [(at, form.write) for at, form in enumerate(forms) if form.write is not None]
+    checks = [(at, form.types) for at, form in enumerate(forms) if form.types is not None]
+    reads = [(at, form.read) for at, form in enumerate(forms) if form.types is None and form.read is not _as_it_is]
 
-    def write(value: Any) -> list[Any]:
-        return [write(item) for write, item in zip(writes, value, strict=True)]
+    def write(values: tuple[Any, ...]) -> Sequence[Any]:
+        if len(values) != count:
+            raise TypeError(f"{count} values are expected, not {len(values)}")
+        if not writes:
+            return values
+        written = list(values)
+        for at, convert in writes:
+            written[at] = convert(written[at])
+        return written
 
     def read(raw: Any) -> Any:
-        return make([read(item) for read, item in zip(reads, _list(raw, count), strict=True)])
+        # What was parsed is nobody else's, so it is changed in place.
+        if type(raw) is not list or len(raw) != count:
+            raise TypeError(f"a list of {count} is expected, not {_name_of(raw)}")
+        for at, types in checks:
+            if type(raw[at]) not in types:
+                raise TypeError(f"{_name_of(raw[at])} where another type is expected")
+        for at, convert in reads:
+            raw[at] = convert(raw[at])
+        return make(raw)
 
     return _Form(write, read)
 
 
 def _dataclass(cls: type) -> _Form:
     forms = _field_forms(cls)
-    count, reads = len(forms), [form.read for form in forms.values()]
-    writes = [(name, form.write or _as_it_is) for name, form in forms.items()]
+    record = _record(lambda raw: cls(*raw), list(forms.values()))
+    write_values, names = record.write or _as_it_is, list(forms)
+    values_of: _Convert = (
+        attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+    )
 
-    def write(value: Any) -> list[Any]:
+    def write(value: Any) -> Any:
         if type(value) is not cls:
             raise TypeError(f"{cls.__name__} is expected, not {_name_of(value)}")
-        return [write(getattr(value, name)) for name, write in writes]
+        return write_values(values_of(value))
 
-    def read(raw: Any) -> Any:
-        return cls(*[read(item) for read, item in zip(reads, _list(raw, count), strict=True)])
-
-    return _Form(write, read)
+    return _Form(write, record.read)
 
 
 def _items(make: type, item: _Form) -> _Form:
@@ -236,21 +255,26 @@ def _union(members: tuple[Any, ...]) -> _Form:
         return _SIMPLE[Any]
     if len(kinds) == 1:
         return _optional(_form(kinds[0]))
+    optional = NoneType in members
     forms = {get_origin(item) or item: _form(item) for item in kinds}
-    names = {kind.__name__: form for kind, form in forms.items()}
+    by_type = {kind: (kind.__name__, form.write) for kind, form in forms.items()}
+    by_name = {kind.__name__: (form.read, form.types) for kind, form in forms.items()}
 
     def write(value: Any) -> Any:
-        if value is None and NoneType in members:
+        if value is None and optional:
             return None
-        if type(value) not in forms:
-            raise TypeError(f"{_name_of(value)} is none of {', '.join(names)}")
-        return [type(value).__name__, _written(forms[type(value)], value)]
+        found = by_type.get(type(value))
+        if found is None:
+            raise TypeError(f"{_name_of(value)} is none of {', '.join(by_name)}")
+        name, convert = found
+        return name, value if convert is None else convert(value)
 
     def read(raw: Any) -> Any:
-        if raw is None and NoneType in members:
+        if raw is None and optional:
             return None
         name, value = _list(raw, 2)
-        return names[name].read(value)
+        convert, types = by_name[name]
+        return value if types is not None and type(value) in types else convert(value)
 
     return _Form(write, read)
 
