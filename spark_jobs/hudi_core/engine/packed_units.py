@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
-from hudi_core.engine.serializer import fields_from_text, fields_to_text
+from hudi_core.engine.serializer import field_names, fields_from_text, fields_to_text
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -48,7 +48,7 @@ def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
     unit_type = type(first)
     if any(type(unit) is not unit_type for unit in units):
         raise TypeError(f"not all units are of the class {unit_type.__name__}")
-    names = [item.name for item in fields(first)]  # type: ignore[arg-type]
+    names = list(field_names(unit_type))
     shared = [name for name in names if all(getattr(unit, name) is getattr(first, name) for unit in units)]
     own = [name for name in names if name not in shared]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import cache, partial
@@ -68,6 +68,12 @@ def fields_from_text(cls: type, text: str | bytes) -> dict[str, Any]:
     return _checked(cls, lambda: {name: forms[name].read(item) for name, item in json.loads(text).items()})
 
 
+def field_names(cls: type) -> tuple[str, ...]:
+    """The fields of a dataclass, in their order. Raises TypeError for a class that has no form."""
+    kind: Any = cls
+    return tuple(_field_forms(kind))
+
+
 def _checked(cls: type, read: Callable[[], T]) -> T:
     try:
         return read()
@@ -84,10 +90,12 @@ def _written(form: _Form, value: Any) -> Any:
 @cache
 def _field_forms(cls: type) -> dict[str, _Form]:
     """The forms of a dataclass's fields, in their order."""
-    if not is_dataclass(cls) or any(not item.init for item in fields(cls)):
+    # dataclasses.fields finds none in a class that Spark's cloudpickle sent by value: markers are not the same there.
+    found = getattr(cls, "__dataclass_fields__", {}).values()
+    if not is_dataclass(cls) or any(not item.init for item in found):
         raise TypeError(f"{cls.__name__} is no dataclass that its fields make")
     hints = get_type_hints(cls, include_extras=True)
-    return {item.name: _form(hints[item.name]) for item in fields(cls)}
+    return {item.name: _form(hints[item.name]) for item in found}
 
 
 @cache
