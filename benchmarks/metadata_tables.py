@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Json, TaskAttempt
-from hudi_core.metadata_table.initialize.from_rows import write_base_shard
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.metadata_table.initialize.from_rows import IndexShards, write_base_shard
 from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, RECORD_INDEX
@@ -123,22 +123,28 @@ def make_listing(storage: LocalStorage, dataset: Dataset) -> None:
     MetadataCreation(storage, TOKEN).initialize_table(listing=InventedListing(dataset))
 
 
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Numbers of rows."""
+
+    first: int
+    count: int
+
+
 def make_record_index(storage: LocalStorage, entries: int, groups: int, places: int) -> None:
     """A record index of random UUIDs as keys, of rows in `places` file groups of the data table; needs `files`.
 
     It is made through the exchange that initializes any record index.
     """
-    units = [
-        {"first": first, "count": min(_KEYS_AT_ONCE, entries - first)} for first in range(0, entries, _KEYS_AT_ONCE)
-    ]
+    units = [KeyRange(first, min(_KEYS_AT_ONCE, entries - first)) for first in range(0, entries, _KEYS_AT_ONCE)]
 
     def fill(target: NewPartition) -> Sequence[NewBaseFile]:
         rows = RecordIndexRows(RecordGroups({None: groups}), target.schema, ZONE)
-        shard = {"uri": storage.uri, "storage_options": {}, "index": rows.to_json(), "target": target.to_json()}
+        shards = IndexShards(storage.uri, {}, rows, target)
         made = LocalEngine(2).exchange(
-            partial(_produce, rows, places), units, partial(write_base_shard, shard), shards=groups, run_epoch=0
+            partial(_produce, rows, places), units, partial(write_base_shard, shards), shards=groups, run_epoch=0
         )
-        return [NewBaseFile.from_json(item["file"]) for item in made if item["file"] is not None]
+        return [item.file for item in made if item.file is not None]
 
     ids = RecordGroups({None: groups}).file_ids()
     MetadataCreation(storage, TOKEN).begin(Initialization(RECORD_INDEX, ids, fill))
@@ -162,9 +168,9 @@ def some_record_keys(entries: int, count: int) -> list[str]:
     return keys
 
 
-def _produce(rows: RecordIndexRows, places: int, unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    keys = pa.array(record_keys(unit["first"], unit["count"]), pa.string())
-    place_of_row = np.random.default_rng(unit["first"]).integers(0, places, len(keys))
+def _produce(rows: RecordIndexRows, places: int, unit: KeyRange, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    keys = pa.array(record_keys(unit.first, unit.count), pa.string())
+    place_of_row = np.random.default_rng(unit.first).integers(0, places, len(keys))
     for place in range(places):
         mine = keys.filter(pa.array(place_of_row == place))
         if len(mine):

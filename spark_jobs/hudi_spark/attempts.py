@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
-from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_spark.transport import TaskFailure, error_to_json, is_transient
 
@@ -30,13 +32,13 @@ def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
     return TaskAttempt(partition_id=number, stage_id=run_epoch, attempt_id=context.taskAttemptId())
 
 
-def outcome_of(work: Callable[[], Json]) -> tuple[bool, bytes]:
-    """Whether `work` failed for good, and its result or its error as JSON.
+def outcome_of(work: Callable[[], Any]) -> tuple[bool, bytes]:
+    """Whether `work` failed for good, and its result as serializer.to_text or its error as JSON.
 
     Raises TaskFailure, which fails the Spark task, where trying again helps.
     """
     try:
-        return False, json.dumps(work()).encode()
+        return False, to_text(work()).encode()
     except HudiError as error:
         if is_transient(error):
             raise TaskFailure(error) from error
@@ -48,6 +50,6 @@ def outcome_of(work: Callable[[], Json]) -> tuple[bool, bytes]:
 
 
 def result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:
-    """One row of RESULT_SCHEMA: the unit or shard, whether it failed for good, and its result or its error as JSON."""
+    """One row of RESULT_SCHEMA: the unit or shard, whether it failed for good, and its result or its error as text."""
     columns = [pa.array([index], pa.int64()), pa.array([failed], pa.bool_()), pa.array([body], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["unit", "failed", "body"])

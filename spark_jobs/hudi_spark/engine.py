@@ -9,20 +9,25 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
+from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
+from hudi_core.engine.protocol import Consume, Produce, UnitTask
+from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
 from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.transport import PackedUnits, error_from_json, pack_units
+from hudi_spark.transport import error_from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+
+U = TypeVar("U")
+R = TypeVar("R")
 
 
 class SparkEngine:
@@ -38,12 +43,12 @@ class SparkEngine:
 
     def run(
         self,
-        task: UnitTask,
-        units: Sequence[Json],
+        task: UnitTask[U, R],
+        units: Sequence[U],
         *,
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[Json]:
+    ) -> list[R]:
         """Runs `task` on each unit and returns the results in the order of `units`.
 
         A permanent HudiError of a task travels back as its result and is raised here, typed; the first one by unit
@@ -53,24 +58,26 @@ class SparkEngine:
         """
         if not units:
             return []
+        packed = pack_units(units, compress=True)
         with ProgressFolder(len(units), progress) as ticks:
-            runner = UnitRunner(task, pack_units(units), run_epoch, ticks.path)
+            runner = UnitRunner(task, packed, run_epoch, ticks.path)
             rows = self._collect(
                 lambda: self._spark.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA)
             )
-        return _results(rows, len(units), "units")
+        return _results(rows, result_type(task), len(units), "units")
 
     def exchange(
         self,
-        produce: Produce,
-        units: Sequence[Json],
-        consume: Consume,
+        produce: Produce[U],
+        units: Sequence[U],
+        consume: Consume[R],
         *,
         shards: int,
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[Json]:
-        """See Engine.exchange.
+    ) -> list[R]:
+        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's whatever the
+        reason was.
 
         Spark tries a failed task again (spark.task.maxFailures), a producer's for any reason. Memory: Spark shuffles
         and sorts with what it has and spills the rest; a Python worker holds one batch of rows
@@ -78,11 +85,12 @@ class SparkEngine:
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
+        packed = pack_units(units, compress=True) if units else None
         with ProgressFolder(len(units) + shards, progress) as ticks:
-            producer = RowProducer(produce, pack_units(units), run_epoch, shards, ticks.path) if units else None
+            producer = None if packed is None else RowProducer(produce, packed, run_epoch, shards, ticks.path)
             consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
             rows = self._collect(lambda: exchanged(self._spark, producer, len(units), consumer, shards))
-        return _results(rows, shards, "shards")
+        return _results(rows, result_type(consume), shards, "shards")
 
     def _collect(self, plan: Callable[[], DataFrame]) -> list[Row]:
         # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it
@@ -114,8 +122,8 @@ class UnitRunner:
     Pickled by reference: the executor needs hudi_spark (--py-files).
     """
 
-    task: UnitTask
-    units: PackedUnits
+    task: UnitTask[Any, Any]
+    units: PackedUnits[Any]
     run_epoch: int
     ticks: str | None
 
@@ -132,14 +140,14 @@ class UnitRunner:
         return outcome_of(lambda: self.task(self.units.unit(index), attempt_of(self.run_epoch)))
 
 
-def _results(rows: Sequence[Row], count: int, word: str) -> list[Json]:
+def _results(rows: Sequence[Row], result: type[R], count: int, word: str) -> list[R]:
     """The results in order; raises the error of the first that failed."""
-    results: list[Json] = []
+    results: list[R] = []
     for row in sorted(rows, key=lambda row: int(row["unit"])):
-        body = json.loads(bytes(row["body"]))
+        body = bytes(row["body"])
         if row["failed"]:
-            raise error_from_json(body)
-        results.append(body)
+            raise error_from_json(json.loads(body))
+        results.append(from_text(result, body))
     if len(results) != count:
         raise ExecutionError(f"Spark returned {len(results)} results for {count} {word}")
     return results

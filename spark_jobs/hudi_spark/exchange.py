@@ -10,18 +10,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.engine.exchange_rows import SHARD_ROWS, check_rows
+from hudi_core.engine.packed_units import PackedUnits
 from hudi_core.engine.protocol import Consume, Produce
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.transport import PackedUnits, TaskFailure
+from hudi_spark.transport import TaskFailure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,8 +49,8 @@ class RowProducer:
     Pickled by reference: the executor needs hudi_spark (--py-files).
     """
 
-    produce: Produce
-    units: PackedUnits
+    produce: Produce[Any]
+    units: PackedUnits[Any]
     run_epoch: int
     shards: int
     ticks: str | None
@@ -80,7 +81,7 @@ class ShardConsumer:
     `first_tick` is the progress number of shard 0.
     """
 
-    consume: Consume
+    consume: Consume[Any]
     run_epoch: int
     ticks: str | None
     first_tick: int

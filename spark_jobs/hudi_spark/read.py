@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hudi_core.engine.packed_units import PackedUnits, pack_units
 from hudi_core.errors import HudiError
 from hudi_core.query.execute import read_split
 from hudi_core.storage.data_registry import open_data_storage
-from hudi_spark.transport import PackedUnits, TaskFailure, pack_units
+from hudi_spark.transport import TaskFailure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +51,14 @@ _LOOK_AT = 64
 
 
 @dataclass(frozen=True, slots=True)
+class ReadBin:
+    """What one task reads: the part of a plan that its splits share, and the splits."""
+
+    common: dict[str, Any]
+    splits: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class SplitReader:
     """Reads the bins whose numbers it is given.
 
@@ -57,12 +66,12 @@ class SplitReader:
     slice what hudi_core's reader holds. Not shown in a plan or a log: `bins` has the storage options.
     """
 
-    bins: PackedUnits = field(repr=False)
+    bins: PackedUnits[ReadBin] = field(repr=False)
 
     @staticmethod
     def of(common: Json, bins: Sequence[Sequence[Json]]) -> SplitReader:
         """The reader of a plan's `common` part and its splits."""
-        return SplitReader(pack_units([{"common": common, "splits": list(splits)} for splits in bins]))
+        return SplitReader(pack_units([ReadBin(common, list(splits)) for splits in bins], compress=True))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes rows of one column, the numbers of bins, and yields the rows of their splits."""
@@ -71,7 +80,7 @@ class SplitReader:
             for index in batch.column(0).to_pylist():
                 unit = self.bins.unit(index)
                 try:
-                    yield from self._read(unit["common"], unit["splits"])
+                    yield from self._read(unit.common, unit.splits)
                 except HudiError as error:
                     # A lazy read has no other way back to the driver than the text of the task's failure, of which
                     # Spark Connect keeps 2 KiB: the error's own traceback stays in the executor's log.

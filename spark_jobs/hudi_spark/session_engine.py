@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
@@ -15,6 +15,9 @@ from hudi_spark.probe import probe_executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+U = TypeVar("U")
+R = TypeVar("R")
 
 
 class SessionEngine:
@@ -62,25 +65,25 @@ class SessionEngine:
 
     def run(
         self,
-        task: UnitTask,
-        units: Sequence[Json],
+        task: UnitTask[U, R],
+        units: Sequence[U],
         *,
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[Json]:
+    ) -> list[R]:
         """See Engine.run."""
         return self.start().run(task, units, run_epoch=run_epoch, progress=progress)
 
     def exchange(
         self,
-        produce: Produce,
-        units: Sequence[Json],
-        consume: Consume,
+        produce: Produce[U],
+        units: Sequence[U],
+        consume: Consume[R],
         *,
         shards: int,
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[Json]:
+    ) -> list[R]:
         """See Engine.exchange."""
         return self.start().exchange(produce, units, consume, shards=shards, run_epoch=run_epoch, progress=progress)
 

@@ -1,4 +1,4 @@
-"""How units, results and errors cross between the driver and Spark's tasks: as JSON, whole and typed.
+"""How errors cross between Spark's tasks and the driver: as JSON, whole and typed.
 
 Runs on both sides, and imports neither Spark nor Arrow.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hudi_core import errors
 from hudi_core.engine.protocol import Json
@@ -25,28 +22,6 @@ class TaskFailure(Exception):
 
     def __init__(self, error: HudiError) -> None:
         super().__init__(f"{_MARKER} {json.dumps(error_to_json(error))}")
-
-
-@dataclass(frozen=True, slots=True)
-class PackedUnits:
-    """The units of one run. Every task receives all of them, so what they share is held once and each is compressed."""
-
-    shared: bytes
-    own: tuple[bytes, ...]
-
-    def unit(self, index: int) -> Json:
-        """The unit at `index`, as it was packed."""
-        unit: Json = json.loads(zlib.decompress(self.shared))
-        unit.update(json.loads(zlib.decompress(self.own[index])))
-        return unit
-
-
-def pack_units(units: Sequence[Json]) -> PackedUnits:
-    """Packs JSON objects; the keys that all units hold with one value (table, schema, timeline) are stored once."""
-    first = units[0]
-    shared = {key: value for key, value in first.items() if all(key in unit and unit[key] == value for unit in units)}
-    own = [{key: value for key, value in unit.items() if key not in shared} for unit in units]
-    return PackedUnits(_deflate(shared), tuple(_deflate(unit) for unit in own))
 
 
 def error_to_json(error: HudiError) -> Json:
@@ -72,7 +47,3 @@ def error_in_text(text: str) -> HudiError | None:
     except json.JSONDecodeError:
         return None
     return error_from_json(value)
-
-
-def _deflate(value: Json) -> bytes:
-    return zlib.compress(json.dumps(value).encode(), level=1)

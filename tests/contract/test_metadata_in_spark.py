@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Consume, Engine, Json, Produce
+from hudi_core.engine.protocol import Consume, Engine, Produce
 from hudi_core.metadata_table.initialize import from_files as from_files
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
@@ -55,8 +55,8 @@ class Counted(SparkEngine):
         self.exchanges: list[tuple[int, int]] = []
 
     def exchange(
-        self, produce: Produce, units: Sequence[Json], consume: Consume, *, shards: int, **more: Any
-    ) -> list[Json]:
+        self, produce: Produce[Any], units: Sequence[Any], consume: Consume[Any], *, shards: int, **more: Any
+    ) -> list[Any]:
         self.exchanges.append((len(units), shards))
         return super().exchange(produce, units, consume, shards=shards, **more)
 

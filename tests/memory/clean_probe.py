@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.engine.protocol import Json, TaskAttempt, UnitTask
+from hudi_core.engine.protocol import TaskAttempt, UnitTask
 from hudi_core.services.clean import units as execute
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
@@ -74,8 +74,13 @@ class OneByOne:
     name = "one by one"
 
     def run(
-        self, task: UnitTask, units: Any, *, run_epoch: int, progress: Callable[[int, int], None] | None = None
-    ) -> list[Json]:
+        self,
+        task: UnitTask[Any, Any],
+        units: Any,
+        *,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Any]:
         return [task(unit, TaskAttempt(number, run_epoch, number)) for number, unit in enumerate(units)]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import polars
@@ -14,7 +15,9 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.services.compaction.merge_slice import compact_operation
+from hudi_core.engine.serializer import from_text
+from hudi_core.services.compaction.merge_slice import CompactionUnit, compact_operation
+from hudi_core.timeline.actions.write_stats import stat_to_json
 from tests.support.peak_memory import measured
 
 LIBRARIES = (polars, pyarrow.compute, pyarrow.parquet)
@@ -23,10 +26,11 @@ LIBRARIES = (polars, pyarrow.compute, pyarrow.parquet)
 
 def main(folder: str, budget: int) -> None:
     """Runs the unit stored in the folder."""
-    unit = json.loads(Path(folder, "unit.json").read_text())
-    unit["write"]["memory_bytes"] = budget
+    unit = from_text(CompactionUnit, Path(folder, "unit.json").read_text())
+    unit = replace(unit, config=replace(unit.config, memory_bytes=budget))
     result, peak, _ = measured(lambda: compact_operation(unit, TaskAttempt(0, 0, budget % 1000)))
-    print(json.dumps({"peak": peak, "records": result["records"], "stat": result["stat"]}))
+    assert result.stat is not None
+    print(json.dumps({"peak": peak, "records": asdict(result.records), "stat": stat_to_json(result.stat)}))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,12 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.serializer import to_text
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.block_validity import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.services.compaction.merge_slice import CompactionUnit
+from hudi_core.timeline.actions.compaction import CompactionOperation
 
 MIB = 1 << 20
 BASE_ROWS, LOG_ROWS, LOG_FILES, TEXT = 100_000, 100_000, 10, 1500
@@ -120,32 +124,21 @@ def make_table(folder: Path) -> None:
         logs.append(f".{FILE_ID}_{BASE}.log.{number + 1}_0-1-2")
         updated = rng.choice(BASE_ROWS + 10_000, LOG_ROWS // LOG_FILES, replace=False)
         (partition / logs[-1]).write_bytes(log_block(instant, updated, rng))
-    unit = {
-        "uri": str(folder),
-        "storage_options": {},
-        "instant": "20260201000000000",
-        "max_instant": "20260131000000000",
-        "committed": CommittedInstants(frozenset(), frozenset(), "20270101000000000").to_json(),
-        "schema": SCHEMA,
-        "policy": MergePolicy(("_hoodie_record_key",), ("ts",)).to_json(),
-        "write": WriteConfig.of(
-            {"hoodie.parquet.block.size": str(ROW_GROUP), "airflow_hudi.batch.rows": "4096"}
-        ).to_json()
-        | {"parquet_codec": "UNCOMPRESSED"},
-        "as_hudi_1": False,
-        "wanted": StatisticsRequirements(
-            add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True
-        ).to_json(),
-        "operation": {
-            "partition": "p",
-            "file_id": FILE_ID,
-            "base_instant": BASE,
-            "base_file": base,
-            "log_files": logs,
-            "metrics": {},
-        },
-    }
-    (folder / "unit.json").write_text(json.dumps(unit))
+    config = WriteConfig.of({"hoodie.parquet.block.size": str(ROW_GROUP), "airflow_hudi.batch.rows": "4096"})
+    unit = CompactionUnit(
+        CompactionOperation("p", FILE_ID, BASE, base, tuple(logs)),
+        uri=str(folder),
+        storage_options={},
+        instant="20260201000000000",
+        max_instant="20260131000000000",
+        committed=CommittedInstants(frozenset(), frozenset(), "20270101000000000"),
+        schema=SCHEMA,
+        policy=MergePolicy(("_hoodie_record_key",), ("ts",)),
+        config=replace(config, parquet_codec="UNCOMPRESSED"),
+        as_hudi_1=False,
+        requirements=StatisticsRequirements(add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True),
+    )
+    (folder / "unit.json").write_text(to_text(unit))
 
 
 def run(folder: Path, budget: int) -> dict[str, Any]:

@@ -4,7 +4,6 @@ files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +13,7 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.history.load import load_history
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.index_definitions import load_index_definitions
@@ -141,12 +141,9 @@ class GoldenCells:
         return requirements_of(self.table, [partition_type_of(partition, self.table)])
 
     def statistics(self, files: Iterable[DataFileRef], requirements: StatisticsRequirements) -> list[FileStatistics]:
-        """Each through JSON, as an engine carries them."""
-        passed = StatisticsRequirements.from_json(json.loads(json.dumps(requirements.to_json())))
-        return [
-            FileStatistics.from_json(json.loads(json.dumps(read_file_statistics(self.storage, file, passed).to_json())))
-            for file in files
-        ]
+        """Each as an engine carries them."""
+        passed = from_text(StatisticsRequirements, to_text(requirements))
+        return [from_text(FileStatistics, to_text(read_file_statistics(self.storage, file, passed))) for file in files]
 
     def slices(self, last: Instant) -> list[DataFileRef]:
         """The files of the latest slices when a commit completed."""

@@ -1,10 +1,9 @@
-"""How base files are written, as one value that crosses to the tasks as JSON."""
+"""How base files are written, as one value that crosses to the tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from hudi_core.config.service_config import (
     ALLOW_CORRUPT,
@@ -50,12 +49,3 @@ class WriteConfig:
             batch_rows=BATCH_ROWS.read(options),
             allow_corrupt_log_blocks=ALLOW_CORRUPT.read(options),
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """The value as a JSON object."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> WriteConfig:
-        """The value of `to_json`."""
-        return WriteConfig(**value)

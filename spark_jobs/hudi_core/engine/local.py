@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +12,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from hudi_core.engine.exchange_rows import check_rows
-from hudi_core.engine.protocol import Consume, Json, Produce, TaskAttempt, UnitTask
+from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
+from hudi_core.engine.protocol import Consume, Produce, TaskAttempt, UnitTask
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.engine.sorted_runs import Run, RunBuffer, fewer_runs, merged_rows
 from hudi_core.errors import ConfigError, ExecutionError, HudiError, is_transient
 
 T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
 Progress = Callable[[int, int], None]
 EXCHANGE_BYTES = 256 << 20
 """Rows of an exchange that all producers of a process may hold in memory, sorted copies included; beyond it lie sorted
@@ -42,27 +45,27 @@ class LocalEngine:
         self._exchange_bytes = exchange_bytes
 
     def run(
-        self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Progress | None = None
-    ) -> list[Json]:
+        self, task: UnitTask[U, R], units: Sequence[U], *, run_epoch: int, progress: Progress | None = None
+    ) -> list[R]:
         """See Engine.run. Results come in the order of `units`; raises the HudiError of the first unit that failed,
         else ExecutionError.
         """
-        return self._all(
-            [partial(_run_unit, task, unit, TaskAttempt(index, run_epoch, index)) for index, unit in enumerate(units)],
-            "unit",
-            progress,
-        )
+        if not units:
+            return []
+        packed, result = pack_units(units), result_type(task)
+        jobs = [partial(_run_unit, task, packed, run_epoch, result, index) for index in range(len(units))]
+        return self._all(jobs, "unit", progress)
 
     def exchange(
         self,
-        produce: Produce,
-        units: Sequence[Json],
-        consume: Consume,
+        produce: Produce[U],
+        units: Sequence[U],
+        consume: Consume[R],
         *,
         shards: int,
         run_epoch: int,
         progress: Progress | None = None,
-    ) -> list[Json]:
+    ) -> list[R]:
         """See Engine.exchange. An attempt is made up to three times, at once.
 
         Memory: EXCHANGE_BYTES of rows that wait to be sorted, and one batch of each producer; then, for each thread,
@@ -78,12 +81,15 @@ class LocalEngine:
         with tempfile.TemporaryDirectory(prefix="hudi-exchange-") as name:
             folder = Path(name)
             share = self._exchange_bytes // (3 * min(self._threads, max(len(units), 1)))
+            packed = pack_units(units) if units else None
             producing = [
-                partial(_produce, produce, unit, index, run_epoch, numbers, folder, share, shards)
-                for index, unit in enumerate(units)
+                partial(_produce, produce, packed, index, run_epoch, numbers, folder, share, shards)
+                for index in range(len(units))
+                if packed is not None
             ]
             runs = fewer_runs(folder, [run for found in self._all(producing, "unit", of_units) for run in found])
-            consuming = [partial(_consume, consume, shard, runs, run_epoch, numbers) for shard in range(shards)]
+            result = result_type(consume)
+            consuming = [partial(_consume, consume, shard, runs, run_epoch, numbers, result) for shard in range(shards)]
             return self._all(consuming, "shard", of_shards)
 
     def _all(self, jobs: Sequence[Callable[[], T]], word: str, progress: Progress | None) -> list[T]:
@@ -100,21 +106,16 @@ class LocalEngine:
         return [future.result() for future in futures]
 
 
-def _run_unit(task: UnitTask, unit: Json, attempt: TaskAttempt) -> Json:
-    """Unit and result cross as JSON, as on Spark: a task cannot change what the caller holds, and every engine refuses
+def _run_unit(task: UnitTask[U, R], units: PackedUnits[U], run_epoch: int, result: type[R], index: int) -> R:
+    """Unit and result cross as text, as on Spark: a task cannot change what the caller holds, and every engine refuses
     the same values.
     """
-    return _crossed(task(_crossed(unit), attempt))
-
-
-def _crossed(value: Json) -> Json:
-    result: Json = json.loads(json.dumps(value))
-    return result
+    return from_text(result, to_text(task(units.unit(index), TaskAttempt(index, run_epoch, index))))
 
 
 def _produce(
-    produce: Produce,
-    unit: Json,
+    produce: Produce[U],
+    units: PackedUnits[U],
     index: int,
     run_epoch: int,
     numbers: Iterator[int],
@@ -125,7 +126,7 @@ def _produce(
     def once(number: int) -> list[Run]:
         buffer = RunBuffer(folder, str(number), max_bytes)
         try:
-            for batch in produce(_crossed(unit), TaskAttempt(index, run_epoch, number)):
+            for batch in produce(units.unit(index), TaskAttempt(index, run_epoch, number)):
                 buffer.add(check_rows(batch, shards))
             return buffer.finish()
         except BaseException:
@@ -135,11 +136,15 @@ def _produce(
     return _tried(once, numbers)
 
 
-def _consume(consume: Consume, shard: int, runs: Sequence[Run], run_epoch: int, numbers: Iterator[int]) -> Json:
-    return _tried(
-        lambda number: _crossed(consume(shard, merged_rows(runs, shard), TaskAttempt(shard, run_epoch, number))),
-        numbers,
-    )
+def _consume(
+    consume: Consume[R], shard: int, runs: Sequence[Run], run_epoch: int, numbers: Iterator[int], result: type[R]
+) -> R:
+    def once(number: int) -> R:
+        return from_text(
+            result, to_text(consume(shard, merged_rows(runs, shard), TaskAttempt(shard, run_epoch, number)))
+        )
+
+    return _tried(once, numbers)
 
 
 def _tried(once: Callable[[int], T], numbers: Iterator[int]) -> T:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 Json = dict[str, Any]
-"""A JSON object: what crosses the engine in both directions."""
+"""A JSON object, as documents and read plans are."""
+U = TypeVar("U")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +23,24 @@ class TaskAttempt:
     attempt_id: int
 
 
-UnitTask = Callable[[Json, TaskAttempt], Json]
-"""A module-level function: takes a unit and its attempt, writes files, returns its result. It raises HudiError only."""
+UnitTask = Callable[[U, TaskAttempt], R]
+"""A module-level function: takes a unit and its attempt, writes files, returns its result. It raises HudiError only.
+
+Units and results are frozen dataclasses that engine.serializer can write; the function's annotations name the result's
+class.
+"""
 RowBatch = Any
 """A pyarrow.RecordBatch; this module is imported where there is no pyarrow."""
-Produce = Callable[[Json, TaskAttempt], Iterator[RowBatch]]
+Produce = Callable[[U, TaskAttempt], Iterator[RowBatch]]
 """A module-level function: takes a unit and its attempt, yields rows as engine.exchange_rows.ROWS: shard (int32), key
 and value (binary, not null).
 
 It should write nothing: an attempt's rows may be thrown away, and those of a unit may be asked for again. A batch is
 held as a whole, so a few megabytes each are right. It raises HudiError only.
 """
-Consume = Callable[[int, Iterator[RowBatch], TaskAttempt], Json]
+Consume = Callable[[int, Iterator[RowBatch], TaskAttempt], R]
 """A module-level function, or a functools.partial of one: takes a shard, its rows and its attempt, writes files,
-returns its result.
+returns its result, a frozen dataclass as that of a UnitTask.
 
 Rows come as engine.exchange_rows.SHARD_ROWS (key, value), sorted by the bytes of their keys, unsigned; rows of one key
 in no order. It need not read them all. It raises HudiError only.
@@ -52,12 +58,12 @@ class Engine(Protocol):
 
     def run(
         self,
-        task: UnitTask,
-        units: Sequence[Json],
+        task: UnitTask[U, R],
+        units: Sequence[U],
         *,
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[Json]:
+    ) -> list[R]:
         """Runs `task` on each unit. `run_epoch` becomes the stage id of every attempt. Raises the task's HudiError, or
         ExecutionError.
         """
@@ -65,14 +71,14 @@ class Engine(Protocol):
 
     def exchange(
         self,
-        produce: Produce,
-        units: Sequence[Json],
-        consume: Consume,
+        produce: Produce[U],
+        units: Sequence[U],
+        consume: Consume[R],
         *,
         shards: int,
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[Json]:
+    ) -> list[R]:
         """Brings the rows that `produce` makes of the units to the shards that they name, and runs `consume` on each of
         these.
 

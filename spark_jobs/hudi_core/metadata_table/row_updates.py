@@ -18,14 +18,14 @@ from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_fil
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, moves_rows
-from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows
+from hudi_core.metadata_table.partitions.row_units import IndexUnit, crossing, produce_index_rows
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.prepare import Workers
-from hudi_core.metadata_table.write.staged_logs import StagedLog, staging_folder, write_log_shard
+from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, staging_folder, write_log_shard
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline
 
@@ -71,22 +71,22 @@ class RowUpdates:
         counts = self._counts(index, {group for change in changes for group in _partitions(change)}, data)
         active, workers = self.metadata_timeline.active, self.workers
         schema = block_schema(latest_schema(active, active.load()))
-        rows, options = index.rows(counts, schema, self.zone), dict(workers.storage_options)
-        shard = {
-            "uri": workers.uri,
-            "storage_options": options,
-            "index": rows.to_json(),
-            "file_ids": index.row_file_ids(counts),
-            "instant": instant,
-            "schema": schema,
-            "hudi_1_headers": self.metadata_timeline.features.hudi_1_log_headers,
-            "folder": staging_folder(instant, workers.epoch),
-        }
-        units = [index_unit(workers.uri, options, spec, rows, change) for change in changes]
-        found = workers.engine.exchange(
-            produce_index_rows, units, partial(write_log_shard, shard), shards=rows.shards, run_epoch=workers.epoch
+        rows, options = crossing(index.rows(counts, schema, self.zone)), dict(workers.storage_options)
+        shards = LogShards(
+            workers.uri,
+            options,
+            rows,
+            tuple(index.row_file_ids(counts)),
+            instant,
+            schema,
+            self.metadata_timeline.features.hudi_1_log_headers,
+            staging_folder(instant, workers.epoch),
         )
-        return [StagedLog.from_json(log) for item in found for log in item["logs"]]
+        units = [IndexUnit(workers.uri, options, spec, rows, change) for change in changes]
+        found = workers.engine.exchange(
+            produce_index_rows, units, partial(write_log_shard, shards), shards=rows.shards, run_epoch=workers.epoch
+        )
+        return [log for item in found for log in item.logs]
 
     def _counts(self, index: RowLevelPartition, partitions: Collection[str], data: Timeline) -> Counts:
         """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.engine.protocol import Json, UnitTask
+from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -40,6 +40,8 @@ from hudi_core.transaction.reconcile import base_files_of, check_winners, remove
 log = logging.getLogger(__name__)
 
 Plan = TypeVar("Plan")
+Unit = TypeVar("Unit")
+UnitResult = TypeVar("UnitResult")
 Stats = list[WriteStat]
 
 
@@ -54,7 +56,7 @@ class Rewritten:
     statistics: Sequence[FileStatistics]
 
 
-class RewriteJob(Job[Plan, Stats]):
+class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
     """See Job. An attempt that dies is rolled back whole by the next one, since its files have names of their own."""
 
     operation: ClassVar[str]
@@ -62,7 +64,7 @@ class RewriteJob(Job[Plan, Stats]):
 
     @property
     @abstractmethod
-    def task(self) -> UnitTask:
+    def task(self) -> UnitTask[Unit, UnitResult]:
         """What the engine does with each unit."""
 
     @abstractmethod
@@ -74,11 +76,11 @@ class RewriteJob(Job[Plan, Stats]):
         """The file groups that the plan rewrites."""
 
     @abstractmethod
-    def units(self, plan: Plan, timeline: Timeline, requirements: StatisticsRequirements | None) -> list[Json]:
+    def units(self, plan: Plan, timeline: Timeline, requirements: StatisticsRequirements | None) -> list[Unit]:
         """One unit for each new file; `requirements` say which statistics of it are returned."""
 
     @abstractmethod
-    def prove(self, plan: Plan, results: list[Json], *, with_statistics: bool) -> Rewritten:
+    def prove(self, plan: Plan, results: list[UnitResult], *, with_statistics: bool) -> Rewritten:
         """Shows that the results cover the plan and lose or double no row. Raises ExecutionError."""
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, FormatError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.view.file_group import DataFile, FileSlice
@@ -39,6 +39,18 @@ def slice_from_json(raw: Json) -> FileSlice:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{_SOURCE} is not what this version writes: {error!r}") from error
+
+
+def check_slice(item: FileSlice) -> FileSlice:
+    """The slice as it is; raises FormatError for names that leave the table, or its partition."""
+    group = item.file_group
+    check_partition(group.partition, source=_SOURCE)
+    check_file_name(group.file_id, source=_SOURCE)
+    for file in item.files:
+        check_file_name(file.name, source=_SOURCE)
+        if file.partition != group.partition:
+            raise FormatError(f"{file.path!r} is not in the partition {group.partition!r}", path=_SOURCE)
+    return item
 
 
 def _file_to_json(file: DataFile) -> Json:

@@ -64,4 +64,4 @@ def test_an_error_reaches_the_driver_typed(tmp_path: Path) -> None:
 def test_a_reader_does_not_show_its_secrets() -> None:
     reader = SplitReader.of({"storage_options": {"secret": "hunter2"}}, [[{"bytes": 1}]])
     assert "hunter2" not in repr(reader)
-    assert reader.bins.unit(0)["common"] == {"storage_options": {"secret": "hunter2"}}
+    assert reader.bins.unit(0).common == {"storage_options": {"secret": "hunter2"}}

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hudi_core import errors
 from hudi_core.errors import (
@@ -20,36 +16,12 @@ from hudi_core.errors import (
     StorageNotFoundError,
     TimelineError,
 )
-from hudi_spark.transport import TaskFailure, error_from_json, error_in_text, error_to_json, is_transient, pack_units
+from hudi_spark.transport import TaskFailure, error_from_json, error_in_text, error_to_json, is_transient
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=6,
-)
 KINDS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)),
     key=lambda kind: kind.__name__,
 )
-
-
-@given(st.lists(st.dictionaries(st.text(max_size=3), JSON, max_size=4), min_size=1, max_size=5))
-@settings(max_examples=60)
-def test_units_come_out_as_they_went_in(units: list[dict[str, object]]) -> None:
-    packed = pack_units(units)
-    assert [packed.unit(index) for index in range(len(units))] == units
-
-
-def test_what_units_share_is_held_once() -> None:
-    schema = json.dumps([f"field {index} of the table" for index in range(2000)])
-    packed = pack_units([{"schema": schema, "n": index} for index in range(1000)])
-    assert sum(len(own) for own in packed.own) < 40_000
-    assert packed.unit(999) == {"schema": schema, "n": 999}
-
-
-def test_a_key_that_one_unit_lacks_is_not_shared() -> None:
-    units = [{"a": None, "b": 1}, {"b": 1}]
-    assert [pack_units(units).unit(index) for index in (0, 1)] == units
 
 
 @pytest.mark.parametrize("kind", KINDS)

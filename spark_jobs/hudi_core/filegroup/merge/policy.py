@@ -9,12 +9,12 @@ docs/merge.md describes the rules for users.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hudi_core.config.service_config import MERGE_FUNCTION
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import (
     HUDI_1_KEYS,
     ORDERING_FIELDS_KEY,
@@ -31,7 +31,6 @@ from hudi_core.model.meta_fields import RECORD_KEY
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
-    from hudi_core.engine.protocol import Json
 
 
 class Rules(str, Enum):
@@ -104,32 +103,6 @@ class MergePolicy:
         if not config.features.merge_modes and not any(key in config.raw for key in HUDI_1_KEYS):
             return _by_payload_class(config, given)
         return _by_mode(config, given)
-
-    def to_json(self) -> Json:
-        """The policy as a JSON object."""
-        raw = asdict(self)
-        return {**raw, "rules": self.rules.value, "payload": self.payload.value, "fill": self.fill.value}
-
-    @staticmethod
-    def from_json(raw: Json) -> MergePolicy:
-        """The inverse of to_json; raises ConfigError for anything else."""
-        try:
-            values: dict[str, Any] = dict(raw)
-            marks = tuple(
-                DeleteMark(mark["column"], tuple(mark["values"]), mark["any_case"])
-                for mark in values.pop("delete_marks")
-            )
-            return MergePolicy(
-                tuple(values.pop("key_fields")),
-                tuple(values.pop("ordering_fields")),
-                Rules(values.pop("rules")),
-                Payload(values.pop("payload")),
-                Fill(values.pop("fill")),
-                delete_marks=marks,
-                **values,
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ConfigError(f"merge policy is not what this version writes: {error!r}") from error
 
 
 def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:

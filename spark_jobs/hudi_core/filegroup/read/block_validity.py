@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hudi_core.errors import ConfigError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Json
     from hudi_core.timeline.timeline import Timeline
 
 _PENDING_WRITES = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
@@ -51,18 +49,6 @@ class CommittedInstants:
         commits = timeline.commits()
         inflight = timeline.pending().of_actions(*_PENDING_WRITES)
         return CommittedInstants(commits.requested_times, inflight.requested_times, commits.start)
-
-    def to_json(self) -> Json:
-        """The value as a JSON object."""
-        return {"completed": sorted(self.completed), "inflight": sorted(self.inflight), "start": self.start}
-
-    @staticmethod
-    def from_json(raw: Json) -> CommittedInstants:
-        """The inverse of to_json; raises ConfigError for anything else."""
-        try:
-            return CommittedInstants(frozenset(raw["completed"]), frozenset(raw["inflight"]), raw["start"])
-        except (KeyError, TypeError) as error:
-            raise ConfigError(f"committed instants are not what this version writes: {error!r}") from error
 
 
 def latest_read_instant(timeline: Timeline) -> str | None:

@@ -1,8 +1,7 @@
-"""What a query's tasks need to read its slices: one value per query, as JSON."""
+"""What a query's tasks need to read its slices: one value per query, in a form that travels to wherever a task runs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.engine.protocol import Json
+from hudi_core.engine.serializer import from_text, to_text
+from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.output_columns import OutputColumns
 from hudi_core.filegroup.read.reading_rules import partition_columns
 from hudi_core.filegroup.read.row_filter import RowFilter, of_commit_times, of_predicate
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Json
     from hudi_core.timeline.schema_history import SchemaHistory
     from hudi_core.timeline.timeline import Timeline
 
@@ -112,48 +112,10 @@ class ReaderSpec:
         return tuple(found)
 
     def to_text(self) -> str:
-        """The spec as JSON text, by which a process recognizes a query that it has run before."""
-        return json.dumps(self.to_json())
+        """The spec as text, by which a process knows one that it has met before."""
+        return to_text(self)
 
     @staticmethod
     def from_text(text: str) -> ReaderSpec:
         """The inverse of to_text; raises ConfigError for anything else."""
-        try:
-            return ReaderSpec.from_json(json.loads(text))
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"a reader's spec is not what this version writes: {error!r}") from error
-
-    def to_json(self) -> Json:
-        """The spec as a JSON object. The table is in it as its properties."""
-        return {
-            "path": self.config.path,
-            "properties": dict(self.config.raw),
-            "schema": self.schema,
-            "committed": self.committed.to_json(),
-            "latest_instant": self.latest_instant,
-            "merge_logs": self.merge_logs,
-            "columns": None if self.columns is None else list(self.columns),
-            "commit_times": None if self.commit_times is None else sorted(self.commit_times),
-            "predicate": self.predicate,
-            "zone": self.zone,
-            "history": self.history,
-            "options": dict(self.options),
-        }
-
-    @staticmethod
-    def from_json(raw: Json) -> ReaderSpec:
-        """The inverse of to_json; raises ConfigError for anything else."""
-        try:
-            values: dict[str, Any] = dict(raw)
-            path, properties = values.pop("path"), values.pop("properties")
-            config = TableConfig.of(dict(properties), path=path)
-            columns, times = values.pop("columns"), values.pop("commit_times")
-            return ReaderSpec(
-                config=config,
-                committed=CommittedInstants.from_json(values.pop("committed")),
-                columns=None if columns is None else tuple(columns),
-                commit_times=None if times is None else frozenset(times),
-                **values,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f"a reader's spec is not what this version writes: {error!r}") from error
+        return from_text(ReaderSpec, text)

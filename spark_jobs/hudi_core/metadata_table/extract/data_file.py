@@ -7,7 +7,6 @@ its instant, so that ranges hold at any time. Memory: one batch of rows, or one 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -34,7 +33,6 @@ from hudi_core.metadata_table.records.file_statistics import (
     Expression,
     FileStatistics,
     FilterText,
-    Json,
 )
 from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.value_types import empty_range
@@ -68,33 +66,6 @@ class StatisticsRequirements:
     expressions: tuple[Expression, ...] = ()
     history: History | None = None
     all_columns: bool = False
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        return {
-            "schema": json.dumps(self.schema),
-            "columns": list(self.columns),
-            "version": self.version,
-            "bloom": self.bloom,
-            "expressions": [item.to_json() for item in self.expressions],
-            "history": self.history,
-            "all_columns": self.all_columns,
-        }
-
-    @classmethod
-    def from_json(cls, document: Json) -> StatisticsRequirements:
-        """Back from to_json."""
-        expressions = tuple(map(Expression.from_json, document["expressions"]))
-        columns, history = tuple(document["columns"]), document["history"]
-        return cls(
-            json.loads(document["schema"]),
-            columns,
-            int(document["version"]),
-            bool(document["bloom"]),
-            expressions,
-            history,
-            bool(document["all_columns"]),
-        )
 
 
 def read_file_statistics(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:

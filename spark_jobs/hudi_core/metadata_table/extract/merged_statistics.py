@@ -4,7 +4,6 @@ say it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
@@ -39,13 +38,3 @@ def _expression(name: str, files: Sequence[FileStatistics]) -> ColumnRange | Non
     # Values are counted without the nulls here; files without rows do not count.
     with_rows = [item for item in ranges if item.value_count + item.null_count > 0]
     return None if len(ranges) < len(recorded) else merged(with_rows or ranges[:1])
-
-
-def statistics_to_bytes(statistics: FileStatistics) -> bytes:
-    """As a row's value in an exchange."""
-    return json.dumps(statistics.to_json(), separators=(",", ":")).encode("utf-8")
-
-
-def statistics_from_bytes(value: bytes) -> FileStatistics:
-    """Back from statistics_to_bytes."""
-    return FileStatistics.from_json(json.loads(value))

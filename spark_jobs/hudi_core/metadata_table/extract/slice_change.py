@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.read.block_validity import CommittedInstants
@@ -21,7 +20,6 @@ from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.meta_fields import RECORD_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.slice_json import slice_from_json, slice_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +32,6 @@ class SliceChange:
     before: FileSlice | None
     after: FileSlice | None
     instant: str | None = None
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        slices = {"before": self.before, "after": self.after}
-        return {
-            "instant": self.instant,
-            **{name: None if item is None else slice_to_json(item) for name, item in slices.items()},
-        }
-
-    @classmethod
-    def from_json(cls, raw: Json) -> SliceChange:
-        """Back from to_json; raises ConfigError or FormatError for names that leave the table."""
-        before, after = (None if raw[name] is None else slice_from_json(raw[name]) for name in ("before", "after"))
-        return cls(before, after, raw["instant"])
 
 
 class ChangeReader:

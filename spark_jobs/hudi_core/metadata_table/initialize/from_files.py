@@ -6,26 +6,21 @@ partitions gets all files of one in one task.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from hudi_core.codec.hashing import file_group_indexes
-from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.exchange_rows import exchange_rows
-from hudi_core.errors import ConfigError, ExecutionError, HudiError
+from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import read_file_statistics
-from hudi_core.metadata_table.index_definitions import (
-    parse_index_definitions,
-    render_index_definitions,
-)
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import Sizes
-from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
+from hudi_core.metadata_table.initialize.shard_file import WrittenShard, write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
 from hudi_core.metadata_table.partitions.protocol import PartitionType
@@ -37,14 +32,13 @@ from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.view.fs_view import FileSystemView
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine, Json, TaskAttempt
+    from hudi_core.engine.protocol import Engine, TaskAttempt
 
 _UNIT_FILES: Final = 50
 """Files that one task reads, or more where a data partition has more and the kind wants them together."""
 _BATCH_RECORDS: Final = 1000
 _BATCH_FILTERS: Final = 8
 """Filters have 430 KB each with Hudi's defaults."""
-_SOURCE: Final = "index unit"
 
 
 def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
@@ -80,22 +74,15 @@ def initialization_from_files(
     options = dict(storage_options or {})
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
-        common = {
-            "uri": uri,
-            "storage_options": options,
-            "table": _table_to_json(table),
-            "kind": partition_type.partition,
-            "instant": instant,
-            "schema": target.schema,
-            "groups": len(target.file_ids),
-        }
-        units = [{**common, "files": [item.to_json() for item in part]} for part in _parts(partition_type, files)]
-        shard = {"uri": uri, "storage_options": options, "target": target.to_json()}
+        common = FileRecordsTarget(
+            uri, options, table, partition_type.partition, instant, target.schema, len(target.file_ids)
+        )
+        units = [FileRecordsUnit(common, tuple(part)) for part in _parts(partition_type, files)]
         return written_files(
             engine.exchange(
                 produce_file_records,
                 units,
-                partial(write_file_records, shard),
+                partial(write_file_records, FileRecordsShards(uri, options, target)),
                 shards=len(target.file_ids),
                 run_epoch=run_epoch,
             )
@@ -109,48 +96,67 @@ def initialization_from_files(
     )
 
 
-def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit's files: their facts are read, and the kind's records of them encoded.
-
-    Raises ConfigError for JSON that this version did not write, and what read_file_statistics and the kind raise.
+@dataclass(frozen=True, slots=True)
+class FileRecordsTarget:
+    """What all tasks of an initialization know: the table that is indexed, and the partition type, of `groups` file
+    groups, whose records have `schema`.
     """
-    try:
-        storage, table = (
-            open_data_storage(unit["uri"], unit["storage_options"]),
-            _table_from_json(json.dumps(unit["table"])),
-        )
-        files = [DataFileRef.from_json(item) for item in unit["files"]]
-        name, instant, schema, groups = (
-            str(unit["kind"]),
-            str(unit["instant"]),
-            str(unit["schema"]),
-            int(unit["groups"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    partition_type = partition_type_of(name, table)
+
+    uri: str
+    storage_options: Mapping[str, str]
+    table: IndexedTable
+    partition: str
+    instant: str
+    schema: str
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecordsUnit:
+    """Files that one task reads."""
+
+    target: FileRecordsTarget
+    files: tuple[DataFileRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecordsShards:
+    """Where the records go."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+    target: NewPartition
+
+
+def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit's files: their statistics are read, and the partition type's records of them
+    encoded.
+
+    Raises what read_file_statistics and the partition type raise.
+    """
+    target = unit.target
+    storage, table = open_data_storage(target.uri, target.storage_options), target.table
+    partition_type = partition_type_of(target.partition, table)
     requirements = requirements_of(table, [partition_type])
-    records = partition_type.initial(instant, (read_file_statistics(storage, item, requirements) for item in files))
-    encoder = RecordEncoder(schema)
+    records = partition_type.initial(
+        target.instant, (read_file_statistics(storage, item, requirements) for item in unit.files)
+    )
+    encoder = RecordEncoder(target.schema)
     size = _BATCH_FILTERS if _holds_filters(partition_type) else _BATCH_RECORDS
     for chunk in _chunks(records, size):
         cells = encoder.cells((key, datum) for key, datum in chunk if datum is not None)
-        shards = file_group_indexes([key.decode("utf-8") for key, _ in cells], groups)
+        shards = file_group_indexes([key.decode("utf-8") for key, _ in cells], target.groups)
         keys, values = (pa.array([cell[part] for cell in cells], pa.binary()) for part in (0, 1))
         yield exchange_rows(pa.array(shards, pa.int32()), keys, values)
 
 
-def write_file_records(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
-    """Writes the base file of one file group; with `unit` given, engine.protocol.Consume. See
+def write_file_records(
+    shards: FileRecordsShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> WrittenShard:
+    """Writes the base file of one file group; with `shards` given, engine.protocol.Consume. See
     shard_file.write_shard.
     """
-    try:
-        storage, target = (
-            open_data_storage(unit["uri"], unit["storage_options"]),
-            NewPartition.from_json(unit["target"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
+    storage, target = open_data_storage(shards.uri, shards.storage_options), shards.target
 
     def conflict(key: bytes) -> HudiError:
         return ExecutionError(
@@ -185,25 +191,6 @@ def _chunks(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
     source = iter(records)
     while chunk := list(itertools.islice(source, size)):
         yield chunk
-
-
-def _table_to_json(table: IndexedTable) -> Json:
-    return {
-        "properties": dict(table.config.raw),
-        "schema": table.schema,
-        "definitions": json.loads(render_index_definitions(table.definitions)),
-        "settings": dict(table.settings),
-        "history": table.history,
-    }
-
-
-@lru_cache(maxsize=8)
-def _table_from_json(text: str) -> IndexedTable:
-    raw = json.loads(text)
-    definitions = parse_index_definitions(json.dumps(raw["definitions"]).encode(), path=_SOURCE)
-    return IndexedTable(
-        TableConfig.of(raw["properties"], path=_SOURCE), raw["schema"], definitions, raw["settings"], raw["history"]
-    )
 
 
 def _reference(partition: str, name: str, size: int) -> DataFileRef:

@@ -5,24 +5,24 @@ for each file group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.initialize.initialize import Initialization
-from hudi_core.metadata_table.initialize.shard_file import write_shard, written_files
+from hudi_core.metadata_table.initialize.shard_file import WrittenShard, write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.group_content import base_cells
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_level import Counts
-from hudi_core.metadata_table.partitions.row_units import index_unit, produce_index_rows, rows_from_json
+from hudi_core.metadata_table.partitions.row_units import AnyIndexRows, IndexUnit, crossing, produce_index_rows
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_core.engine.protocol import Engine, Json, TaskAttempt
+    from hudi_core.engine.protocol import Engine, TaskAttempt
     from hudi_core.metadata_table.indexed_table import IndexedTable
     from hudi_core.view.file_group import FileSlice
 
@@ -49,26 +49,32 @@ def initialization_from_rows(
     options, index = dict(storage_options or {}), row_level_type(name, table)
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
-        rows = index.rows(counts, target.schema, zone or table.config.timezone)
-        units = [index_unit(uri, options, spec, rows, SliceChange(None, item)) for item in slices]
-        shard = {"uri": uri, "storage_options": options, "index": rows.to_json(), "target": target.to_json()}
+        rows = crossing(index.rows(counts, target.schema, zone or table.config.timezone))
+        units = [IndexUnit(uri, options, spec, rows, SliceChange(None, item)) for item in slices]
+        shards = IndexShards(uri, options, rows, target)
         found = engine.exchange(
-            produce_index_rows, units, partial(write_base_shard, shard), shards=rows.shards, run_epoch=run_epoch
+            produce_index_rows, units, partial(write_base_shard, shards), shards=rows.shards, run_epoch=run_epoch
         )
         return written_files(found)
 
     return Initialization(name, index.row_file_ids(counts), fill, index.definition())
 
 
-def write_base_shard(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
-    """Writes the base file of one file group; with `unit` given, engine.protocol.Consume. Returns `{"file": NewBaseFile
-    as JSON}`, None without rows.
+@dataclass(frozen=True, slots=True)
+class IndexShards:
+    """Where the rows of a new row-level index go."""
 
-    Memory: see MetadataBaseFile, and one batch.
+    uri: str
+    storage_options: Mapping[str, str]
+    index: AnyIndexRows
+    target: NewPartition
+
+
+def write_base_shard(
+    shards: IndexShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> WrittenShard:
+    """Writes the base file of one file group; with `shards` given, engine.protocol.Consume. Memory: see
+    MetadataBaseFile, and one batch.
     """
-    try:
-        storage, rows = open_data_storage(unit["uri"], unit["storage_options"]), rows_from_json(unit["index"])
-        target = NewPartition.from_json(unit["target"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    return write_shard(storage, target, shard, base_cells(rows, batches), attempt)
+    storage = open_data_storage(shards.uri, shards.storage_options)
+    return write_shard(storage, shards.target, shard, base_cells(shards.index, batches), attempt)

@@ -4,7 +4,8 @@ to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
@@ -13,20 +14,27 @@ from hudi_core.model.ids import WriteToken
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.engine.protocol import TaskAttempt
     from hudi_core.storage.base import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenShard:
+    """The base file of one file group, None without cells."""
+
+    file: NewBaseFile | None = None
 
 
 def write_shard(
     storage: Storage, target: NewPartition, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
-) -> Json:
-    """Writes sorted cells (key, value), each key once, to the base file of the group at `shard`. Returns `{"file":
-    NewBaseFile as JSON}`, None without cells. Memory: see MetadataBaseFile, and one batch.
+) -> WrittenShard:
+    """Writes sorted cells (key, value), each key once, to the base file of the group at `shard`. Memory: see
+    MetadataBaseFile, and one batch.
     """
     cells = (batch for batch in batches if batch.num_rows)
     first = next(cells, None)
     if first is None:
-        return {"file": None}
+        return WrittenShard()
     token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
     name = target.base_name(shard, token)
     target.check_initialized(storage, shard)
@@ -36,9 +44,9 @@ def write_shard(
             file.add_batch(batch.column(0), batch.column(1))
         target.check_initialized(storage, shard)
         size = file.close()
-    return {"file": NewBaseFile(name.file_id, str(name), file.count, size).to_json()}
+    return WrittenShard(NewBaseFile(name.file_id, str(name), file.count, size))
 
 
-def written_files(results: list[Json]) -> list[NewBaseFile]:
+def written_files(results: Sequence[WrittenShard]) -> list[NewBaseFile]:
     """What the tasks of an exchange wrote, in the order of shards."""
-    return [NewBaseFile.from_json(item["file"]) for item in results if item["file"] is not None]
+    return [item.file for item in results if item.file is not None]

@@ -22,7 +22,7 @@ from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, LogFileName
-from hudi_core.model.partition import PARTITION_METADATA, check_file_name, join
+from hudi_core.model.partition import PARTITION_METADATA, check_file_name, check_file_names, join
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 
@@ -41,15 +41,6 @@ class NewBaseFile:
     records: int
     size: int
 
-    def to_json(self) -> dict[str, Any]:
-        """As it crosses the engine."""
-        return {"file_id": self.file_id, "name": self.name, "records": self.records, "size": self.size}
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> NewBaseFile:
-        """Back from to_json."""
-        return cls(str(document["file_id"]), str(document["name"]), int(document["records"]), int(document["size"]))
-
 
 @dataclass(frozen=True, slots=True)
 class NewPartition:
@@ -66,28 +57,10 @@ class NewPartition:
     schema: str
     bloom_entries: int
 
-    def to_json(self) -> dict[str, Any]:
-        """As it crosses the engine."""
-        return {
-            "name": self.name,
-            "instant": self.instant,
-            "file_ids": list(self.file_ids),
-            "token": str(self.token),
-            "schema": self.schema,
-            "bloom_entries": self.bloom_entries,
-        }
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> NewPartition:
-        """Back from to_json; raises FormatError for names that leave the metadata table."""
-        name, ids = (
-            check_file_name(document["name"], source="index unit"),
-            [check_file_name(item, source="index unit") for item in document["file_ids"]],
-        )
-        token = WriteToken.parse(document["token"])
-        return cls(
-            name, str(document["instant"]), tuple(ids), token, document["schema"], int(document["bloom_entries"])
-        )
+    def __post_init__(self) -> None:
+        """Raises FormatError for names that leave the metadata table."""
+        check_file_name(self.name, source=_UNIT)
+        check_file_names(self.file_ids, source=_UNIT)
 
     @property
     def folder(self) -> str:

@@ -21,7 +21,6 @@ from hudi_core.codec.hfile.keyvalue import MAX_ROW
 from hudi_core.codec.key_hashes import group_indexes
 from hudi_core.config.versions import TableVersion
 from hudi_core.engine.exchange_rows import exchange_rows
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange, difference
 from hudi_core.metadata_table.index_definitions import IndexDefinition
@@ -94,11 +93,6 @@ class RecordIndexPartition(RowLevelPartition):
         """Makes record keys and their places."""
         return RecordIndexRows(RecordGroups(counts), schema, zone)
 
-    @classmethod
-    def rows_from_json(cls, raw: Json) -> RecordIndexRows:
-        """Back from RecordIndexRows.to_json."""
-        return RecordIndexRows.from_json(raw)
-
     def definition(self) -> IndexDefinition | None:
         """Whether it is one of each data partition; none in versions whose Hudi writes none."""
         return record_index_definition(self.table.config.features, partitioned=self.is_partitioned)
@@ -143,16 +137,6 @@ class RecordIndexRows:
     def shards(self) -> int:
         """The index's file groups."""
         return self.groups.total
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        counts = [[name, count] for name, count in self.groups.counts.items()]
-        return {"partition": self.partition, "groups": counts, "schema": self.schema, "zone": self.zone}
-
-    @classmethod
-    def from_json(cls, raw: Json) -> RecordIndexRows:
-        """Back from to_json."""
-        return cls(RecordGroups({name: int(count) for name, count in raw["groups"]}), raw["schema"], raw["zone"])
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
         """What a change of a file group says: keys that came, and keys that went; a key that stayed says nothing, as

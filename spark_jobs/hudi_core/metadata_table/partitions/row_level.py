@@ -12,7 +12,6 @@ from typing import ClassVar, Final, Protocol
 
 import pyarrow as pa
 
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import HudiError
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
 from hudi_core.metadata_table.partitions.protocol import PartitionType, unknown_partition
@@ -35,10 +34,6 @@ class IndexRows(Protocol):
     @property
     def shards(self) -> int:
         """The index's file groups: the shards of its exchange, in the order of their ids."""
-        ...
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
         ...
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
@@ -67,11 +62,6 @@ class RowLevelPartition(PartitionType):
         Raises UnsupportedError for a column that this release cannot keep an index on, CorruptFileError for an index
         without a definition.
         """
-
-    @classmethod
-    @abstractmethod
-    def rows_from_json(cls, raw: Json) -> IndexRows:
-        """Back from IndexRows.to_json."""
 
     def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
         """How many file groups a new index gets, for the number of rows in each data partition; errors as

@@ -2,56 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
-from hudi_core.metadata_table.partitions.registry import registered
-from hudi_core.metadata_table.partitions.row_level import IndexRows, RowLevelPartition
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.partitions.row_level import IndexRows
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.view.slice_json import check_slice
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.engine.protocol import TaskAttempt
 
 
-def index_unit(uri: str, storage_options: Json, spec: str, rows: IndexRows, change: SliceChange) -> Json:
-    """A unit of produce_index_rows; `spec` is ReaderSpec.to_text of a snapshot query, without columns or filters of its
-    own.
+AnyIndexRows = RecordIndexRows | SecondaryIndexRows
+"""The classes of row_level.IndexRows that cross an engine."""
+
+
+def crossing(rows: IndexRows) -> AnyIndexRows:
+    """`rows` as what a unit holds. Raises TypeError for a class that AnyIndexRows lacks, a defect of its module."""
+    if not isinstance(rows, RecordIndexRows | SecondaryIndexRows):
+        raise TypeError(f"{type(rows).__name__} is not one of AnyIndexRows")
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUnit:
+    """The change of one data file group. `reader` is ReaderSpec.to_text of a snapshot query, without columns or filters
+    of its own.
     """
-    return {
-        "uri": uri,
-        "storage_options": storage_options,
-        "reader": spec,
-        "index": rows.to_json(),
-        "change": change.to_json(),
-    }
+
+    uri: str
+    storage_options: Mapping[str, str]
+    reader: str
+    index: AnyIndexRows
+    change: SliceChange
 
 
-def produce_index_rows(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of an index_unit.
-
-    Raises ConfigError for JSON that this version did not write, and what reading files raises
-    (filegroup.read.slice_reader).
+def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit. Raises FormatError for names that leave the table, and what reading files
+    raises (filegroup.read.slice_reader).
     """
-    try:
-        storage, spec = open_data_storage(unit["uri"], unit["storage_options"]), _spec(unit["reader"])
-        rows, change = rows_from_json(unit["index"]), SliceChange.from_json(unit["change"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    yield from rows.of_change(ChangeReader(storage, spec, change.instant), change)
-
-
-def rows_from_json(raw: Any) -> IndexRows:
-    """Back from IndexRows.to_json. Raises ValueError for a partition that is no row-level index."""
-    found = registered(str(raw["partition"]))
-    if found is None or not issubclass(found, RowLevelPartition):
-        raise ValueError(f"{raw['partition']!r} is no row-level index")
-    return found.rows_from_json(raw)
+    storage, spec, change = open_data_storage(unit.uri, unit.storage_options), _spec(unit.reader), unit.change
+    for item in (change.before, change.after):
+        if item is not None:
+            check_slice(item)
+    yield from unit.index.of_change(ChangeReader(storage, spec, change.instant), change)
 
 
 @lru_cache(maxsize=8)

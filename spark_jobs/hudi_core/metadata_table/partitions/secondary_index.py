@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.key_hashes import group_indexes
 from hudi_core.engine.exchange_rows import exchange_rows
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
@@ -91,11 +90,6 @@ class SecondaryIndexPartition(RowLevelPartition):
         return SecondaryIndexRows(self.partition, column, counts[None], schema, definition.version > 1)
 
     @classmethod
-    def rows_from_json(cls, raw: Json) -> SecondaryIndexRows:
-        """Back from SecondaryIndexRows.to_json."""
-        return SecondaryIndexRows.from_json(raw)
-
-    @classmethod
     def hashed_part(cls, definition: Callable[[], IndexDefinition | None]) -> Callable[[str], str]:
         """In version 2 the value alone (HoodieIndexVersion, SecondaryIndexKeyUtils)."""
         found = definition()
@@ -122,16 +116,6 @@ class SecondaryIndexRows:
     def shards(self) -> int:
         """The index's file groups."""
         return self.groups
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        names = ("partition", "column", "groups", "schema", "by_value")
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def from_json(cls, raw: Json) -> SecondaryIndexRows:
-        """Back from to_json."""
-        return cls(raw["partition"], raw["column"], int(raw["groups"]), raw["schema"], bool(raw["by_value"]))
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
         """What a change of a file group says: pairs that came, and pairs that went.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.record import Datum
@@ -16,10 +14,6 @@ from hudi_core.model.stats import WriteStat
 
 Record = tuple[str, Datum | None]
 """A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""
-
-
-Json = dict[str, Any]
-
 
 _REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 """Operations (`operationType`) that write no new values."""
@@ -42,15 +36,6 @@ class DataFileRef:
         name = parse_data_file(self.name)
         return isinstance(name, LogFileName) and name.cdc
 
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        return {"partition": self.partition, "name": self.name, "size": self.size, "is_base": self.is_base}
-
-    @classmethod
-    def from_json(cls, document: Json) -> DataFileRef:
-        """Back from to_json."""
-        return cls(str(document["partition"]), str(document["name"]), int(document["size"]), bool(document["is_base"]))
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
@@ -68,26 +53,6 @@ class ColumnRange:
     total_size: int
     total_uncompressed_size: int
     type: ValueType
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        return {
-            "column": self.column,
-            "least": _bound_to_json(self.least),
-            "greatest": _bound_to_json(self.greatest),
-            "counts": [self.null_count, self.value_count, self.total_size, self.total_uncompressed_size],
-            "type": [self.type.ordinal, self.type.info],
-        }
-
-    @classmethod
-    def from_json(cls, document: Json) -> ColumnRange:
-        """Back from to_json."""
-        ordinal, info = document["type"]
-        least, greatest = _bound_from_json(document["least"]), _bound_from_json(document["greatest"])
-        nulls, values, size, uncompressed = map(int, document["counts"])
-        return cls(
-            str(document["column"]), least, greatest, nulls, values, size, uncompressed, ValueType(int(ordinal), info)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,39 +88,6 @@ class FileStatistics:
         """
         return bool(self.ranges) or self.rows > 0 or not (self.file.is_base or self.file.is_cdc)
 
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        return {
-            "file": self.file.to_json(),
-            "ranges": [item.to_json() for item in self.ranges],
-            "bloom": None if self.bloom is None else [self.bloom.type_code, self.bloom.text],
-            "rows": self.rows,
-            "expressions": {
-                name: {"range": item.to_json()}
-                if isinstance(item, ColumnRange)
-                else {"bloom": [item.type_code, item.text]}
-                for name, item in self.expressions.items()
-            },
-            "partial": self.partial,
-        }
-
-    @classmethod
-    def from_json(cls, document: Json) -> FileStatistics:
-        """Back from to_json."""
-        return cls(
-            DataFileRef.from_json(document["file"]),
-            tuple(map(ColumnRange.from_json, document["ranges"])),
-            None if document["bloom"] is None else FilterText(*map(str, document["bloom"])),
-            int(document["rows"]),
-            {
-                str(name): ColumnRange.from_json(item["range"])
-                if "range" in item
-                else FilterText(*map(str, item["bloom"]))
-                for name, item in document["expressions"].items()
-            },
-            bool(document["partial"]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -179,24 +111,6 @@ class Expression:
     def base_files_only(self) -> bool:
         """Whether log files have no part in it: filters are of base files."""
         return self.kind != COLUMN_STATS
-
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        return {
-            "partition": self.partition,
-            "column": self.column,
-            "function": self.function,
-            "options": dict(self.options),
-            "kind": self.kind,
-            "version": self.version,
-            "zone": self.zone,
-            "bloom": list(self.bloom),
-        }
-
-    @classmethod
-    def from_json(cls, document: Json) -> Expression:
-        """Back from to_json."""
-        return cls(**{**document, "bloom": tuple(document["bloom"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,34 +171,3 @@ class Needs:
     """It begins with the files of all slices, of replaced file groups too (else with those of the latest slices), for
     queries of the past.
     """
-
-
-_TO_JSON: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "bytes": lambda value: base64.b64encode(value).decode("ascii"),
-    "decimal": str,
-    "float": float.hex,
-    "double": float.hex,
-}
-
-
-_FROM_JSON: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "bytes": base64.b64decode,
-    "decimal": Decimal,
-    "float": float.fromhex,
-    "double": float.fromhex,
-}
-
-
-def _bound_to_json(bound: Bound | None) -> list[Any] | None:
-    return (
-        None
-        if bound is None
-        else [bound.kind, _TO_JSON[bound.kind](bound.value) if bound.kind in _TO_JSON else bound.value]
-    )
-
-
-def _bound_from_json(document: Any) -> Bound | None:
-    if document is None:
-        return None
-    kind, value = document
-    return Bound(str(kind), _FROM_JSON[kind](value) if kind in _FROM_JSON else value)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -99,7 +99,7 @@ class Bound:
     """
 
     kind: str
-    value: Any
+    value: Annotated[Any, bool | int | float | str | bytes | Decimal]
 
 
 @dataclass(frozen=True, slots=True)

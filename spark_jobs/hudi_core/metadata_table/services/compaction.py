@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, Due, compaction_plan, due
-from hudi_core.metadata_table.services.compaction_units import compact_group, group_unit
+from hudi_core.metadata_table.services.compaction_units import (
+    CompactedGroup,
+    CountedBlocks,
+    GroupUnit,
+    compact_group,
+    group_unit,
+)
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.rollback import all_slices
@@ -38,7 +43,7 @@ from hudi_core.transaction.reconcile import remove_losers
 
 log = logging.getLogger(__name__)
 
-RunUnits = Callable[[Sequence[Json]], Sequence[Json]]
+RunUnits = Callable[[Sequence[GroupUnit]], Sequence[CompactedGroup]]
 """Runs group_task.compact_group_task on units, wherever; results in the order of the units."""
 
 
@@ -154,8 +159,8 @@ class MetadataCompaction:
         log.info("the metadata table is compacted at %s: %d files", instant, len(stats))
         return stats
 
-    def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[Json]:
-        blocks = MetadataTableSnapshot(self._storage, self._config, data).blocks
+    def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[GroupUnit]:
+        blocks = CountedBlocks.of(MetadataTableSnapshot(self._storage, self._config, data).blocks)
         stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
         units = []
         for partition in dict.fromkeys(item.partition for item in plan.operations):
@@ -167,9 +172,9 @@ class MetadataCompaction:
                         self._unit(operation, sizes, blocks, instant=instant, schema=stored, bloom_entries=entries)
                     )
         order = {(item.partition, item.file_id): number for number, item in enumerate(plan.operations)}
-        return sorted(units, key=lambda unit: order[unit["partition"], unit["file_id"]])
+        return sorted(units, key=lambda unit: order[unit.partition, unit.file_id])
 
-    def _run_here(self, units: Sequence[Json]) -> list[Json]:
+    def _run_here(self, units: Sequence[GroupUnit]) -> list[CompactedGroup]:
         tokens = (WriteToken(number, self._token.stage_id, self._token.attempt_id) for number in range(len(units)))
         return [compact_group(self._storage, unit, token) for unit, token in zip(units, tokens, strict=True)]
 
@@ -202,45 +207,45 @@ def _check_there(operation: CompactionOperation, sizes: dict[str, int]) -> None:
         )
 
 
-def _prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, newer: bool) -> list[WriteStat]:
+def _prove(plan: CompactionPlan, results: Sequence[CompactedGroup], instant: str, *, newer: bool) -> list[WriteStat]:
     """The write stats of the results, once they cover the plan."""
     if len(results) != len(plan.operations):
         raise ExecutionError(f"the plan has {len(plan.operations)} operations, but {len(results)} results came back")
     stats = []
     for operation, result in zip(plan.operations, results, strict=True):
-        if result["name"] is None and operation.base_file is None:
+        if result.name is None and operation.base_file is None:
             continue
-        name = parse_data_file(str(result["name"]))
+        name = parse_data_file(str(result.name))
         if (
             not isinstance(name, BaseFileName)
             or (name.file_id, name.instant) != (operation.file_id, instant)
-            or result["size"] <= 0
+            or result.size <= 0
         ):
-            raise ExecutionError(f"a task wrote {result['name']!r}", path=join(operation.partition, operation.file_id))
+            raise ExecutionError(f"a task wrote {result.name!r}", path=join(operation.partition, operation.file_id))
         stats.append(_stat(operation, result, newer=newer))
     return stats
 
 
-def _stat(operation: CompactionOperation, result: Json, *, newer: bool) -> WriteStat:
+def _stat(operation: CompactionOperation, result: CompactedGroup, *, newer: bool) -> WriteStat:
     """What the commit says of a base file (HoodieCompactor, HoodieMergeHandle, HoodieCreateHandle)."""
-    counts = result["counts"]
+    counts = result.counts
     log_bytes = int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0))
     extra = {"numUpdates": 0, "totalLogReadTimeMs": 0, "prevBaseFile": operation.base_file} if newer else {}
     return WriteStat(
         file_id=operation.file_id,
-        path=join(operation.partition, str(result["name"])),
+        path=join(operation.partition, str(result.name)),
         partition_path=operation.partition,
         prev_commit="null" if operation.base_file is None else operation.base_instant,
-        num_writes=int(result["records"]),
-        num_deletes=int(counts["deleted"]),
-        num_update_writes=int(counts["updated"]),
-        num_inserts=int(counts["inserted"]),
-        file_size_in_bytes=int(result["size"]),
-        total_write_bytes=int(result["size"]),
-        total_log_records=int(counts["in_logs"]),
+        num_writes=result.records,
+        num_deletes=counts.deleted,
+        num_update_writes=counts.updated,
+        num_inserts=counts.inserted,
+        file_size_in_bytes=result.size,
+        total_write_bytes=result.size,
+        total_log_records=counts.in_logs,
         total_log_files_compacted=len(operation.log_files),
         total_log_size_compacted=log_bytes,
-        total_updated_records_compacted=int(counts["log_keys"]),
+        total_updated_records_compacted=counts.log_keys,
         total_log_blocks=len(operation.log_files),
         extra=extra,
     )

@@ -18,13 +18,10 @@ import pyarrow as pa
 
 from hudi_core.codec.key_hashes import group_indexes
 from hudi_core.engine.exchange_rows import exchange_rows
-from hudi_core.errors import ConfigError, ExecutionError, HudiError
+from hudi_core.engine.serializer import from_text, to_text
+from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.extract.merged_statistics import (
-    merge_statistics,
-    statistics_from_bytes,
-    statistics_to_bytes,
-)
+from hudi_core.metadata_table.extract.merged_statistics import merge_statistics
 from hudi_core.metadata_table.partitions.group_content import log_contents
 from hudi_core.metadata_table.partitions.protocol import unknown_partition
 from hudi_core.metadata_table.partitions.registry import registered
@@ -34,7 +31,7 @@ from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, 
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine, Json, TaskAttempt
+    from hudi_core.engine.protocol import Engine, TaskAttempt
 
 DRIVER_FILES: Final = 64
 """Files of a commit up to which the driver is told of each one, as that takes one round of tasks less: it then holds
@@ -72,6 +69,40 @@ class Prepared:
     wholes: tuple[FileStatistics, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PrepareTarget:
+    """What all tasks of a preparation know: the commit's instant, what is to be known of each file, the file groups,
+    and the `folder` of staged files.
+
+    `schema` is that of the records (record.block_schema), `hudi_1_headers` as encode_block.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+    instant: str
+    schema: str
+    hudi_1_headers: bool
+    requirements: StatisticsRequirements
+    groups: Groups
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareUnit:
+    """Files that one task reads."""
+
+    target: PrepareTarget
+    files: tuple[DataFileRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedShard:
+    """What one shard came to: staged blocks of a file group; of the last shard what each data partition's files say."""
+
+    logs: tuple[StagedLog, ...] = ()
+    wholes: tuple[FileStatistics, ...] = ()
+
+
 def prepare_files(
     workers: Workers,
     instant: str,
@@ -89,53 +120,41 @@ def prepare_files(
     encode_block. Errors as Engine.exchange and read_file_statistics. Memory here: the names of the files, and the
     ranges of each data partition.
     """
-    names = sorted(groups)
-    common = {
-        "uri": workers.uri,
-        "storage_options": dict(workers.storage_options),
-        "instant": instant,
-        "schema": schema,
-        "hudi_1_headers": hudi_1,
-        "wanted": requirements.to_json(),
-        "groups": [[name, list(groups[name])] for name in names],
-        "folder": staging_folder(instant, workers.epoch),
-    }
+    target = PrepareTarget(
+        workers.uri,
+        workers.storage_options,
+        instant,
+        schema,
+        hudi_1,
+        requirements,
+        {name: tuple(groups[name]) for name in sorted(groups)},
+        staging_folder(instant, workers.epoch),
+    )
     ordered = sorted(files, key=lambda item: (item.partition, item.name))
-    units = [
-        {**common, "files": [item.to_json() for item in ordered[at : at + _UNIT_FILES]]}
-        for at in range(0, len(ordered), _UNIT_FILES)
-    ]
-    shards = sum(len(groups[name]) for name in names) + 1
+    units = [PrepareUnit(target, tuple(ordered[at : at + _UNIT_FILES])) for at in range(0, len(ordered), _UNIT_FILES)]
+    shards = sum(map(len, groups.values())) + 1
     found = workers.engine.exchange(
-        produce_file_records, units, partial(stage_file_records, common), shards=shards, run_epoch=workers.epoch
+        produce_file_records, units, partial(stage_file_records, target), shards=shards, run_epoch=workers.epoch
     )
     staged: dict[str, list[StagedLog]] = {}
     for (name, _), item in zip(_shards(groups), found, strict=False):
-        staged.setdefault(name, []).extend(map(StagedLog.from_json, item["logs"]))
-    return Prepared(groups, staged, tuple(map(FileStatistics.from_json, found[-1]["wholes"])))
+        staged.setdefault(name, []).extend(item.logs)
+    return Prepared(groups, staged, found[-1].wholes)
 
 
-def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit's files. Raises ConfigError for JSON that this version did not write; other
-    errors as read_file_statistics.
+def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit's files; errors as read_file_statistics.
 
     Memory: a batch of records, and the ranges of one data partition's files in the unit.
     """
-    try:
-        storage, requirements = (
-            open_data_storage(unit["uri"], unit["storage_options"]),
-            StatisticsRequirements.from_json(unit["wanted"]),
-        )
-        files = [DataFileRef.from_json(item) for item in unit["files"]]
-        groups, instant, encoder = _groups_of(unit), str(unit["instant"]), RecordEncoder(str(unit["schema"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of a commit is not what this version writes: {error!r}") from error
-    starts = _starts(groups)
-    made = {name: _records_of(name, requirements, instant) for name in groups}
+    target = unit.target
+    storage, encoder = open_data_storage(target.uri, target.storage_options), RecordEncoder(target.schema)
+    groups, starts = target.groups, _starts(target.groups)
+    made = {name: _records_of(name, target.requirements, target.instant) for name in groups}
     rows = _Rows()
     held: list[FileStatistics] = []
-    for file in files:
-        statistics = read_file_statistics(storage, file, requirements)
+    for file in unit.files:
+        statistics = read_file_statistics(storage, file, target.requirements)
         if held and held[0].file.partition != file.partition:
             rows.add_whole(starts[None], held)
             held = []
@@ -151,36 +170,27 @@ def produce_file_records(unit: Json, attempt: TaskAttempt) -> Iterator[pa.Record
     yield from rows.batches()
 
 
-def stage_file_records(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
-    """Stages the blocks of one file group; with `unit` given, engine.protocol.Consume. Returns `{"logs": [StagedLog],
-    "wholes": [FileStatistics]}` as JSON.
+def stage_file_records(
+    target: PrepareTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> StagedShard:
+    """Stages the blocks of one file group; with `target` given, engine.protocol.Consume.
 
     The last shard is that of the data partitions, and alone has `wholes`. Memory: as group_content.log_contents, or one
     partition's ranges.
     """
-    try:
-        storage, groups = open_data_storage(unit["uri"], unit["storage_options"]), _groups_of(unit)
-        folder, instant, schema, hudi_1 = (
-            str(unit["folder"]),
-            str(unit["instant"]),
-            str(unit["schema"]),
-            bool(unit["hudi_1_headers"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of a commit is not what this version writes: {error!r}") from error
-    places = _shards(groups)
+    places = _shards(target.groups)
     if shard == len(places):
-        return {"logs": [], "wholes": [item.to_json() for item in _wholes(batches)]}
+        return StagedShard(wholes=tuple(_wholes(batches)))
+    storage = open_data_storage(target.uri, target.storage_options)
     name, file_id = places[shard]
 
     def conflict(key: bytes) -> HudiError:
         return ExecutionError(f"two records of the index {name} have the key {key.decode('utf-8', 'replace')!r}")
 
-    contents = log_contents(name, batches, instant, schema, conflict=conflict, hudi_1_headers=hudi_1)
-    return {
-        "logs": [item.to_json() for item in StagingPlace(name, file_id, folder).stage(storage, contents, attempt)],
-        "wholes": [],
-    }
+    contents = log_contents(
+        name, batches, target.instant, target.schema, conflict=conflict, hudi_1_headers=target.hudi_1_headers
+    )
+    return StagedShard(tuple(StagingPlace(name, file_id, target.folder).stage(storage, contents, attempt)))
 
 
 def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
@@ -188,7 +198,7 @@ def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
     held: FileStatistics | None = None
     for batch in batches:
         for value in batch.column(1).to_pylist():
-            found = statistics_from_bytes(value)
+            found = from_text(FileStatistics, value)
             if held is not None and held.file.partition != found.file.partition:
                 yield held
                 held = None
@@ -205,10 +215,6 @@ def _records_of(
         raise unknown_partition(name)
     expression = next((item for item in requirements.expressions if item.partition == name), None)
     return lambda files: partition_type.of_files(instant, files, expression)
-
-
-def _groups_of(unit: Json) -> dict[str, list[str]]:
-    return {str(name): [str(file_id) for file_id in file_ids] for name, file_ids in unit["groups"]}
 
 
 def _shards(groups: Groups) -> list[tuple[str, str]]:
@@ -246,7 +252,7 @@ class _Rows:
 
     def add_whole(self, shard: int, files: Sequence[FileStatistics]) -> None:
         whole = merge_statistics(files)
-        self.add(shard, 1, whole.file.partition, statistics_to_bytes(whole))
+        self.add(shard, 1, whole.file.partition, to_text(whole).encode("ascii"))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for (start, groups), (keys, values) in self._hashed.items():

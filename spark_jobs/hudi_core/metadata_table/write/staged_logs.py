@@ -7,19 +7,18 @@ leaves only such files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.partitions.group_content import LogContent, log_contents
-from hudi_core.metadata_table.partitions.row_units import rows_from_json
+from hudi_core.metadata_table.partitions.row_units import AnyIndexRows
 from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.engine.protocol import TaskAttempt
     from hudi_core.storage.base import Storage
 
 STAGING: Final = ".hoodie/.airflow_hudi/metadata"
@@ -40,42 +39,53 @@ class StagedLog:
     deletions: int
     size: int
 
-    def to_json(self) -> Json:
-        """As it crosses the engine."""
-        return {
-            "file_id": self.file_id,
-            "path": self.path,
-            "records": self.records,
-            "deletions": self.deletions,
-            "size": self.size,
-        }
-
-    @classmethod
-    def from_json(cls, raw: Json) -> StagedLog:
-        """Back from to_json."""
-        return cls(str(raw["file_id"]), str(raw["path"]), int(raw["records"]), int(raw["deletions"]), int(raw["size"]))
-
 
 def staging_folder(instant: str, epoch: int) -> str:
     """Where attempt `epoch` at an instant puts its files."""
     return f"{STAGING}/{instant}/{epoch}"
 
 
-def write_log_shard(unit: Json, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
-    """Stages the blocks of one file group; with `unit` given, engine.protocol.Consume. Returns `{"logs": [StagedLog as
-    JSON]}`.
+@dataclass(frozen=True, slots=True)
+class LogShards:
+    """Where the rows of a row-level index are staged: `file_ids` are its file groups, in the order of shards.
 
-    `unit` is `{"uri", "storage_options", "index": IndexRows as JSON, "file_ids", "instant", "schema", "hudi_1_headers",
-    "folder"}`. Memory: that of group_content.log_contents.
+    `schema` is that of the records, `hudi_1_headers` as encode_block, `folder` as staging_folder.
     """
-    try:
-        storage, rows = open_data_storage(unit["uri"], unit["storage_options"]), rows_from_json(unit["index"])
-        place = StagingPlace(rows.partition, str(unit["file_ids"][shard]), str(unit["folder"]))
-        instant, schema, hudi_1 = str(unit["instant"]), str(unit["schema"]), bool(unit["hudi_1_headers"])
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ConfigError(f"a unit of an index is not what this version writes: {error!r}") from error
-    contents = log_contents(rows.partition, batches, instant, schema, conflict=rows.conflict, hudi_1_headers=hudi_1)
-    return {"logs": [item.to_json() for item in place.stage(storage, contents, attempt)]}
+
+    uri: str
+    storage_options: Mapping[str, str]
+    index: AnyIndexRows
+    file_ids: tuple[str, ...]
+    instant: str
+    schema: str
+    hudi_1_headers: bool
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLogs:
+    """The staged blocks of one file group."""
+
+    logs: tuple[StagedLog, ...]
+
+
+def write_log_shard(
+    target: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> StagedLogs:
+    """Stages the blocks of one file group; with `target` given, engine.protocol.Consume. Memory: that of
+    group_content.log_contents.
+    """
+    storage, rows = open_data_storage(target.uri, target.storage_options), target.index
+    place = StagingPlace(rows.partition, target.file_ids[shard], target.folder)
+    contents = log_contents(
+        rows.partition,
+        batches,
+        target.instant,
+        target.schema,
+        conflict=rows.conflict,
+        hudi_1_headers=target.hudi_1_headers,
+    )
+    return StagedLogs(tuple(place.stage(storage, contents, attempt)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hudi_core.errors import ConfigError, ExecutionError, FormatError
+from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.storage.data_registry import open_deleting_storage
@@ -19,7 +20,7 @@ from hudi_core.storage.data_registry import open_deleting_storage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.engine.protocol import TaskAttempt
     from hudi_core.timeline.actions.clean import CleanPlan
 
 SMALLEST_UNIT = 100
@@ -28,24 +29,39 @@ _THREADS = 16
 """Deletes of one task at a time: on object stores each is a request that waits."""
 
 
-def clean_units(plan: CleanPlan, *, uri: str, storage_options: Mapping[str, str], parallelism: int) -> list[Json]:
+@dataclass(frozen=True, slots=True)
+class CleanUnit:
+    """Files that one task deletes: plain names by partition path."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+    files: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedFiles:
+    """What came of a unit: how many of its files are gone now, and how many were gone before."""
+
+    files: int
+    missing: int
+
+
+def clean_units(plan: CleanPlan, *, uri: str, storage_options: Mapping[str, str], parallelism: int) -> list[CleanUnit]:
     """At most `parallelism` units of about equal size; a partition may be spread over several and a unit may hold
     several partitions.
     """
     size = max(SMALLEST_UNIT, -(-plan.file_count // parallelism))
-    return [
-        {"uri": uri, "storage_options": dict(storage_options), "files": files} for files in _chunks(plan.files, size)
-    ]
+    return [CleanUnit(uri, storage_options, files) for files in _chunks(plan.files, size)]
 
 
-def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str, list[str]]]:
-    chunk: dict[str, list[str]] = {}
+def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str, tuple[str, ...]]]:
+    chunk: dict[str, tuple[str, ...]] = {}
     free = size
     for partition, names in sorted(files.items()):
         start = 0
         while start < len(names):
             taken = names[start : start + free]
-            chunk[partition] = list(taken)
+            chunk[partition] = tuple(taken)
             start, free = start + len(taken), free - len(taken)
             if not free:
                 yield chunk
@@ -54,22 +70,18 @@ def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str,
         yield chunk
 
 
-def delete_files(unit: Json, attempt: TaskAttempt) -> Json:
-    """Deletes the unit's files; the UnitTask of a clean. Returns `{"files": how many are gone now, "missing": how many
-    were gone before}`.
+def delete_files(unit: CleanUnit, attempt: TaskAttempt) -> CleanedFiles:
+    """Deletes the unit's files; the UnitTask of a clean.
 
     Raises FormatError for a name that is no data file's, StorageError for the first file that cannot be deleted: the
     clean is not complete then, and the next run goes on.
     """
-    try:
-        storage = open_deleting_storage(unit["uri"], unit["storage_options"])
-        paths = [_path(partition, name) for partition, names in unit["files"].items() for name in names]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"clean unit is not what this version makes: {error!r}") from error
+    storage = open_deleting_storage(unit.uri, unit.storage_options)
+    paths = [_path(partition, name) for partition, names in unit.files.items() for name in names]
     shares = [paths[number::_THREADS] for number in range(min(_THREADS, len(paths)))]
     with ThreadPoolExecutor(max_workers=max(1, len(shares)), thread_name_prefix="clean") as pool:
         deleted = sum(pool.map(lambda share: sum(map(storage.delete, share)), shares))
-    return {"files": len(paths), "missing": len(paths) - deleted}
+    return CleanedFiles(len(paths), len(paths) - deleted)
 
 
 def _path(partition: str, name: str) -> str:
@@ -79,16 +91,11 @@ def _path(partition: str, name: str) -> str:
     return join(partition, name)
 
 
-def prove(plan: CleanPlan, results: Iterable[Json]) -> int:
+def prove(plan: CleanPlan, results: Iterable[CleanedFiles]) -> int:
     """How many files were deleted, once the results cover the plan; ExecutionError when they do not."""
     done = missing = 0
     for result in results:
-        files, gone = result.get("files"), result.get("missing")
-        if not isinstance(files, int) or not isinstance(gone, int):
-            raise ExecutionError(
-                f"a unit of the clean returned {result!r}", remedy="nothing was published; run the clean again"
-            )
-        done, missing = done + files, missing + gone
+        done, missing = done + result.files, missing + result.missing
     if done != plan.file_count:
         raise ExecutionError(
             f"the plan has {plan.file_count} files, but the units deleted {done}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.engine.protocol import Json, UnitTask
+from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.table_schema import table_schema
@@ -21,7 +21,7 @@ from hudi_core.services.compaction.checks import (
     check_table,
 )
 from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata, encode_metadata
-from hudi_core.services.compaction.merge_slice import compact_operation
+from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
 from hudi_core.services.compaction.units import base_file_ref, build_units, prove
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
@@ -41,7 +41,7 @@ class Work:
     plan: CompactionPlan
 
 
-class CompactionJob(RewriteJob[Work]):
+class CompactionJob(RewriteJob[Work, CompactionUnit, CompactedSlice]):
     """See Job. The plan is the writer's."""
 
     action = Action.COMPACTION
@@ -102,16 +102,18 @@ class CompactionJob(RewriteJob[Work]):
         return frozenset(operation.file_group for operation in plan.plan.operations)
 
     @property
-    def task(self) -> UnitTask:
+    def task(self) -> UnitTask[CompactionUnit, CompactedSlice]:
         """See RewriteJob."""
         return compact_operation
 
-    def units(self, plan: Work, timeline: Timeline, requirements: StatisticsRequirements | None) -> list[Json]:
+    def units(
+        self, plan: Work, timeline: Timeline, requirements: StatisticsRequirements | None
+    ) -> list[CompactionUnit]:
         """See RewriteJob. One for each operation of the plan."""
         self._written = self._schema(timeline)
         return build_units(self.context, self.instant, plan.plan, self._written, plan.policy, timeline, requirements)
 
-    def prove(self, plan: Work, results: list[Json], *, with_statistics: bool) -> Rewritten:
+    def prove(self, plan: Work, results: list[CompactedSlice], *, with_statistics: bool) -> Rewritten:
         """See RewriteJob."""
         proven = prove(plan.plan, results, self.instant, with_statistics=with_statistics)
         return Rewritten(list(map(base_file_ref, proven.stats)), proven.stats, proven.statistics)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.errors import ConfigError, ExecutionError
+from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering import Ordering
@@ -37,79 +37,69 @@ from hudi_core.filegroup.read.slice_merge import SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.data_registry import open_data_storage
-from hudi_core.timeline.actions.write_stats import stat_to_json
+from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.view.file_group import DataFile
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Json, TaskAttempt
+    from hudi_core.engine.protocol import TaskAttempt
     from hudi_core.storage.base import Storage
-    from hudi_core.timeline.actions.compaction import CompactionOperation
 
 DEFAULT_CODEC = "GZIP"
 NULL_COMMIT = "null"
 """prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
+_SOURCE = "compaction unit"
 _LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
 GROUP_ROWS = 4
 """How many base rows are looked up at once for each log record."""
 
 
-def compaction_unit(
-    operation: CompactionOperation,
-    *,
-    uri: str,
-    storage_options: Mapping[str, str],
-    instant: str,
-    max_instant: str | None,
-    committed: CommittedInstants,
-    schema: AvroSchema,
-    policy: MergePolicy,
-    config: WriteConfig,
-    as_hudi_1: bool,
-    requirements: StatisticsRequirements | None = None,
-) -> Json:
-    """The unit that compact_operation runs for one operation of the plan at `instant`.
+@dataclass(frozen=True, slots=True)
+class CompactionUnit:
+    """One operation of the plan at `instant`, and what its merge must know of the table.
 
-    `max_instant` is validity.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it, `schema`
-    the table's Avro schema. `as_hudi_1` is reading_rules.reads_as_hudi_1 of the table. `wanted` is what the metadata
-    table must know of the new file; None: nothing.
+    `max_instant` is block_validity.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it,
+    `schema` the table's Avro schema. `as_hudi_1` is reading_rules.reads_as_hudi_1 of the table. `requirements` are what
+    the metadata table must know of the new file; None: nothing.
     """
-    return {
-        "uri": uri,
-        "storage_options": dict(storage_options),
-        "instant": instant,
-        "max_instant": max_instant,
-        "committed": committed.to_json(),
-        "schema": schema,
-        "policy": policy.to_json(),
-        "write": config.to_json(),
-        "as_hudi_1": as_hudi_1,
-        "wanted": None if requirements is None else requirements.to_json(),
-        "operation": {
-            "partition": operation.partition,
-            "file_id": operation.file_id,
-            "base_instant": operation.base_instant,
-            "base_file": operation.base_file,
-            "log_files": list(operation.log_files),
-            "metrics": dict(operation.metrics),
-        },
-    }
+
+    operation: CompactionOperation
+    uri: str
+    storage_options: Mapping[str, str]
+    instant: str
+    max_instant: str | None
+    committed: CommittedInstants
+    schema: AvroSchema
+    policy: MergePolicy
+    config: WriteConfig
+    as_hudi_1: bool
+    requirements: StatisticsRequirements | None = None
 
 
-def compact_operation(unit: Json, attempt: TaskAttempt) -> Json:
+@dataclass(frozen=True, slots=True)
+class CompactedSlice:
+    """What came of a unit. `stat` is None when there was nothing to write: no base file, and no log block that counts;
+    `statistics` also without requirements. `written` counts the rows of the new file, `seconds` the time by stage.
+    """
+
+    stat: WriteStat | None
+    statistics: FileStatistics | None
+    records: MergeCounts
+    written: int
+    seconds: Mapping[str, float]
+
+
+def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
     """Compacts one file slice; the UnitTask of compaction.
 
-    Returns `{"stat": HoodieWriteStat as JSON or None, "facts": FileStatistics as JSON or None, "records": row counts,
-    "seconds": by stage}`. `stat` is None when there is nothing to write: no base file, and no log block that counts;
-    `facts` also when none are wanted. Files: the marker first, then the base file under a name of this attempt. Raises
-    HudiError only: StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for
-    a corrupt log block (unless allowed), UnsupportedError, ExecutionError when the counts of rows in and out do not
-    agree.
+    Files: the marker first, then the base file under a name of this attempt. Raises HudiError only:
+    StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for a corrupt
+    log block (unless allowed), UnsupportedError, ExecutionError when the counts of rows in and out do not agree.
     """
     compaction = _Compaction(unit, attempt)
     try:
@@ -121,32 +111,27 @@ def compact_operation(unit: Json, attempt: TaskAttempt) -> Json:
 
 
 class _Compaction:
-    def __init__(self, unit: Json, attempt: TaskAttempt) -> None:
-        try:
-            operation = unit["operation"]
-            self.instant = check_file_name(unit["instant"], source="compaction unit")
-            self.partition = check_partition(operation["partition"], source="compaction unit")
-            self.file_id: str = operation["file_id"]
-            self.base_name: str | None = operation["base_file"]
-            self.log_names: list[str] = [
-                check_file_name(name, source="compaction unit") for name in operation["log_files"]
-            ]
-            self.metrics: Mapping[str, Any] = operation["metrics"]
-            self.max_instant: str | None = unit["max_instant"]
-            self.schema = without_meta_fields(unit["schema"])
-            self.committed = CommittedInstants.from_json(unit["committed"])
-            self.policy = MergePolicy.from_json(unit["policy"])
-            self.config = WriteConfig.from_json(unit["write"])
-            self.as_hudi_1: bool = unit["as_hudi_1"]
-            self.requirements = None if unit["wanted"] is None else StatisticsRequirements.from_json(unit["wanted"])
-            self.storage: Storage = open_data_storage(unit["uri"], unit["storage_options"])
-        except (KeyError, TypeError) as error:
-            raise ConfigError(f"compaction unit is not what this version makes: {error!r}") from error
+    def __init__(self, unit: CompactionUnit, attempt: TaskAttempt) -> None:
+        operation = unit.operation
+        self.instant = check_file_name(unit.instant, source=_SOURCE)
+        self.partition = check_partition(operation.partition, source=_SOURCE)
+        self.file_id = operation.file_id
+        self.base_name = operation.base_file
+        self.log_names = [check_file_name(name, source=_SOURCE) for name in operation.log_files]
+        self.metrics = operation.metrics
+        self.max_instant = unit.max_instant
+        self.schema = without_meta_fields(unit.schema)
+        self.committed = unit.committed
+        self.policy = unit.policy
+        self.config = unit.config
+        self.as_hudi_1 = unit.as_hudi_1
+        self.requirements = unit.requirements
+        self.storage: Storage = open_data_storage(unit.uri, unit.storage_options)
         token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
         self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
         self.ordering = Ordering.of(self.policy, self.schema, path=self.file_id)
 
-    def run(self) -> Json:
+    def run(self) -> CompactedSlice:
         started = time.perf_counter()
         files = self._log_files()
         scan = scan_log_files(
@@ -157,7 +142,7 @@ class _Compaction:
         # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is nothing
         # when it has none.
         if not scan.blocks and self.base_name is None:
-            return {"stat": None, "facts": None, "records": asdict(MergeCounts()), "seconds": {}}
+            return CompactedSlice(None, None, MergeCounts(), 0, {})
         with ExitStack() as stack:
             base = None
             if self.base_name is not None:
@@ -237,7 +222,7 @@ class _Compaction:
         size: int,
         log_bytes: int,
         times: tuple[float, float, float],
-    ) -> Json:
+    ) -> CompactedSlice:
         started, scanned, ended = times
         has_base, scan_ms = self.base_name is not None, int((scanned - started) * 1000)
         extra: dict[str, Any] = {}
@@ -275,10 +260,5 @@ class _Compaction:
         if self.requirements is not None:
             statistics = read_file_statistics(
                 self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.requirements
-            ).to_json()
-        return {
-            "stat": stat_to_json(stat),
-            "facts": statistics,
-            "records": asdict(counts) | {"written": counts.written},
-            "seconds": seconds,
-        }
+            )
+        return CompactedSlice(stat, statistics, counts, counts.written, seconds)

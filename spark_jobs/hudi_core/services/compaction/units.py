@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_compaction_instant
@@ -17,13 +16,11 @@ from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileSt
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
-from hudi_core.services.compaction.merge_slice import compaction_unit
+from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
-from hudi_core.timeline.actions.write_stats import stat_from_json
 from hudi_core.timeline.timeline import Timeline
 
-_COUNTS = ("base", "updated", "kept", "deleted", "inserted", "missed_deletes", "written")
 _REMEDY = "nothing was published; please report this with the log of the run"
 
 
@@ -45,7 +42,7 @@ def build_units(
     policy: MergePolicy,
     timeline: Timeline,
     requirements: StatisticsRequirements | None,
-) -> list[Json]:
+) -> list[CompactionUnit]:
     """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's,
     without meta fields.
 
@@ -58,7 +55,7 @@ def build_units(
     )
     as_hudi_1 = reads_as_hudi_1(context.config)
     return [
-        compaction_unit(
+        CompactionUnit(
             operation,
             uri=context.uri,
             storage_options=context.storage_options,
@@ -75,7 +72,7 @@ def build_units(
     ]
 
 
-def prove(plan: CompactionPlan, results: Sequence[Json], instant: str, *, with_statistics: bool) -> Proven:
+def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str, *, with_statistics: bool) -> Proven:
     """The write stats and the files' facts of the results, once they are shown to cover the plan's operations exactly
     and to lose or double no row.
 
@@ -102,32 +99,28 @@ def base_file_ref(stat: WriteStat) -> DataFileRef:
     return DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
 
 
-def _statistics_of(stat: WriteStat, result: Json) -> FileStatistics:
+def _statistics_of(stat: WriteStat, result: CompactedSlice) -> FileStatistics:
     source = f"result of {join(stat.partition_path, stat.file_id)}"
-    raw = result.get("facts")
-    if not isinstance(raw, dict):
+    statistics = result.statistics
+    if statistics is None:
         raise ExecutionError("the result says nothing of the file for the metadata table", path=source, remedy=_REMEDY)
-    statistics = FileStatistics.from_json(raw)
     expected = base_file_ref(stat)
     if statistics.file != expected:
         raise ExecutionError(f"the engine wrote {expected}, and read {statistics.file}", path=source, remedy=_REMEDY)
     return statistics
 
 
-def _prove_one(operation: CompactionOperation, result: Json, instant: str) -> WriteStat | None:
+def _prove_one(operation: CompactionOperation, result: CompactedSlice, instant: str) -> WriteStat | None:
     source = f"result of {join(operation.partition, operation.file_id)}"
-    raw, counts = result.get("stat"), result.get("records")
-    if not isinstance(counts, dict):
-        raise ExecutionError("the result has no row counts", path=source, remedy=_REMEDY)
-    if raw is None:
+    stat = result.stat
+    if stat is None:
         if operation.base_file is not None:
             raise ExecutionError(
                 "the operation has a base file, but the engine wrote none", path=source, remedy=_REMEDY
             )
         return None
-    stat = stat_from_json(raw, path=source)
     _check_identity(operation, stat, instant, source)
-    _check_counts(operation, stat, counts, source)
+    _check_counts(operation, stat, result, source)
     return stat
 
 
@@ -152,11 +145,12 @@ def _check_identity(operation: CompactionOperation, stat: WriteStat, instant: st
         )
 
 
-def _check_counts(operation: CompactionOperation, stat: WriteStat, raw: Json, source: str) -> None:
-    counts = {name: raw.get(name) for name in _COUNTS}
-    if not all(isinstance(value, int) and value >= 0 for value in counts.values()):
+def _check_counts(operation: CompactionOperation, stat: WriteStat, result: CompactedSlice, source: str) -> None:
+    counts = result.records
+    base, deleted, inserted, written = counts.base, counts.deleted, counts.inserted, result.written
+    merged = counts.updated + counts.kept + deleted + inserted + counts.missed_deletes
+    if min(base, counts.updated, counts.kept, deleted, inserted, counts.missed_deletes, written) < 0:
         raise ExecutionError(f"the result's row counts are not counts: {counts}", path=source, remedy=_REMEDY)
-    base, updated, kept, deleted, inserted, missed, written = (int(raw[name]) for name in _COUNTS)
     if not written == base + inserted - deleted == stat.num_writes or (operation.base_file is None and base):
         raise ExecutionError(
             f"{base} base rows, {inserted} inserted and {deleted} deleted do not make the {stat.num_writes} rows "
@@ -165,10 +159,9 @@ def _check_counts(operation: CompactionOperation, stat: WriteStat, raw: Json, so
             remedy=_REMEDY,
         )
     # A key that the base holds twice is met twice, hence no equality.
-    if updated + kept + deleted + inserted + missed < stat.total_updated_records_compacted:
+    if merged < stat.total_updated_records_compacted:
         raise ExecutionError(
-            f"the logs hold {stat.total_updated_records_compacted} keys, of which "
-            f"{updated + kept + deleted + inserted + missed} were merged",
+            f"the logs hold {stat.total_updated_records_compacted} keys, of which {merged} were merged",
             path=source,
             remedy=_REMEDY,
         )

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -75,7 +75,7 @@ def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """One file: its size in bytes, the ranges of the columns as JSON, and the columns that the index has of it
+    """One file: its size in bytes, the ranges of the columns as text, and the columns that the index has of it
     already.
     """
 
@@ -85,7 +85,7 @@ class _Known:
 
     def of(self) -> Iterator[ColumnRange]:
         """The ranges."""
-        return map(ColumnRange.from_json, json.loads(self.ranges))
+        return iter(from_text(FileStatistics, self.ranges).ranges)
 
 
 class ColumnStatisticsReader:
@@ -265,7 +265,7 @@ class ColumnStatisticsReader:
                 path=f"{file.partition}/{file.name}",
                 remedy=_LEAVE_OUT,
             )
-        text = json.dumps([item.to_json() for item in ranges], separators=(",", ":")).encode()
+        text = to_text(FileStatistics(file, tuple(ranges))).encode("ascii")
         self._files[file.partition, file.name] = _Known(file.size, text, tuple(recorded))
 
     def _deletion(self, key: str, column: str, name: str) -> Record:

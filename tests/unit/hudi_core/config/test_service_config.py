@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from hudi_core.config.service_config import KEYS, HeartbeatConfig, check_options
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 
 
@@ -26,7 +25,7 @@ def test_options_are_read_and_cross_as_json() -> None:
         }
     )
     assert (write.parquet_codec, write.memory_bytes, write.delete_field) == ("ZSTD", 1 << 22, "op")
-    assert WriteConfig.from_json(json.loads(json.dumps(write.to_json()))) == write
+    assert from_text(WriteConfig, to_text(write)) == write
 
 
 @pytest.mark.parametrize(

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConfigError, ExecutionError, FormatError
 
 
-def echo(unit: Json, attempt: TaskAttempt) -> Json:
-    return {"unit": unit["n"], "attempt": [attempt.partition_id, attempt.stage_id, attempt.attempt_id]}
+@dataclass(frozen=True, slots=True)
+class Number:
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    unit: int
+    attempt: TaskAttempt
+
+
+def echo(unit: Number, attempt: TaskAttempt) -> Echo:
+    return Echo(unit.n, attempt)
 
 
 def test_results_come_in_the_units_order_under_distinct_attempts() -> None:
     steps: list[tuple[int, int]] = []
     results = LocalEngine(3).run(
-        echo, [{"n": n} for n in range(20)], run_epoch=7, progress=lambda done, total: steps.append((done, total))
+        echo, [Number(n) for n in range(20)], run_epoch=7, progress=lambda done, total: steps.append((done, total))
     )
-    assert results == [{"unit": n, "attempt": [n, 7, n]} for n in range(20)]
+    assert results == [Echo(n, TaskAttempt(n, 7, n)) for n in range(20)]
     assert steps[-1] == (20, 20)
     assert [done for done, _ in steps] == sorted({done for done, _ in steps})
 
@@ -33,23 +45,23 @@ def test_the_tasks_own_error_is_raised_and_stops_the_rest() -> None:
     ran: list[int] = []
     first = threading.Event()
 
-    def task(unit: Json, attempt: TaskAttempt) -> Json:
-        ran.append(unit["n"])
+    def task(unit: Number, attempt: TaskAttempt) -> Echo:
+        ran.append(unit.n)
         first.set()
         raise FormatError("broken", path="a/b")
 
     with pytest.raises(FormatError, match="broken"):
-        LocalEngine(1).run(task, [{"n": n} for n in range(100)], run_epoch=1)
+        LocalEngine(1).run(task, [Number(n) for n in range(100)], run_epoch=1)
     assert first.is_set()
     assert len(ran) < 100
 
 
 def test_another_error_becomes_an_execution_error() -> None:
-    def task(unit: Json, attempt: TaskAttempt) -> Json:
+    def task(unit: Number, attempt: TaskAttempt) -> Echo:
         raise ZeroDivisionError("oops")
 
     with pytest.raises(ExecutionError, match="ZeroDivisionError: oops"):
-        LocalEngine(2).run(task, [{}], run_epoch=1)
+        LocalEngine(2).run(task, [Number(0)], run_epoch=1)
 
 
 def test_no_threads() -> None:

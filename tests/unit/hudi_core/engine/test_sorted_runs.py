@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 
 from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.sorted_runs import RunBuffer, fewer_runs, merged_rows
 from hudi_core.errors import ExecutionError
 
@@ -75,31 +76,41 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     assert "TMPDIR" in (caught.value.remedy or "")
 
 
-def many_rows(unit: Json, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+@dataclass(frozen=True, slots=True)
+class Number:
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    rows: int
+
+
+def many_rows(unit: Number, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """32 MB in 32 batches."""
-    source = random.Random(unit["n"])
+    source = random.Random(unit.n)
     for _ in range(32):
         keys = pa.array([source.randbytes(16) for _ in range(1000)], pa.binary())
         shards = pa.array([source.randrange(3) for _ in range(1000)], pa.int32())
         yield exchange_rows(shards, keys, pa.array([b"v" * 984] * 1000, pa.binary()))
 
 
-def count_rows(shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Json:
+def count_rows(shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Counted:
     count, last = 0, b""
     for batch in batches:
         keys = batch.column(0).to_pylist()
         if keys != sorted(keys) or keys[0] < last:
             raise ExecutionError("rows are out of order")
         count, last = count + len(keys), keys[-1]
-    return {"rows": count}
+    return Counted(count)
 
 
 def measure() -> None:
     """Prints the peak of allocated Arrow memory while 128 MB go through a budget of 12 MB."""
     results = LocalEngine(2, exchange_bytes=12 << 20).exchange(
-        many_rows, [{"n": number} for number in range(4)], count_rows, shards=3, run_epoch=1
+        many_rows, [Number(number) for number in range(4)], count_rows, shards=3, run_epoch=1
     )
-    if sum(result["rows"] for result in results) != 4 * 32_000:
+    if sum(result.rows for result in results) != 4 * 32_000:
         raise SystemExit(f"rows were lost: {results}")
     print(pa.default_memory_pool().max_memory())
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hudi_core.config.service_config import check_options
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Engine, Json, UnitTask
+from hudi_core.engine.protocol import Engine, UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, LockError, StorageError
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
 from hudi_core.model.ids import FileGroupId
@@ -53,8 +54,13 @@ class CountingEngine:
         self.runs = 0
 
     def run(
-        self, task: UnitTask, units: list[Json], *, run_epoch: int, progress: Callable[[int, int], None] | None = None
-    ) -> list[Json]:
+        self,
+        task: UnitTask[Any, Any],
+        units: list[Any],
+        *,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Any]:
         self.runs += 1
         return LocalEngine(2).run(task, units, run_epoch=run_epoch, progress=progress)
 

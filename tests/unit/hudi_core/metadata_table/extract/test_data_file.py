@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.extract.footer_ranges import FooterRanges
@@ -210,7 +210,7 @@ def test_a_renamed_column_is_found_under_the_name_that_the_file_has(tmp_path: Pa
         read_file_statistics(
             LocalStorage(tmp_path),
             file,
-            StatisticsRequirements.from_json(json.loads(json.dumps(requirements.to_json()))),
+            from_text(StatisticsRequirements, to_text(requirements)),
         )
     )
     assert {name: (item.least, item.greatest) for name, item in found.items()} == {
@@ -229,10 +229,10 @@ def test_what_is_learnt_survives_the_engine(tmp_path: Path) -> None:
     requirements = StatisticsRequirements(
         schema_of(("a", "bytes"), ("b", decimal), ("c", "double")), ("a", "b", "c"), 2, True, (expression,)
     )
-    again = StatisticsRequirements.from_json(json.loads(json.dumps(requirements.to_json())))
+    again = from_text(StatisticsRequirements, to_text(requirements))
     assert again == requirements
     statistics = read_file_statistics(LocalStorage(tmp_path), file, again)
-    assert FileStatistics.from_json(json.loads(json.dumps(statistics.to_json()))) == statistics
+    assert from_text(FileStatistics, to_text(statistics)) == statistics
     assert statistics.bloom is None
     assert isinstance(statistics.expressions["expr_index_c"], ColumnRange)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import uuid
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from hudi_core.codec.log.content import decode_delete_block
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import SUPPORTED, V6, V8, V9, TableVersion
 from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, TimelineError, UnsupportedError
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key, secondary_prefix
@@ -24,7 +24,6 @@ from hudi_core.metadata_table.partitions.distinct_rows import GONE, distinct_row
 from hudi_core.metadata_table.partitions.group_content import base_cells, log_contents
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows, location_datum
-from hudi_core.metadata_table.partitions.row_units import rows_from_json
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, pair_keys, prefixes, value_texts
 from hudi_core.metadata_table.read.record_index import RecordIndexRules, RecordLocation
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
@@ -74,7 +73,7 @@ def test_rows_go_to_the_file_groups_of_their_keys_and_partitions() -> None:
     whole = RecordIndexRows(RecordGroups({None: 7}), schema, "UTC")
     assert whole.went("p", pa.array(keys)).column(0).to_pylist() == [file_group_index(key, 7) for key in keys]
     parts = RecordIndexRows(RecordGroups({"a": 2, "b": 3}), schema, "UTC")
-    again = rows_from_json(json.loads(json.dumps(parts.to_json())))
+    again = from_text(RecordIndexRows, to_text(parts))
     assert again == parts
     found = parts.came("b", FILE_ID, "20261120225335920", pa.array(keys))
     assert found.column(0).to_pylist() == [2 + file_group_index(key, 3) for key in keys]
@@ -99,7 +98,7 @@ def test_pairs_of_many_rows_are_those_of_single_ones() -> None:
 def test_pairs_go_to_the_file_groups_of_values_or_of_keys(version: TableVersion, by_value: bool) -> None:
     schema = stored_schema(version)
     rows = SecondaryIndexRows("secondary_index_x", "x", 10, schema, by_value)
-    assert rows_from_json(json.loads(json.dumps(rows.to_json()))) == rows
+    assert from_text(SecondaryIndexRows, to_text(rows)) == rows
     keys = [f"k{number}" for number in range(len(VALUES))]
     batch = rows.from_rows(pa.array(VALUES, pa.string()), pa.array(keys), came=True)
     expected = [secondary_key(value, key) for value, key in zip(VALUES, keys, strict=True)]

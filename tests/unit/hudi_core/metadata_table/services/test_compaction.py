@@ -13,11 +13,12 @@ import pytest
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
-from hudi_core.metadata_table.services.compaction_units import compact_group_task
+from hudi_core.metadata_table.services.compaction_units import CompactedGroup, compact_group_task
+from hudi_core.metadata_table.services.merge_group import Counts
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
@@ -204,7 +205,7 @@ def test_an_unfinished_one_is_finished_by_its_plan(golden: Golden, version: str)
     table = Table(golden(version, "mdt_all_mor").table)
     before = held(table)
 
-    def die(units: object) -> list[Json]:
+    def die(units: object) -> list[CompactedGroup]:
         raise ExecutionError("killed")
 
     with pytest.raises(ExecutionError, match="killed"):
@@ -222,7 +223,7 @@ def test_tasks_do_it_as_well(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
     before = held(table)
 
-    def run_units(units: object) -> list[Json]:
+    def run_units(units: object) -> list[CompactedGroup]:
         assert isinstance(units, list)
         return [compact_group_task(unit, TaskAttempt(number, 4, 2)) for number, unit in enumerate(units)]
 
@@ -239,7 +240,7 @@ def test_results_that_do_not_fit_the_plan_are_refused(golden: Golden) -> None:
     table = Table(golden("8", "mor_basic").table)
     with pytest.raises(ExecutionError, match="results came back"):
         compaction(table, run_units=lambda units: []).run(trigger=1)
-    wrong = {"name": "files-0000-0_0-0-0_1.hfile", "size": 1, "records": 1, "counts": {}}
+    wrong = CompactedGroup("files-0000-0_0-0-0_1.hfile", 1, 1, Counts())
     with pytest.raises(ExecutionError, match="wrote"):
         compaction(table, run_units=lambda units: [wrong] * len(units)).run(trigger=1)
     assert isinstance(table.metadata_timeline.load(), Timeline)

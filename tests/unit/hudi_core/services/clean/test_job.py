@@ -11,7 +11,6 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, ConflictError, ExecutionError, FormatError, StorageError, UnsupportedError
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.clean import job as clean_run
@@ -19,7 +18,7 @@ from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.job import REMOVED
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.clean.units import SMALLEST_UNIT, clean_units, delete_files, prove
+from hudi_core.services.clean.units import SMALLEST_UNIT, CleanedFiles, CleanUnit, clean_units, delete_files, prove
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.services.provenance import OWNER_KEY, RUN_KEY, VERSION_KEY
 from hudi_core.storage.base import Storage
@@ -287,25 +286,26 @@ def plan_of(**counts: int) -> CleanPlan:
 def test_deletes_are_spread_evenly(counts: dict[str, int], parallelism: int, sizes: list[int]) -> None:
     plan = plan_of(**counts)
     units = clean_units(plan, uri="t", storage_options={}, parallelism=parallelism)
-    assert [sum(len(names) for names in unit["files"].values()) for unit in units] == sizes
-    named = [(partition, name) for unit in units for partition, names in unit["files"].items() for name in names]
+    assert [sum(len(names) for names in unit.files.values()) for unit in units] == sizes
+    named = [(partition, name) for unit in units for partition, names in unit.files.items() for name in names]
     assert sorted(named) == sorted((partition, name) for partition, names in plan.files.items() for name in names)
 
 
 @pytest.mark.parametrize(
-    "files", [{"a": ["../x"]}, {"a": ["notes.txt"]}, {"..": ["g_0-0-0_1.parquet"]}, {".hoodie": ["g_0-0-0_1.parquet"]}]
+    "files",
+    [{"a": ("../x",)}, {"a": ("notes.txt",)}, {"..": ("g_0-0-0_1.parquet",)}, {".hoodie": ("g_0-0-0_1.parquet",)}],
 )
-def test_a_unit_checks_its_names_itself(files: dict[str, list[str]], tmp_path: Path) -> None:
+def test_a_unit_checks_its_names_itself(files: dict[str, tuple[str, ...]], tmp_path: Path) -> None:
     from hudi_core.engine.protocol import TaskAttempt
 
     with pytest.raises(FormatError):
-        delete_files({"uri": str(tmp_path), "storage_options": {}, "files": files}, TaskAttempt(0, 0, 0))
+        delete_files(CleanUnit(str(tmp_path), {}, files), TaskAttempt(0, 0, 0))
 
 
 @pytest.mark.parametrize(
-    "results", [[], [{"files": 9, "missing": 0}], [{"files": 10}], [{"files": 10, "missing": "0"}]]
+    "results", [[], [CleanedFiles(9, 0)], [CleanedFiles(11, 0)], [CleanedFiles(5, 0), CleanedFiles(4, 0)]]
 )
-def test_results_must_cover_the_plan(results: list[Json]) -> None:
+def test_results_must_cover_the_plan(results: list[CleanedFiles]) -> None:
     with pytest.raises(ExecutionError):
         prove(plan_of(a=10), results)
 

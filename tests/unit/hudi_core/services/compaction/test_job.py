@@ -17,7 +17,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Engine, Json, UnitTask
+from hudi_core.engine.protocol import Engine, UnitTask
 from hudi_core.errors import (
     ConfigError,
     ConflictError,
@@ -28,8 +28,10 @@ from hudi_core.errors import (
     UnsupportedError,
 )
 from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.model.stats import WriteStat
 from hudi_core.request.model import InstantResult
 from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.merge_slice import CompactedSlice
 from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -70,13 +72,18 @@ class HookedEngine:
         self,
         before: Hook | None = None,
         after: Hook | None = None,
-        change: Callable[[list[Json]], list[Json]] | None = None,
+        change: Callable[[list[CompactedSlice]], list[CompactedSlice]] | None = None,
     ) -> None:
         self._before, self._after, self._change = before, after, change
 
     def run(
-        self, task: UnitTask, units: Any, *, run_epoch: int, progress: Callable[[int, int], None] | None = None
-    ) -> list[Json]:
+        self,
+        task: UnitTask[Any, Any],
+        units: Any,
+        *,
+        run_epoch: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Any]:
         if self._before:
             self._before()
         results = LocalEngine(2).run(task, units, run_epoch=run_epoch, progress=progress)
@@ -365,39 +372,44 @@ def test_files_of_losing_attempts_are_deleted(golden: Golden) -> None:
     assert_compacted(table, instant, rows, pending)
 
 
-def drop_one(results: list[Json]) -> list[Json]:
+def stat_of(result: CompactedSlice) -> WriteStat:
+    assert result.stat is not None
+    return result.stat
+
+
+def with_stat(results: list[CompactedSlice], **changed: Any) -> list[CompactedSlice]:
+    return [replace(results[0], stat=replace(stat_of(results[0]), **changed)), *results[1:]]
+
+
+def drop_one(results: list[CompactedSlice]) -> list[CompactedSlice]:
     return results[1:]
 
 
-def lose_a_row(results: list[Json]) -> list[Json]:
-    results[0]["records"]["base"] += 1
-    return results
+def lose_a_row(results: list[CompactedSlice]) -> list[CompactedSlice]:
+    counts = replace(results[0].records, base=results[0].records.base + 1)
+    return [replace(results[0], records=counts), *results[1:]]
 
 
-def lose_a_key(results: list[Json]) -> list[Json]:
-    results[0]["stat"]["totalUpdatedRecordsCompacted"] += 1
-    return results
+def lose_a_key(results: list[CompactedSlice]) -> list[CompactedSlice]:
+    return with_stat(results, total_updated_records_compacted=stat_of(results[0]).total_updated_records_compacted + 1)
 
 
-def foreign_file(results: list[Json]) -> list[Json]:
-    results[0]["stat"]["path"] = results[1]["stat"]["path"]
-    return results
+def foreign_file(results: list[CompactedSlice]) -> list[CompactedSlice]:
+    return with_stat(results, path=stat_of(results[1]).path)
 
 
-def wrong_size(results: list[Json]) -> list[Json]:
-    results[0]["stat"]["fileSizeInBytes"] += 1
-    return results
+def wrong_size(results: list[CompactedSlice]) -> list[CompactedSlice]:
+    return with_stat(results, file_size_in_bytes=stat_of(results[0]).file_size_in_bytes + 1)
 
 
-def no_result(results: list[Json]) -> list[Json]:
-    results[0]["stat"] = None
-    return results
+def no_result(results: list[CompactedSlice]) -> list[CompactedSlice]:
+    return [replace(results[0], stat=None), *results[1:]]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [drop_one, lose_a_row, lose_a_key, foreign_file, wrong_size, no_result])
 def test_results_that_prove_nothing_are_not_published(
-    golden: Golden, change: Callable[[list[Json]], list[Json]]
+    golden: Golden, change: Callable[[list[CompactedSlice]], list[CompactedSlice]]
 ) -> None:
     table = golden("6", "mor_compaction_requested").table
     instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)

@@ -8,6 +8,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_compaction_instant
 from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
 from hudi_core.filegroup.write.markers import Marker, list_markers
-from hudi_core.services.compaction.merge_slice import compact_operation, compaction_unit
+from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.write_stats import stat_to_json
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
 from tests.support.golden_data import GoldenCase
@@ -57,15 +60,15 @@ ATTEMPT = TaskAttempt(7, 1, 3)
 Golden = Callable[[str, str], GoldenCase]
 
 
-def units_of(table: Path, options: dict[str, str] | None = None) -> list[Json]:
-    """The units of the table's one pending compaction, each through JSON as an engine sends it."""
+def units_of(table: Path, options: dict[str, str] | None = None) -> list[CompactionUnit]:
+    """The units of the table's one pending compaction, each as an engine sends it."""
     storage = LocalStorage(str(table))
     config = TableConfig.load(storage)
     active = ActiveTimeline(storage, config)
     timeline = active.load()
     (pending,) = timeline.pending_compactions()
     units = [
-        compaction_unit(
+        CompactionUnit(
             operation,
             uri=str(table),
             storage_options={},
@@ -79,7 +82,17 @@ def units_of(table: Path, options: dict[str, str] | None = None) -> list[Json]:
         )
         for operation in active.read_plan(pending.requested_time).operations
     ]
-    return [json.loads(json.dumps(unit)) for unit in units]
+    return [from_text(CompactionUnit, to_text(unit)) for unit in units]
+
+
+def json_of(result: CompactedSlice) -> Json:
+    """The write stat as commits hold it."""
+    assert result.stat is not None
+    return stat_to_json(result.stat)
+
+
+def stat_of(unit: CompactionUnit, attempt: TaskAttempt) -> Json:
+    return json_of(compact_operation(unit, attempt))
 
 
 def rows_of(path: Path) -> Counter[str]:
@@ -102,12 +115,12 @@ def test_every_operation_gives_the_rows_and_counts_of_real_hudi(golden: Golden, 
     case = golden("6", name)
     after = case.after()
     units = units_of(case.table)
-    real = stats_of(after, units[0]["instant"])
+    real = stats_of(after, units[0].instant)
     assert len(units) == len(real) > 0
     total = 0
     for unit in units:
         result = compact_operation(unit, ATTEMPT)
-        ours, theirs = result["stat"], real[unit["operation"]["file_id"]]
+        ours, theirs = json_of(result), real[unit.operation.file_id]
         assert {key: ours[key] for key in (*COUNTS, "fileId", "prevCommit", "partitionPath")} == {
             key: theirs[key] for key in (*COUNTS, "fileId", "prevCommit", "partitionPath")
         }
@@ -118,9 +131,7 @@ def test_every_operation_gives_the_rows_and_counts_of_real_hudi(golden: Golden, 
         total += ours["numWrites"]
     assert total > 0
     if name == "bucket_index_consistent_mor":
-        assert all(unit["operation"]["base_file"] is None for unit in units), (
-            "this case is here for slices of logs alone"
-        )
+        assert all(unit.operation.base_file is None for unit in units), "this case is here for slices of logs alone"
 
 
 def test_the_rows_together_are_the_read_optimized_rows_of_real_hudi(golden: Golden) -> None:
@@ -130,7 +141,7 @@ def test_the_rows_together_are_the_read_optimized_rows_of_real_hudi(golden: Gold
     found = Counter(
         tuple(row.values())
         for unit in units_of(case.table)
-        for row in pq.ParquetFile(case.table / compact_operation(unit, ATTEMPT)["stat"]["path"]).read(names).to_pylist()
+        for row in pq.ParquetFile(case.table / stat_of(unit, ATTEMPT)["path"]).read(names).to_pylist()
     )
     assert found == Counter(tuple(row[name] for name in names) for row in expected.to_pylist())
 
@@ -139,9 +150,9 @@ def test_footer_is_what_hudi_writes(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested")
     after = case.after()
     units = units_of(case.table)
-    real = stats_of(after, units[0]["instant"])
+    real = stats_of(after, units[0].instant)
     for unit in units:
-        stat = compact_operation(unit, ATTEMPT)["stat"]
+        stat = stat_of(unit, ATTEMPT)
         written, theirs = (
             pq.ParquetFile(case.table / stat["path"]),
             pq.ParquetFile(after / real[stat["fileId"]]["path"]),
@@ -167,13 +178,9 @@ def test_footer_is_what_hudi_writes(golden: Golden) -> None:
 def test_base_order_is_kept_and_inserts_come_last(golden: Golden) -> None:
     case = golden("6", "schema_evolution_mor_compaction_requested")
     for unit in units_of(case.table):
-        base = case.table / unit["operation"]["partition"] / unit["operation"]["base_file"]
+        base = case.table / unit.operation.partition / unit.operation.base_file
         before = pq.ParquetFile(base).read(["_hoodie_record_key"])[0].to_pylist()
-        after = (
-            pq.ParquetFile(case.table / compact_operation(unit, ATTEMPT)["stat"]["path"])
-            .read(["_hoodie_record_key"])[0]
-            .to_pylist()
-        )
+        after = pq.ParquetFile(case.table / stat_of(unit, ATTEMPT)["path"]).read(["_hoodie_record_key"])[0].to_pylist()
         known = set(before)
         assert [key for key in after if key in known] == [key for key in before if key in set(after)]
         assert all(key in known for key in after[: sum(key in known for key in after)])
@@ -182,19 +189,19 @@ def test_base_order_is_kept_and_inserts_come_last(golden: Golden) -> None:
 def test_marker_is_written_before_the_file_and_names_it(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested_only")
     unit = units_of(case.table)[0]
-    stat = compact_operation(unit, ATTEMPT)["stat"]
+    stat = stat_of(unit, ATTEMPT)
     partition, _, name = stat["path"].rpartition("/")
-    assert list_markers(LocalStorage(str(case.table)), unit["instant"]) == [Marker(partition, name, "MERGE")]
-    assert name == f"{unit['operation']['file_id']}_7-1-3_{unit['instant']}.parquet"
+    assert list_markers(LocalStorage(str(case.table)), unit.instant) == [Marker(partition, name, "MERGE")]
+    assert name == f"{unit.operation.file_id}_7-1-3_{unit.instant}.parquet"
 
 
 @pytest.mark.parametrize(("which", "position"), [("base_file", None), ("log_files", 0)])
 def test_missing_file_of_the_plan_is_named(golden: Golden, which: str, position: int | None) -> None:
     case = golden("6", "mor_compaction_requested_only")
     unit = units_of(case.table)[0]
-    value: Any = unit["operation"][which]
+    value: Any = getattr(unit.operation, which)
     name = value if position is None else value[position]
-    path = f"{unit['operation']['partition']}/{name}"
+    path = f"{unit.operation.partition}/{name}"
     (case.table / path).unlink()
     with pytest.raises(StorageNotFoundError) as caught:
         compact_operation(unit, ATTEMPT)
@@ -204,17 +211,17 @@ def test_missing_file_of_the_plan_is_named(golden: Golden, which: str, position:
     assert_nothing_written(case.table, unit)
 
 
-def assert_nothing_written(table: Path, unit: Json) -> None:
+def assert_nothing_written(table: Path, unit: CompactionUnit) -> None:
     """No base file of the instant is left."""
-    assert not list(table.glob(f"**/*_{unit['instant']}.parquet"))
+    assert not list(table.glob(f"**/*_{unit.instant}.parquet"))
 
 
 @pytest.mark.parametrize("damage", ["truncated base", "no base at all", "flipped log block"])
 def test_broken_files_are_typed_errors_that_name_the_file(golden: Golden, damage: str) -> None:
     case = golden("6", "mor_compaction_requested_only")
     unit = units_of(case.table)[0]
-    folder = case.table / unit["operation"]["partition"]
-    base, log = folder / unit["operation"]["base_file"], folder / unit["operation"]["log_files"][0]
+    folder = case.table / unit.operation.partition
+    base, log = folder / unit.operation.base_file, folder / unit.operation.log_files[0]
     target = log if "log" in damage else base
     data = target.read_bytes()
     if damage == "truncated base":
@@ -234,13 +241,13 @@ def test_broken_files_are_typed_errors_that_name_the_file(golden: Golden, damage
 def test_corrupt_log_block_is_refused_unless_allowed(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested_only")
     (unit, *_) = units_of(case.table)
-    log = case.table / unit["operation"]["partition"] / unit["operation"]["log_files"][-1]
+    log = case.table / unit.operation.partition / unit.operation.log_files[-1]
     log.write_bytes(log.read_bytes()[:-20])
     with pytest.raises(CorruptFileError, match="corrupt log block") as caught:
         compact_operation(unit, ATTEMPT)
     assert log.name in str(caught.value)
     (allowed, *_) = units_of(case.table, {"airflow_hudi.allow_corrupt_log_blocks": "true"})
-    stat = compact_operation(allowed, ATTEMPT)["stat"]
+    stat = stat_of(allowed, ATTEMPT)
     assert stat["totalCorruptLogBlock"] == 1
     assert stat["numDeletes"] == 0, "the broken block was the delete block"
 
@@ -248,33 +255,33 @@ def test_corrupt_log_block_is_refused_unless_allowed(golden: Golden) -> None:
 def test_a_slice_without_base_whose_blocks_do_not_count_gives_no_file(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested_only")
     (unit, *_) = units_of(case.table)
-    unit["operation"]["base_file"] = None
-    unit["committed"] = {"completed": [], "inflight": [], "start": None}
+    nothing = CommittedInstants(frozenset(), frozenset(), None)
+    unit = replace(unit, operation=replace(unit.operation, base_file=None), committed=nothing)
     result = compact_operation(unit, ATTEMPT)
-    assert result["stat"] is None
+    assert result.stat is None
     assert_nothing_written(case.table, unit)
-    assert list_markers(LocalStorage(str(case.table)), unit["instant"]) == []
+    assert list_markers(LocalStorage(str(case.table)), unit.instant) == []
 
 
 def test_codec_is_that_of_the_replaced_file_or_the_option(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested_only")
     for options, codec in (({}, "GZIP"), ({"hoodie.parquet.compression.codec": "zstd"}, "ZSTD")):
         unit = units_of(case.table, options)[0]
-        stat = compact_operation(unit, TaskAttempt(0, 0, len(options)))["stat"]
+        stat = stat_of(unit, TaskAttempt(0, 0, len(options)))
         assert pq.ParquetFile(case.table / stat["path"]).metadata.row_group(0).column(0).compression == codec
 
 
-@pytest.mark.parametrize("broken", [{}, {"operation": {}}, {"operation": None}])
-def test_a_unit_of_another_version_is_a_config_error(broken: Json) -> None:
+@pytest.mark.parametrize("broken", ["{}", "[]", "[null]"])
+def test_a_unit_of_another_version_is_a_config_error(broken: str) -> None:
     with pytest.raises(ConfigError):
-        compact_operation(broken, ATTEMPT)
+        from_text(CompactionUnit, broken)
 
 
 def test_tiny_memory_budget_gives_the_same_file(golden: Golden) -> None:
     case = golden("6", "payload_default")
     for unit in units_of(case.table):
         roomy = compact_operation(unit, TaskAttempt(0, 0, 1))
-        unit["write"] |= {"memory_bytes": 2048, "batch_rows": 3}
-        tight = compact_operation(unit, TaskAttempt(0, 0, 2))
-        assert roomy["records"] == tight["records"]
-        assert rows_of(case.table / roomy["stat"]["path"]) == rows_of(case.table / tight["stat"]["path"])
+        small = replace(unit, config=replace(unit.config, memory_bytes=2048, batch_rows=3))
+        tight = compact_operation(small, TaskAttempt(0, 0, 2))
+        assert roomy.records == tight.records
+        assert rows_of(case.table / json_of(roomy)["path"]) == rows_of(case.table / json_of(tight)["path"])

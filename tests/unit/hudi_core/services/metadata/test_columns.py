@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hudi_core.engine.local import LocalEngine, Progress
-from hudi_core.engine.protocol import Json, UnitTask
+from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.partition_type import STATISTICS
@@ -54,9 +54,9 @@ class CountingEngine(LocalEngine):
         self._meanwhile = meanwhile
 
     def run(
-        self, task: UnitTask, units: Sequence[Json], *, run_epoch: int, progress: Progress | None = None
-    ) -> list[Json]:
-        self.files += sum(len(unit["files"]) for unit in units)
+        self, task: UnitTask[Any, Any], units: Sequence[Any], *, run_epoch: int, progress: Progress | None = None
+    ) -> list[Any]:
+        self.files += sum(len(unit.files) for unit in units)
         done = super().run(task, units, run_epoch=run_epoch, progress=progress)
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
+from hudi_core.engine.protocol import Consume, Produce, UnitTask
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT
@@ -159,14 +159,16 @@ class Watched(LocalEngine):
         self.results = 0
         self.units = 0
 
-    def run(self, task: UnitTask, units: Sequence[Json], **arguments: Any) -> list[Json]:
+    def run(self, task: UnitTask[Any, Any], units: Sequence[Any], **arguments: Any) -> list[Any]:
         found = super().run(task, units, **arguments)
-        self.results += len(json.dumps(found))
+        self.results += sum(len(to_text(item)) for item in found)
         return found
 
-    def exchange(self, produce: Produce, units: Sequence[Json], consume: Consume, **arguments: Any) -> list[Json]:
+    def exchange(
+        self, produce: Produce[Any], units: Sequence[Any], consume: Consume[Any], **arguments: Any
+    ) -> list[Any]:
         found = super().exchange(produce, units, consume, **arguments)
-        self.results += len(json.dumps(found))
+        self.results += sum(len(to_text(item)) for item in found)
         self.units += len(units)
         return found
 

@@ -1,0 +1,75 @@
+"""The units of one run in the form in which they cross an engine, and what their results are."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
+
+from hudi_core.engine.serializer import field_names, fields_from_text, fields_to_text
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class PackedUnits(Generic[U]):
+    """The units of one run as text: the fields that all units share once, the others by unit.
+
+    Tasks of one process share what units share; values are not to be changed.
+    """
+
+    unit_type: type[U]
+    shared: bytes
+    own: tuple[bytes, ...]
+    compressed: bool
+
+    def unit(self, index: int) -> U:
+        """The unit at `index`, equal to the one that was packed; errors as serializer.from_text."""
+        return self.unit_type(**self._shared_values, **self._values(self.own[index]))
+
+    @cached_property
+    def _shared_values(self) -> dict[str, Any]:
+        return self._values(self.shared)
+
+    def _values(self, text: bytes) -> dict[str, Any]:
+        return fields_from_text(self.unit_type, zlib.decompress(text) if self.compressed else text)
+
+
+def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
+    """Packs units of one class. A field is shared where all units hold the very same object (table, schema, timeline).
+
+    `compress` is for an engine that sends all units to every task. Raises TypeError for a unit that is of another class
+    or cannot cross.
+    """
+    first = units[0]
+    unit_type = type(first)
+    if any(type(unit) is not unit_type for unit in units):
+        raise TypeError(f"not all units are of the class {unit_type.__name__}")
+    names = list(field_names(unit_type))
+    shared = [name for name in names if all(getattr(unit, name) is getattr(first, name) for unit in units)]
+    own = [name for name in names if name not in shared]
+
+    def pack(unit: U, fields: Sequence[str]) -> bytes:
+        text = fields_to_text(unit, fields).encode("ascii")
+        return zlib.compress(text, level=1) if compress else text
+
+    return PackedUnits(unit_type, pack(first, shared), tuple(pack(unit, own) for unit in units), compress)
+
+
+def result_type(task: Callable[..., R]) -> type[R]:
+    """The class of a task's results, by its annotation; of a functools.partial that of the function.
+
+    Raises TypeError where the function names none.
+    """
+    function: Any = task
+    while isinstance(function, partial):
+        function = function.func
+    found = function.__annotations__.get("return")
+    if isinstance(found, str):
+        found = eval(found, function.__globals__)
+    if not isinstance(found, type):
+        raise TypeError(f"{function.__name__} names no class of results")
+    return found

@@ -1,0 +1,319 @@
+"""Frozen dataclasses as text: how units and results cross an engine.
+
+The form follows the annotations of a class and is worked out once per class. A dataclass becomes the list of its
+fields, an enum its value, bytes base64, a Decimal its text, a set a sorted list; a value of a union becomes a pair of
+its class's name and itself. Numbers, texts and JSON values (`Any`) stay as they are. Both sides run the same release,
+so the form names no field and no version; what does not fit it exactly is refused.
+
+A value comes back equal and of the same types, with two exceptions: a Sequence comes back as a tuple, and within `Any`
+tuples come back as lists. `Annotated[X, form]` crosses as the type `form`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from functools import cache, partial
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from hudi_core.errors import ConfigError
+
+T = TypeVar("T")
+_Convert = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How values of one type cross. `write` None: JSON holds them as they are. `types` is set where reading is but a
+    check of the type.
+    """
+
+    write: _Convert | None
+    read: _Convert
+    types: frozenset[type] | None = None
+
+
+def to_text(value: Any) -> str:
+    """The text of a dataclass. Raises TypeError for a class or a value that has no form."""
+    if not is_dataclass(value):
+        raise TypeError(f"a {_name_of(value)} is no dataclass")
+    cls: Any = type(value)
+    return json.dumps(_written(_form(cls), value), separators=(",", ":"))
+
+
+def from_text(cls: type[T], text: str | bytes) -> T:
+    """The inverse of to_text. Raises ConfigError for anything else, and what the classes' own checks raise."""
+    kind: Any = cls
+    value: T = _checked(cls, lambda: _form(kind).read(json.loads(text)))
+    return value
+
+
+def fields_to_text(value: Any, names: Collection[str]) -> str:
+    """Some fields of a dataclass, as text."""
+    cls: Any = type(value)
+    forms = _field_forms(cls)
+    return json.dumps({name: _written(forms[name], getattr(value, name)) for name in names}, separators=(",", ":"))
+
+
+def fields_from_text(cls: type, text: str | bytes) -> dict[str, Any]:
+    """The inverse of fields_to_text: the values by the fields' names; errors as from_text."""
+    kind: Any = cls
+    forms = _field_forms(kind)
+    return _checked(cls, lambda: {name: forms[name].read(item) for name, item in json.loads(text).items()})
+
+
+def field_names(cls: type) -> tuple[str, ...]:
+    """The fields of a dataclass, in their order. Raises TypeError for a class that has no form."""
+    kind: Any = cls
+    return tuple(_field_forms(kind))
+
+
+def _checked(cls: type, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(
+            f"a {cls.__name__} is not what this version writes: {error}", remedy="use the same release on both sides"
+        ) from error
+
+
+def _written(form: _Form, value: Any) -> Any:
+    return value if form.write is None else form.write(value)
+
+
+@cache
+def _field_forms(cls: type) -> dict[str, _Form]:
+    """The forms of a dataclass's fields, in their order."""
+    # dataclasses.fields finds none in a class that Spark's cloudpickle sent by value: markers are not the same there.
+    found = getattr(cls, "__dataclass_fields__", {}).values()
+    if not is_dataclass(cls) or any(not item.init for item in found):
+        raise TypeError(f"{cls.__name__} is no dataclass that its fields make")
+    hints = get_type_hints(cls, include_extras=True)
+    return {item.name: _form(hints[item.name]) for item in found}
+
+
+@cache
+def _form(hint: Any) -> _Form:
+    if hint in _SIMPLE:
+        return _SIMPLE[hint]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _form(arguments[1])
+    if origin is Literal:
+        return _Form(None, partial(_read_member, frozenset(arguments)))
+    if origin in (Union, UnionType):
+        return _union(arguments)
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(*map(_form, arguments), with_texts=arguments[0] is str)
+    if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
+        return _record(tuple, [_form(item) for item in arguments])
+    if origin in (tuple, list, frozenset, Sequence):
+        return _items(tuple if origin is Sequence else origin, _form(arguments[0]))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _Form(_value_of, hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _dataclass(hint)
+    raise TypeError(f"{hint} has no form in which it crosses an engine")
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _value_of(value: Any) -> Any:
+    return value.value
+
+
+def _read_type(kind: type, raw: Any) -> Any:
+    if type(raw) is not kind:
+        raise TypeError(f"{kind.__name__} is expected, not {_name_of(raw)}")
+    return raw
+
+
+def _read_float(raw: Any) -> float:
+    if type(raw) is float or type(raw) is int:
+        return float(raw)
+    raise TypeError(f"float is expected, not {_name_of(raw)}")
+
+
+def _read_member(members: frozenset[Any], raw: Any) -> Any:
+    if raw not in members:
+        raise ValueError(f"{raw!r} is none of {sorted(members)}")
+    return raw
+
+
+def _write_bytes(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+def _read_bytes(raw: Any) -> bytes:
+    return base64.b64decode(_read_type(str, raw), validate=True)
+
+
+def _read_decimal(raw: Any) -> Decimal:
+    try:
+        return Decimal(_read_type(str, raw))
+    except InvalidOperation as error:
+        raise ValueError(f"{raw!r} is no number") from error
+
+
+_SIMPLE: dict[Any, _Form] = {
+    **{kind: _Form(None, partial(_read_type, kind), frozenset({kind})) for kind in (str, int, bool, NoneType)},
+    float: _Form(None, _read_float),
+    bytes: _Form(_write_bytes, _read_bytes),
+    Decimal: _Form(str, _read_decimal),
+    Any: _Form(None, _as_it_is),
+    object: _Form(None, _as_it_is),
+}
+
+
+def _record(make: Callable[..., Any], forms: Sequence[_Form]) -> _Form:
+    """A list with an item of each form: of a tuple's items, or of a dataclass's fields."""
+    count = len(forms)
+    writes = [(at, form.write) for at, form in enumerate(forms) if form.write is not None]
+    checks = [(at, form.types) for at, form in enumerate(forms) if form.types is not None]
+    reads = [(at, form.read) for at, form in enumerate(forms) if form.types is None and form.read is not _as_it_is]
+
+    def write(values: tuple[Any, ...]) -> Sequence[Any]:
+        if len(values) != count:
+            raise TypeError(f"{count} values are expected, not {len(values)}")
+        if not writes:
+            return values
+        written = list(values)
+        for at, convert in writes:
+            written[at] = convert(written[at])
+        return written
+
+    def read(raw: Any) -> Any:
+        # What was parsed is nobody else's, so it is changed in place.
+        if type(raw) is not list or len(raw) != count:
+            raise TypeError(f"a list of {count} is expected, not {_name_of(raw)}")
+        for at, types in checks:
+            if type(raw[at]) not in types:
+                raise TypeError(f"{_name_of(raw[at])} where another type is expected")
+        for at, convert in reads:
+            raw[at] = convert(raw[at])
+        return make(raw)
+
+    return _Form(write, read)
+
+
+def _dataclass(cls: type) -> _Form:
+    forms = _field_forms(cls)
+    record = _record(lambda raw: cls(*raw), list(forms.values()))
+    write_values, names = record.write or _as_it_is, list(forms)
+    values_of: _Convert = (
+        attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+    )
+
+    def write(value: Any) -> Any:
+        if type(value) is not cls:
+            raise TypeError(f"{cls.__name__} is expected, not {_name_of(value)}")
+        return write_values(values_of(value))
+
+    return _Form(write, record.read)
+
+
+def _items(make: type, item: _Form) -> _Form:
+    """Any number of items of one form. Those of plain types are checked at once: a unit may hold thousands of names."""
+    write_item, ordered = item.write, make is frozenset
+
+    def write(value: Any) -> list[Any]:
+        written = value if write_item is None else map(write_item, value)
+        return sorted(written) if ordered else list(written)
+
+    def read(raw: Any) -> Any:
+        return make(_read_all(item, _list(raw)))
+
+    return _Form(write, read)
+
+
+def _mapping(key: _Form, value: _Form, *, with_texts: bool) -> _Form:
+    """An object where keys are texts, else pairs of key and value."""
+    write_key, write_value = key.write or _as_it_is, value.write
+    if not with_texts:
+        pair = _record(tuple, (key, value))
+
+        def write_pairs(mapping: Any) -> list[Any]:
+            write_value = value.write or _as_it_is
+            return [[write_key(name), write_value(item)] for name, item in mapping.items()]
+
+        return _Form(write_pairs, lambda raw: dict(map(pair.read, _list(raw))))
+
+    def write(mapping: Any) -> dict[str, Any]:
+        return dict(mapping) if write_value is None else {name: write_value(item) for name, item in mapping.items()}
+
+    def read(raw: Any) -> dict[str, Any]:
+        if type(raw) is not dict:
+            raise TypeError(f"an object is expected, not {_name_of(raw)}")
+        return dict(zip(raw, _read_all(value, raw.values()), strict=True))
+
+    return _Form(write, read)
+
+
+def _union(members: tuple[Any, ...]) -> _Form:
+    kinds = [item for item in members if item is not NoneType]
+    if Any in kinds or object in kinds:
+        return _SIMPLE[Any]
+    if len(kinds) == 1:
+        return _optional(_form(kinds[0]))
+    optional = NoneType in members
+    forms = {get_origin(item) or item: _form(item) for item in kinds}
+    by_type = {kind: (kind.__name__, form.write) for kind, form in forms.items()}
+    by_name = {kind.__name__: (form.read, form.types) for kind, form in forms.items()}
+
+    def write(value: Any) -> Any:
+        if value is None and optional:
+            return None
+        found = by_type.get(type(value))
+        if found is None:
+            raise TypeError(f"{_name_of(value)} is none of {', '.join(by_name)}")
+        name, convert = found
+        return name, value if convert is None else convert(value)
+
+    def read(raw: Any) -> Any:
+        if raw is None and optional:
+            return None
+        name, value = _list(raw, 2)
+        convert, types = by_name[name]
+        return value if types is not None and type(value) in types else convert(value)
+
+    return _Form(write, read)
+
+
+def _optional(form: _Form) -> _Form:
+    write_there, read_there = form.write, form.read
+
+    def write(value: Any) -> Any:
+        return None if value is None or write_there is None else write_there(value)
+
+    def read(raw: Any) -> Any:
+        return None if raw is None else read_there(raw)
+
+    types = None if form.types is None else form.types | {NoneType}
+    return _Form(None if write_there is None else write, read, types)
+
+
+def _read_all(form: _Form, raw: Collection[Any]) -> Iterable[Any]:
+    if form.types is None:
+        return map(form.read, raw)
+    wrong = set(map(type, raw)) - form.types
+    if wrong:
+        raise TypeError(f"{', '.join(sorted(kind.__name__ for kind in wrong))} where another type is expected")
+    return raw
+
+
+def _list(raw: Any, count: int | None = None) -> list[Any]:
+    if type(raw) is not list or (count is not None and len(raw) != count):
+        raise TypeError(f"a list{'' if count is None else f' of {count}'} is expected, not {_name_of(raw)}")
+    return raw
+
+
+def _name_of(value: Any) -> str:
+    return type(value).__name__
