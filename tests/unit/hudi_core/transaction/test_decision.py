@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ConflictError, CorruptFileError
+from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.testing.memory import MemoryStorage
-from hudi_core.transaction.decision import Decision, close, decide, decision_path, find_decision, withdraw
+from hudi_core.transaction.decision import Decision, close, decide, find_decision, withdraw
 
-FOLDER = "claims"
+FOLDER = ClaimFolder("001")
 DECISION = Decision("compaction", "002", b"commit\nmetadata")
 
 
@@ -26,7 +27,7 @@ def test_the_successor_is_first() -> None:
     assert close(storage, FOLDER, 3) is None
     with pytest.raises(ConflictError, match="new owner closed") as caught:
         decide(storage, FOLDER, 3, DECISION)
-    assert caught.value.path == decision_path(FOLDER, 3)
+    assert caught.value.path == FOLDER.decision(3)
     assert (close(storage, FOLDER, 3), find_decision(storage, FOLDER, 3)) == (None, None)
 
 
@@ -43,7 +44,7 @@ def test_an_epoch_that_is_open_has_no_decision() -> None:
 )
 def test_files_that_are_no_decision_are_named(data: bytes) -> None:
     storage = MemoryStorage()
-    storage.write(decision_path(FOLDER, 1), data)
+    storage.write(FOLDER.decision(1), data)
     with pytest.raises(CorruptFileError) as caught:
         find_decision(storage, FOLDER, 1)
-    assert caught.value.path == decision_path(FOLDER, 1)
+    assert caught.value.path == FOLDER.decision(1)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.metadata_table.partitions.row_level import is_row_level
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.storage.local import LocalStorage
 from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash

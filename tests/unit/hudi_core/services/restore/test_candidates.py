@@ -5,7 +5,7 @@ import pytest
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.job import restore
+from hudi_core.services.restore.verb import restore
 from tests.support.changed_tables import an_owner, open_context
 from tests.unit.hudi_core.services.restore.test_job import VERSIONS, Archive, Golden
 
