@@ -91,7 +91,7 @@ def test_an_attempt_whose_instant_is_gone_deletes_its_files(table: Path, monkeyp
             active.remove(instant, Action.COMPACTION, each)
 
     behind(monkeypatch, undo)
-    with pytest.raises(ConflictError, match="gone from the timeline"):
+    with pytest.raises(ConflictError, match="no longer on the timeline"):
         run(table, instant)
     assert written(table, instant) == []
     assert_readable(table, rows)

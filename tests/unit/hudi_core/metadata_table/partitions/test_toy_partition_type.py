@@ -28,7 +28,7 @@ from tests.support.metadata_records import (
     complete_rollback,
     crash_before_completion,
 )
-from tests.unit.hudi_core.metadata_table.partitions.file_sizes import TYPE, FileSizesPartition, FileSizesRules
+from tests.support.toy_partition_type import TYPE, FileSizesPartition, FileSizesRules
 from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
 from tests.unit.hudi_core.services.metadata.test_catch_up import ENGINE, OWNER
 
