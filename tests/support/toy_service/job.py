@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hudi_core.engine.protocol import Json, TaskAttempt, UnitTask
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_core.engine.protocol import TaskAttempt, UnitTask
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
@@ -17,20 +20,40 @@ from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
-from hudi_core.timeline.actions.write_stats import stat_from_json, stat_to_json
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
 
 
-class CopyJob(RewriteJob[CompactionPlan]):
+@dataclass(frozen=True, slots=True)
+class CopyUnit:
+    """A base file to copy; `requirements` are what the metadata table must know of the copy."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+    instant: str
+    partition: str
+    name: str
+    requirements: StatisticsRequirements | None
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """The name of the file that was copied, and the copy."""
+
+    copied: str
+    stat: WriteStat
+    statistics: FileStatistics | None
+
+
+class CopyJob(RewriteJob[CompactionPlan, CopyUnit, CopiedFile]):
     """See RewriteJob."""
 
     action = Action.COMPACTION
     operation = Operation.COMPACT
 
     @property
-    def task(self) -> UnitTask:
+    def task(self) -> UnitTask[CopyUnit, CopiedFile]:
         return copy_base_file
 
     def plan(self, timeline: Timeline) -> CompactionPlan:
@@ -44,24 +67,18 @@ class CopyJob(RewriteJob[CompactionPlan]):
 
     def units(
         self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None
-    ) -> list[Json]:
+    ) -> list[CopyUnit]:
+        uri, options = self.context.uri, self.context.storage_options
         return [
-            {
-                "uri": self.context.uri,
-                "storage_options": dict(self.context.storage_options),
-                "instant": self.instant,
-                "partition": operation.partition,
-                "name": operation.base_file,
-                "requirements": None if requirements is None else requirements.to_json(),
-            }
+            CopyUnit(uri, options, self.instant, operation.partition, operation.base_file or "", requirements)
             for operation in plan.operations
         ]
 
-    def prove(self, plan: CompactionPlan, results: list[Json], *, with_statistics: bool) -> Rewritten:
-        if [result["copied"] for result in results] != [operation.base_file for operation in plan.operations]:
+    def prove(self, plan: CompactionPlan, results: list[CopiedFile], *, with_statistics: bool) -> Rewritten:
+        if [result.copied for result in results] != [operation.base_file for operation in plan.operations]:
             raise ExecutionError("the results are not those of the plan", remedy="run it again")
-        stats = [stat_from_json(result["stat"], path="result") for result in results]
-        statistics = [FileStatistics.from_json(result["statistics"]) for result in results if with_statistics]
+        stats = [result.stat for result in results]
+        statistics = [result.statistics for result in results if result.statistics is not None and with_statistics]
         return Rewritten([_file_of(stat) for stat in stats], stats, statistics)
 
     def metadata(self, plan: CompactionPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
@@ -72,27 +89,24 @@ class CopyJob(RewriteJob[CompactionPlan]):
         return encode_metadata(metadata, self.context.config.features)
 
 
-def copy_base_file(unit: Json, attempt: TaskAttempt) -> Json:
+def copy_base_file(unit: CopyUnit, attempt: TaskAttempt) -> CopiedFile:
     """Writes the file's bytes under a name of this attempt, behind a marker."""
-    storage, partition = open_data_storage(unit["uri"], unit["storage_options"]), unit["partition"]
-    source = parse_base_file(unit["name"])
+    storage = open_data_storage(unit.uri, unit.storage_options)
+    source = parse_base_file(unit.name)
     token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
-    name = str(BaseFileName(source.file_id, token, unit["instant"], source.extension))
-    create_marker(storage, unit["instant"], partition, name, MarkerType.MERGE)
-    with storage.open_input(join(partition, unit["name"])) as reader:
+    name = str(BaseFileName(source.file_id, token, unit.instant, source.extension))
+    create_marker(storage, unit.instant, unit.partition, name, MarkerType.MERGE)
+    with storage.open_input(join(unit.partition, unit.name)) as reader:
         data = reader.read()
-    with storage.open_output(join(partition, name)) as writer:
+    path = join(unit.partition, name)
+    with storage.open_output(path) as writer:
         writer.write(data)
-    with open_base_file(storage, join(partition, name)) as copied:
+    with open_base_file(storage, path) as copied:
         rows = copied.num_rows
-    stat = WriteStat(
-        source.file_id, join(partition, name), partition, source.instant, rows, 0, 0, 0, len(data), len(data)
-    )
-    statistics = None
-    if unit["requirements"] is not None:
-        requirements = StatisticsRequirements.from_json(unit["requirements"])
-        statistics = read_file_statistics(storage, _file_of(stat), requirements).to_json()
-    return {"copied": unit["name"], "stat": stat_to_json(stat), "statistics": statistics}
+    stat = WriteStat(source.file_id, path, unit.partition, source.instant, rows, 0, 0, 0, len(data), len(data))
+    required = unit.requirements
+    statistics = None if required is None else read_file_statistics(storage, _file_of(stat), required)
+    return CopiedFile(unit.name, stat, statistics)
 
 
 def _file_of(stat: WriteStat) -> DataFileRef:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Json, TaskAttempt
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, FormatError
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.services import rewrite
@@ -25,7 +25,6 @@ from tests.support.toy_service.job import CopyJob
 from tests.support.toy_service.planner import CopyService
 
 Golden = Callable[[str, str], GoldenCase]
-Task = Callable[[Json, TaskAttempt], Json]
 ME = Owner.current("a test")
 
 
@@ -54,9 +53,9 @@ def written(table: Path, instant: str) -> list[Path]:
 
 def behind(monkeypatch: pytest.MonkeyPatch, does: Callable[[], object]) -> None:
     """Each unit does `does` when its file is written."""
-    copy: Task = toy_job.copy_base_file
+    copy = toy_job.copy_base_file
 
-    def task(unit: Json, attempt: TaskAttempt) -> Json:
+    def task(unit: toy_job.CopyUnit, attempt: TaskAttempt) -> toy_job.CopiedFile:
         result = copy(unit, attempt)
         does()
         return result
