@@ -50,7 +50,6 @@ REMAINING_NAMES = {
 """Names that are still to be replaced; none is added."""
 
 REMAINING_MODULES = {
-    "config/metadata_config.py",
     "filegroup/merge/row_merge.py",
     "history/archive_rounds.py",
     "metadata_table/extract/expression_values.py",
@@ -88,13 +87,11 @@ REMAINING_MODULES = {
     "query/context.py",
     "query/execute.py",
     "query/slices_plan.py",
-    "request/services.py",
     "services/clean/partitions.py",
     "services/clean/units.py",
     "services/compaction/units.py",
     "services/context.py",
     "services/doctor/observations.py",
-    "services/indexing/requested_indexes.py",
     "services/metadata/pending_indexing.py",
     "services/metadata/validate/check.py",
     "services/metadata/validate/checks.py",
@@ -104,8 +101,6 @@ REMAINING_MODULES = {
     "services/rollback/inputs.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",
-    "services/savepoint/create.py",
-    "services/savepoint/listing.py",
     "services/service.py",
     "services/verbs.py",
     "services/waiting.py",

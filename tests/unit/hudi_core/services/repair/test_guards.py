@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from hudi_core.services.rollback.request import request_rollback
 
 from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import (
     an_owner,
