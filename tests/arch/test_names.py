@@ -93,7 +93,6 @@ REMAINING_MODULES = {
     "services/metadata/validate/checks.py",
     "services/metadata/verbs.py",
     "services/restore/verb.py",
-    "services/rollback/failed_writes.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",
     "transaction/locks/dynamodb_table.py",
