@@ -1,0 +1,62 @@
+"""What a query reads a table by: the metadata table or the listing of the storage."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.errors import MetadataUnavailableError
+from hudi_core.query.context import files_of
+from hudi_core.view.listing import StorageListing
+from tests.support.changed_tables import open_context
+from tests.support.golden_cleans import without_metadata_table
+from tests.support.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_listings_show_the_same_slices(golden: Golden, version: str) -> None:
+    context = open_context(golden(version, "mor_basic").table)
+    timeline = context.active.load()
+    views = [context.view(timeline, mode) for mode in ("auto", "on", "off")]
+    shown = [
+        {partition: list(view.latest_slices(partition)) for partition in sorted(view.partitions())} for view in views
+    ]
+    names = [
+        {partition: sorted(file.name for item in slices for file in item.files) for partition, slices in one.items()}
+        for one in shown
+    ]
+    assert names[0] == names[1] == names[2] != {}
+    slices = [item for found in shown[0].values() for item in found]
+    assert [files_of(item) for item in slices] == [len(list(item.files)) for item in slices]
+
+
+def test_off_reads_no_metadata_table(golden: Golden) -> None:
+    context = open_context(golden("9", "mor_basic").table)
+    assert context.metadata_table("off", context.active.load()) is None
+    assert isinstance(context.listing(None), StorageListing)
+
+
+def test_on_needs_a_metadata_table(golden: Golden) -> None:
+    context = open_context(without_metadata_table(golden("9", "mor_basic").table))
+    timeline = context.active.load()
+    assert context.metadata_table("auto", timeline) is None
+    with pytest.raises(MetadataUnavailableError):
+        context.metadata_table("on", timeline)
+
+
+def test_auto_goes_on_without_a_metadata_table_that_cannot_be_read(
+    golden: Golden, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = golden("9", "mor_basic").table
+    shutil.rmtree(table / ".hoodie" / "metadata")
+    context = open_context(table)
+    timeline = context.active.load()
+    assert context.metadata_table("auto", timeline) is None
+    assert "the files are listed in storage" in caplog.text
+    with pytest.raises(MetadataUnavailableError):
+        context.metadata_table("on", timeline)

@@ -1,0 +1,85 @@
+"""Creating savepoints on tables of real Hudi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.services.clean.planner import CleanService
+from hudi_core.services.savepoint.create import savepoint_create
+from hudi_core.services.savepoint.listing import read_savepoint, savepoint_list
+from hudi_core.timeline.instant import Action
+from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
+from tests.support.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["savepoint_cow", "savepoint_mor"])
+def test_the_files_of_a_commit_are_those_that_hudi_keeps(golden: Golden, version: str, name: str) -> None:
+    context = open_context(golden(version, name).table)
+    (theirs,) = context.active.load().of_actions(Action.SAVEPOINT)
+    kept = {partition: set(names) for partition, names in read_savepoint(context, theirs).files.items() if names}
+    context.storage.delete(context.active.path_of(theirs))
+    made = savepoint_create(context, theirs.requested_time, an_owner(), comment="again")
+    (ours,) = context.active.load().completed().of_actions(Action.SAVEPOINT)
+    files = {partition: set(names) for partition, names in read_savepoint(context, ours).files.items() if names}
+    extra = [file for partition, names in files.items() for file in names - kept.get(partition, set())]
+    assert all(names <= files[partition] for partition, names in kept.items())
+    assert all(isinstance(parse_data_file(file), LogFileName) for file in extra), "log files since then are kept too"
+    assert (made.instant, made.existed, made.comment) == (theirs.requested_time, False, "again")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_an_instant_the_newest_commit_is_saved(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    context, before = open_context(table), data_files(table)
+    made = savepoint_create(context, None, an_owner(), user="ann")
+    assert made.instant == context.active.load().commits().instants[-1].requested_time
+    assert made.by == "ann"
+    assert made.files > 0
+    assert [item.instant for item in savepoint_list(context)] == [made.instant]
+    assert data_files(table) == before
+    assert leftovers(table, made.instant) == []
+
+
+def test_a_savepoint_that_exists_is_left(golden: Golden) -> None:
+    context = open_context(golden("9", "cow_basic").table)
+    first = savepoint_create(context, None, an_owner(), comment="first")
+    second = savepoint_create(context, first.instant, an_owner(), comment="second")
+    assert (first.existed, second.existed) == (False, True)
+    assert second.comment == "first"
+
+
+def test_an_inflight_savepoint_is_completed(golden: Golden) -> None:
+    context = open_context(golden("9", "cow_basic").table)
+    newest = context.active.load().commits().instants[-1].requested_time
+    context.active.to_inflight(newest, Action.SAVEPOINT)
+    assert savepoint_create(context, newest, an_owner()).files > 0
+    assert not context.active.load().pending().of_actions(Action.SAVEPOINT)
+
+
+def test_an_instant_that_is_no_commit_is_refused(golden: Golden) -> None:
+    context = open_context(golden("8", "cow_basic").table)
+    with pytest.raises(ConfigError, match="no completed commit at instant 20200101000000000"):
+        savepoint_create(context, "20200101000000000", an_owner())
+    empty = open_context(golden("8", "empty_table_no_commits").table)
+    with pytest.raises(ConfigError, match="the table has no completed commit"):
+        savepoint_create(empty, None, an_owner())
+    assert savepoint_list(context) == savepoint_list(empty) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_cleaned_commit_cannot_be_saved(golden: Golden, version: str) -> None:
+    context = open_context(golden(version, "clean_requested_cow").table)
+    (clean,) = CleanService().pending(context, context.active.load())
+    oldest = context.active.load().commits().instants[0].requested_time
+    assert oldest < clean
+    with pytest.raises(TimelineError, match="cleans may have removed files of it"):
+        savepoint_create(context, oldest, an_owner())
+    assert savepoint_list(context) == []
