@@ -1,4 +1,4 @@
-"""Facts of many data files, read by the tasks of an engine."""
+"""Statistics of many data files, read by the tasks of an engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
 
 _UNIT_FILES: Final = 50
-"""Files that one task reads the facts of."""
+"""The number of files that one task reads."""
 
 
 def read_statistics(
@@ -25,8 +25,8 @@ def read_statistics(
     files: Sequence[DataFileRef],
     requirements: StatisticsRequirements,
 ) -> Iterator[FileStatistics]:
-    """The facts of `files`, in their order; errors as read_file_statistics. Memory: what Engine.run keeps, which is all
-    of them as JSON.
+    """The statistics of `files`, in their order; errors as read_file_statistics. Memory: what Engine.run keeps, which
+    is all of them as JSON.
     """
     common = {"uri": context.uri, "storage_options": dict(context.storage_options), "wanted": requirements.to_json()}
     units = [
@@ -38,7 +38,8 @@ def read_statistics(
 
 
 def read_statistics_task(unit: Json, attempt: TaskAttempt) -> Json:
-    """Reads the facts of a unit's files; engine.protocol.UnitTask. Returns `{"facts": [FileStatistics as JSON]}`."""
+    """Reads the statistics of a unit's files; engine.protocol.UnitTask. Returns `{"facts": [FileStatistics as JSON]}`.
+    """
     try:
         storage, requirements = (
             open_data_storage(unit["uri"], unit["storage_options"]),
