@@ -108,9 +108,7 @@ def _drop(context: TableContext, request: RunRequest, owner: Owner) -> Json:
             "reason": None if dropped else _NOT_THERE,
         }
     names = request.partitions or (FILES_PARTITION,)
-    before = before.union(
-        left_over(context.storage, context.config, names)
-    )  # which an interrupted drop delisted
+    before = before.union(left_over(context.storage, context.config, names))  # which an interrupted drop delisted
     after = drop_metadata(context, names, owner).metadata_partitions
     return {
         "dropped": sorted(before - after),
