@@ -181,7 +181,9 @@ def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
-    """The fields from the top-level column to the one of that dotted name; a column with dots in its name comes first."""
+    """The fields from the top-level column to the one of that dotted name; a column with dots in its name comes
+    first.
+    """
     # Not `schema.names`, which lists them all: a table may have 10,000 columns.
     at = schema.get_field_index(name)
     if at >= 0:

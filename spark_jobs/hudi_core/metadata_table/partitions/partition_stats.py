@@ -59,7 +59,9 @@ class PartitionStatsPartition(PartitionType):
                 yield from self._emptied(name, statistics)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Those of all partitions. Memory: the statistics of one partition where `files` come partition by partition."""
+        """Those of all partitions. Memory: the statistics of one partition where `files` come partition by
+        partition.
+        """
         held: list[FileStatistics] = []
         for statistics in files:
             if held and statistics.file.partition != held[0].file.partition:

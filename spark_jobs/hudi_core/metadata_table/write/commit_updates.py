@@ -1,4 +1,6 @@
-"""The records of a commit for each partition type (HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and 1.x)."""
+"""The records of a commit for each partition type (HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and
+1.x).
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,9 @@ class CommitPartitions:
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:
-    """Whether statistics for `requested` satisfy `requirements` for files written then: a newer column is null in them."""
+    """Whether statistics for `requested` satisfy `requirements` for files written then: a newer column is null
+    in them.
+    """
     known = {field["name"] for field in requested.schema["fields"]}
     missing = [
         name

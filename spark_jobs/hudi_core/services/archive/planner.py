@@ -196,7 +196,9 @@ def _restoring(timeline: Timeline) -> Hold | None:
 
 
 def _rolling_back(inputs: ArchiveInputs) -> Hold | None:
-    """A completed commit that is being rolled back must not become older than the timeline; Hudi does not check this."""
+    """A completed commit that is being rolled back must not become older than the timeline; Hudi does not check
+    this.
+    """
     first = min(inputs.rolling_back, default=None)
     return None if first is None else Hold(first, f"a rollback of {first} is pending: run it to its end first")
 

@@ -43,7 +43,9 @@ Written = Mapping[str, Sequence[NewBaseFile]]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An index built from `snapshot`, not published. `written` is None where another process rolled it back meanwhile."""
+    """An index built from `snapshot`, not published. `written` is None where another process rolled it back
+    meanwhile.
+    """
 
     snapshot: Snapshot
     build: Build

@@ -214,7 +214,9 @@ class _Measure:
             )
 
     def _of_values(self, index: str) -> Iterator[Timing]:
-        """The record keys of values, of a column of text or of whole numbers, whose text is the same for every writer."""
+        """The record keys of values, of a column of text or of whole numbers, whose text is the same for every
+        writer.
+        """
         definition = self._new().index_definitions().get(index)
         if definition is None or len(definition.source_fields) != 1:
             return

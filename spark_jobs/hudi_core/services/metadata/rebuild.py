@@ -46,7 +46,9 @@ def retire_rows(context: TableContext, error: HudiError, token: WriteToken) -> f
 
 
 def planned_rebuild(context: TableContext) -> frozenset[str]:
-    """The indexes that an update dropped and that were not rebuilt since. Raises CorruptFileError for a damaged file."""
+    """The indexes that an update dropped and that were not rebuilt since. Raises CorruptFileError for a damaged
+    file.
+    """
     planned = _read(context)
     defined = load_index_definitions(context.storage, context.config).keys() if planned else frozenset[str]()
     there = context.config.metadata_partitions | context.config.metadata_partitions_inflight

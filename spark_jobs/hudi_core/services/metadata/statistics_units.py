@@ -38,7 +38,9 @@ def read_statistics(
 
 
 def read_statistics_task(unit: Json, attempt: TaskAttempt) -> Json:
-    """Reads the statistics of a unit's files; engine.protocol.UnitTask. Returns `{"facts": [FileStatistics as JSON]}`."""
+    """Reads the statistics of a unit's files; engine.protocol.UnitTask. Returns `{"facts": [FileStatistics as
+    JSON]}`.
+    """
     try:
         storage, requirements = (
             open_data_storage(unit["uri"], unit["storage_options"]),
