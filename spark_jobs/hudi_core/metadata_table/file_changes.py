@@ -10,7 +10,7 @@ MAX_DELETIONS: Final = 1 << 18
 """Deletions of statistics or filters that a clean writes into one partition of the metadata table; some 600 bytes each
 while they are sorted.
 
-Those of more files are omitted: readers ask for the statistics and filters of listed files only, and no file name comes
+Those of more files are omitted: readers use the statistics and filters of listed files only, and no file name comes
 twice.
 """
 

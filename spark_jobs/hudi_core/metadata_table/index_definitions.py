@@ -1,5 +1,5 @@
-"""Which indexes a table's metadata table has and what they index: `.hoodie/.index_defs/index.json`
-(HoodieIndexDefinition; facts 8.10).
+"""The indexes of a table's metadata table and their definitions: `.hoodie/.index_defs/index.json`
+(HoodieIndexDefinition, HoodieIndexMetadata).
 """
 
 from __future__ import annotations

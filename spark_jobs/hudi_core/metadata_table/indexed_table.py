@@ -1,5 +1,4 @@
-"""What the kinds know of the table that they index: schema, index definitions, options; and which columns statistics
-are about.
+"""The indexed table as input of the partition types: schema, index definitions, options and the columns of statistics.
 
 Rules of HoodieTableMetadataUtil.getColumnsToIndex and isColumnTypeSupported of 0.15 and 1.x, and HoodieIndexVersion.
 """
@@ -67,8 +66,8 @@ class IndexedTable:
         return bool(self.config.partition_fields)
 
     def stored_schema(self) -> AvroSchema:
-        """The columns that data files have, the `_hoodie_*` columns first where the rows carry them; not those that
-        files leave out.
+        """The columns of data files, the `_hoodie_*` columns first where the rows have them; without columns that files
+        omit.
         """
         file_schema = without_meta_fields(self.schema)
         absent = frozenset(self.config.partition_fields) if self.config.drop_partition_columns else frozenset()
@@ -83,8 +82,8 @@ class IndexedTable:
         return arrow_schema(self.stored_schema())
 
     def version_of(self, partition: str) -> int:
-        """The version of an index: as its definition says, else as the table's version has it; both kinds of statistics
-        share one.
+        """The version of an index: as its definition says, else as the table's version has it; `column_stats` and
+        `partition_stats` share one.
         """
         for name in (partition, *STATISTICS) if partition in STATISTICS else (partition,):
             if name in self.definitions:
@@ -182,7 +181,7 @@ def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
-    """The fields from the top-level column to the one of that dotted name; a column with dots in its own name comes
+    """The fields from the top-level column to the one of that dotted name; a column with dots in its name comes
     first.
     """
     # Not `schema.names`, which lists them all: a table may have 10,000 columns.

@@ -1,15 +1,15 @@
-"""The instants of the metadata timeline: how they are made, and what they say (HoodieTableMetadataUtil,
+"""The instants of the metadata timeline: their generation and meaning (HoodieTableMetadataUtil,
 HoodieBackedTableMetadataWriter).
 
-Most are the data table's own. In version 6 the metadata table's services append a suffix to the instant that they
-follow, and partitions are initialized under suffixes from 010 on; from version 8 on services draw instants of their
-own, and partitions are initialized under instants that begin with SOLO_COMMIT.
+Most are instants of the data table. In version 6 the metadata table's services append a suffix to the instant that they
+follow, and partitions are initialized under suffixes from 010 on; from version 8 on services draw separate instants,
+and partitions are initialized under instants that begin with SOLO_COMMIT.
 
 In version 6 the file groups of an index that is built beside writers are initialized under an early instant, before
 every timeline. Every release takes a slice for committed whose base instant is before the timeline starts
 (containsOrBeforeTimelineStarts): so all writers append to it what they write to the index, and there is no pending
-deltacommit that one of them could take for a failed one. Readers leave the index alone until the properties list it.
-Such an instant does not say when the index was initialized: its partition metadata does
+deltacommit that one of them could take for a failed one. Readers ignore the index until the properties list it. Such an
+instant does not say when the index was initialized: its partition metadata does
 (write.initialized_since.initialized_at).
 """
 

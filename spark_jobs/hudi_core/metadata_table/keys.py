@@ -1,5 +1,4 @@
-"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils; facts
-8.5).
+"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils).
 
 Columns and partitions are named in keys by 12 characters of base64 over an xxHash64, files by 24 characters over an
 MD5.
@@ -57,8 +56,8 @@ def bloom_filter_key(partition: str, name: str) -> str:
 
 
 def secondary_prefix(value: str | None) -> str:
-    """How the keys of a secondary index begin that belong to `value`; a separator ends it, so no other value's keys
-    begin so.
+    """The prefix of the keys of `value` in a secondary index; it ends with the separator, so that other values' keys do
+    not match.
     """
     return (_NULL if value is None else _escaped(value)) + _SEPARATOR
 

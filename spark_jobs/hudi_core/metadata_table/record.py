@@ -63,7 +63,7 @@ class FilesRecord:
 
 
 class MetadataCodec:
-    """Decodes cells by the schema of the block or file they are in, whatever the kind of their records."""
+    """Decodes cells by the schema of the block or file they are in, for every type of record."""
 
     def __init__(self, schema_text: str, *, path: str) -> None:
         """Raises CorruptFileError naming `path` when the text is no Avro schema."""
@@ -85,8 +85,8 @@ class MetadataCodec:
 
 
 def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecord:
-    """The record of the `files` partition that a datum is; raises CorruptFileError naming `path` when it is of another
-    kind.
+    """The record of the `files` partition that a datum is; raises CorruptFileError naming `path` when it has another
+    type.
     """
     number, files = datum.get("type"), datum.get("filesystemMetadata")
     if number not in (RecordType.PARTITIONS, RecordType.FILES) or not (files is None or isinstance(files, dict)):

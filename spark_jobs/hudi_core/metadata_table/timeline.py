@@ -1,4 +1,4 @@
-"""The metadata table's own timeline, opened for writing, and when its instants complete."""
+"""The metadata timeline, loaded for writing, and the completion times of its instants."""
 
 from __future__ import annotations
 

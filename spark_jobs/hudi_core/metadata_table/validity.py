@@ -1,8 +1,8 @@
 """Which blocks of the metadata table's log files count (HoodieTableMetadataUtil.getValidInstantTimestamps of Hudi 0.15
-and 1.x; facts 8.8).
+and 1.x).
 
-The metadata table completes an instant before the data table does, so its own timeline is not enough: a block counts
-when its instant is completed on the data timeline too, or is one that only the metadata table has.
+The metadata table completes an instant before the data table does, so the metadata timeline is not enough: a block
+counts when its instant is completed on the data timeline too, or is one that only the metadata table has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 RolledBack = Callable[[Instant], list[str]]
-"""The instants that a completed rollback or restore of the data table took back."""
+"""The instants that a completed rollback or restore of the data table rolled back."""
 
 
 def valid_instants(
@@ -25,12 +25,11 @@ def valid_instants(
 ) -> frozenset[str]:
     """The instants whose blocks count, of the data table's and the metadata table's timelines.
 
-    `suffixes` says how the metadata table's own instants are told (TableVersion.metadata_suffixes): by their suffix;
+    `suffixes`: instants of the metadata table alone are recognized by their suffix (TableVersion.metadata_suffixes);
     else they are all completed deltacommits that are not pending on the data timeline.
 
-    Instants that were rolled back count as well: rollback commands in the log take their blocks away, and without them
-    nothing would. A data instant older than the timeline is not among them, since archiving waits until the metadata
-    table has compacted it.
+    Instants that were rolled back count as well: only rollback commands in the log cancel their blocks. A data instant
+    older than the timeline is not among them, since archiving waits until the metadata table has compacted it.
     """
     valid = {instant.requested_time for instant in data.completed()}
     pending = data.pending().requested_times
@@ -51,11 +50,10 @@ def valid_instants(
 
 
 def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
-    """The instants that a completed rollback or restore of the data table took back; raises CorruptFileError when its
-    file does not say.
+    """The instants that a completed rollback or restore of the data table rolled back; raises CorruptFileError when its
+    file does not name them.
 
-    The completed file of a rollback is empty after a crash; its plan then says which instant it was
-    (getRollbackedCommits).
+    The completed file of a rollback is empty after a crash; its plan then names the instant (getRollbackedCommits).
     """
     path = timeline.path_of(instant)
     details = timeline.read_of(instant)

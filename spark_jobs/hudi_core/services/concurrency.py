@@ -1,6 +1,4 @@
-"""How a service gets along with what happens beside it: the checks and locks of transaction, as the options of the run
-ask for them.
-"""
+"""Concurrency of a service: the checks and locks of the transaction package, as the options of the run require."""
 
 from __future__ import annotations
 
@@ -41,8 +39,8 @@ def conflict_checks(
     """What Completer.complete must check for `action` (the pending name; `clustering` in either layout), which changes
     `groups`.
 
-    Empty where Hudi compares such a commit with nothing. `began` is conflict_facts.began_at of the timeline when the
-    work began.
+    Empty where Hudi compares such a commit with nothing. `operation_start` is the timeline's state when the work
+    started.
     """
     strategy = CONFLICT_STRATEGY.read(context.options)
     compared = is_compared(action, kind, CONCURRENCY_MODE.read(context.options), strategy)
@@ -62,8 +60,8 @@ def conflict_checks(
 
 
 def check_early(context: TableContext, timeline: Timeline, instant: str, groups: Collection[FileGroupId]) -> None:
-    """Raises ConflictError when a live writer has announced a file in one of `groups`; nothing unless the option asks
-    for it.
+    """Raises ConflictError when a live writer has announced a file in one of `groups`; nothing unless the option is
+    set.
     """
     if EARLY_DETECTION.read(context.options):
         check_markers(
@@ -78,7 +76,7 @@ def check_early(context: TableContext, timeline: Timeline, instant: str, groups:
 def file_group_locks(
     context: TableContext, claim: Claim, groups: Collection[FileGroupId]
 ) -> AbstractContextManager[object]:
-    """Holds the locks of `groups` for the owner of `claim`; nothing unless the option asks for it. Raises LockError
-    when one is taken.
+    """Holds the locks of `groups` for the owner of `claim`; nothing unless the option is set. Raises LockError when one
+    is taken.
     """
     return FileGroupLocks(context.storage, claim, groups) if FILE_GROUP_LOCKS.read(context.options) else nullcontext()

@@ -30,7 +30,9 @@ class TableContext(ReadContext):
         return FILES_PARTITION in self.config.metadata_partitions
 
     def reloaded(self) -> TableContext:
-        """The same table with its properties as they are now: indexes may have come and gone since it was opened."""
+        """The same table with its properties as they are now: indexes may have been added or removed since it was
+        loaded.
+        """
         return replace(self, config=TableConfig.load(self.storage))
 
     def new_instant(self, timeline: Timeline) -> str:

@@ -1,11 +1,11 @@
 """The straight line of every service, as code: one function brings an instant from `requested` to `completed`.
 
-check → find → plan → claim → finish what an earlier owner decided → begin (earlier attempts go, inflight) → execute →
-complete (lock: owner, conflicts, metadata table, put) → clean up → forget claims
+check → find → plan → claim → carry out an earlier owner's decision → begin (earlier attempts are rolled back, inflight)
+→ execute → complete (lock: owner, conflicts, metadata table, put) → clean up → forget claims
 
 Every step may be cut off. A process that claims the instant next finds what the earlier one left, and goes on, rolls it
-back, or only cleans up. A service adds a Job, which holds what is its own; the order of the steps is written here and
-nowhere else.
+back, or only cleans up. A service adds a Job with its own steps; the order of the steps is written here and nowhere
+else.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Completion(Generic[Done]):
 
 
 class Job(ABC, Generic[Plan, Done]):
-    """What a service adds to the line. The stages stand in the order in which `run_instant` calls them.
+    """The steps of one service. The stages are in the order in which `run_instant` calls them.
 
     An object is made for one run. Nothing is written before `begin`.
     """

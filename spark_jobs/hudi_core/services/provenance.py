@@ -1,4 +1,4 @@
-"""Who made an instant, kept where Hudi keeps extra metadata and passes over keys that it does not know."""
+"""The engine that made an instant, in the extra metadata, where Hudi ignores unknown keys."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def service_of(name: str) -> InstantService | ImmediateService:
 
 
 def nothing_pending(service: InstantService, table: str) -> str:
-    """Why a run of the service that was not asked to plan found nothing to do on `table`, and what would change it."""
+    """Why a run of the service without planning found nothing to do on `table`, and the remedy."""
     planned_here = isinstance(service, SchedulingService)
     return (
         f"no {service.name} is pending on {table}; "

@@ -1,5 +1,5 @@
-"""The job of a service that writes file slices anew, as compaction does: what its attempts leave, and what the metadata
-table learns of its files.
+"""The job of a service that rewrites file slices, as compaction does: the files of its attempts and their metadata
+table records.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Stats = list[WriteStat]
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The new base files and their write stats, once they are proven to be what the plan asked for. `statistics` are
-    those of the same files in the same order; none where none were required.
+    """The new base files and their write stats, once they are checked against the plan. `statistics` are those of the
+    same files in the same order; none where none were required.
     """
 
     files: Sequence[DataFileRef]
@@ -105,7 +105,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         return _sizes(metadata.write_stats()).items() <= {info.path: info.size for info in found}.items()
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
-        """Those of the plan's file groups, where the options ask for them."""
+        """Those of the plan's file groups, where the options enable them."""
         return file_group_locks(self.context, held, self.file_groups(plan))
 
     def begin(self, plan: Plan, held: Claim) -> None:
@@ -198,9 +198,9 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         completed, or is gone.
 
         The process that completed it may have cleaned up before our last file was written, so that no other run would
-        look for it. Our epoch in the write token tells our files from theirs. An instant that is still ours is left as
-        it is: the next attempt rolls it back. So is one that this attempt decided to complete: its owner then completes
-        it with these files.
+        look for it. The epoch in the write token distinguishes our files from theirs. An instant that is still ours is
+        left as it is: the next attempt rolls it back. So is one that this attempt decided to complete: its owner then
+        completes it with these files.
         """
         found = self.active.load().find(self.instant, self.action)
         if held.may_have_decided or (found is not None and not found.is_completed and _is_owner(held)):

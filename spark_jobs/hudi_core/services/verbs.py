@@ -1,4 +1,4 @@
-"""From a request to what it asks for: one function for each verb (request.model.VERBS)."""
+"""Dispatch of a request: one function for each verb (request.model.VERBS)."""
 
 from __future__ import annotations
 

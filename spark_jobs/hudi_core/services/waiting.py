@@ -28,17 +28,17 @@ POLL_SECONDS: Final = 5.0
 """RunIndexActionExecutor.TIMELINE_RELOAD_INTERVAL_MILLIS."""
 _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT})
 Rule: TypeAlias = Callable[[TableContext, Instant, Heartbeats], bool]
-"""Whether somebody may be at work on a pending instant."""
+"""Whether a writer may be at work on a pending instant."""
 
 
 def pending_writers(timeline: Timeline) -> frozenset[str]:
-    """The pending instants that whoever changes an index now may have to wait for."""
+    """The pending instants that a change of an index may have to wait for."""
     return frozenset(item.requested_time for item in timeline.pending() if item.action not in _WITHOUT_EFFECT)
 
 
 def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """By its claim or its heartbeat; a write that has neither also when it changed lately. A plan that nobody runs is
-    nobody's work.
+    """By its claim or its heartbeat; a write that has neither also when it changed lately. A plan without a run has no
+    writer.
     """
     claimed = current_claim(context.storage, item.requested_time)
     if claimed is not None:
@@ -49,8 +49,8 @@ def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> 
 
 
 def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """As is_at_work, and any action that has begun, has no heartbeat and changed lately: compactions and clusterings of
-    Hudi before 1.2 make none.
+    """As is_at_work, and any action that is inflight, has no heartbeat and changed lately: compactions and clusterings
+    of Hudi before 1.2 make none.
     """
     if is_at_work(context, item, heartbeats):
         return True
@@ -76,9 +76,9 @@ def wait_for_writers(
     """Waits until none of the `awaited` instants is pending with a writer that may be alive; the dead writes among
     them, which stay pending.
 
-    Plans that nobody runs are not waited for: whoever runs one looks at the properties then. `check` raises when this
-    run lost its claim. `deadline` (time.monotonic) is by default `airflow_hudi.indexing.catchup_minutes` away; raises
-    ConflictError when a writer is still at work then, naming it: what waited can be run again.
+    Plans without a run are not waited for: their run reads the properties when it starts. `check` raises when this run
+    lost its claim. `deadline` (time.monotonic) is by default `airflow_hudi.indexing.catchup_minutes` away; raises
+    ConflictError when a writer is still at work then, naming it; the waiting run can be repeated.
     """
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context) if deadline is None else deadline

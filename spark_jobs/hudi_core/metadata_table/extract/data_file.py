@@ -1,5 +1,5 @@
-"""What one data file says to all kinds, learnt by one reading: the footer of a base file, the blocks of a log file.
-Runs on executors.
+"""The statistics of one data file for all partition types, by one read: the footer of a base file, the blocks of a log
+file. Runs on executors.
 
 A footer that does not tell a column's range has the column read; of a log file every record counts, whatever became of
 its instant, so that ranges hold at any time. Memory: one batch of rows, or one piece of a log block.
@@ -51,7 +51,7 @@ _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.P
 
 @dataclass(frozen=True, slots=True)
 class StatisticsRequirements:
-    """What the kinds of a table must know of each file.
+    """The statistics that a table's partition types need of each file.
 
     `schema` are the columns as files store them, meta fields included; `columns` those whose ranges are asked for, by
     dotted name, in the encoding of index version `version`; `all_columns` says that readers take every column for one

@@ -1,6 +1,4 @@
-"""Ranges that the metadata table holds, as facts of files: what `partition_stats` and expression indexes need of the
-files that stand.
-"""
+"""Ranges that the metadata table holds, as statistics of files, for `partition_stats` and expression indexes."""
 
 from __future__ import annotations
 
@@ -75,8 +73,8 @@ class StoredRangeRules:
 def remaining_statistics(
     index: MetadataPartition[StoredRange], partition: str, files: Iterable[DataFileRef], columns: Sequence[str]
 ) -> tuple[list[FileStatistics], list[DataFileRef]]:
-    """Of files of one partition: the facts that the index has whole, and the files that must be read themselves
-    (file_facts).
+    """Of files of one partition: the statistics that the index has completely, and the files that must be read
+    themselves (file_facts).
 
     Whole are ranges of all `columns` with their bounds: what the index lacks some writer left out, or the column came
     after the file. One prefix lookup per column. Memory: the partition's records.

@@ -1,9 +1,9 @@
-"""The sign of life of a deltacommit that stays pending in the metadata table while nobody holds the table lock.
+"""The heartbeat of a deltacommit that stays pending in the metadata table without the table lock.
 
 A writer of Hudi 1.2 streams its records to the metadata table of versions 8 and 9, whose policy of failed writes is
 LAZY then (HoodieMetadataWriteUtils.createMetadataWriteConfig): its next clean there rolls back every pending
 deltacommit without a fresh heartbeat, those of indexing actions, too
-(BaseHoodieTableServiceClient.getInstantsToRollback asks isIndexingCommit with EAGER alone).
+(BaseHoodieTableServiceClient.getInstantsToRollback checks isIndexingCommit with EAGER alone).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hudi_core.transaction.heartbeat_thread import Heartbeat
 
 INTERVAL_SECONDS: Final = 30.0
 TOLERANCE_SECONDS: Final = 120.0
-"""Hudi's defaults, a minute and two misses, which hold for a metadata table whatever the table's writers are told; half
-of that minute is ours.
+"""Hudi's defaults, a minute and two misses, which hold for a metadata table with any options of the table's writers;
+half of that minute is ours.
 """
 
 
@@ -64,7 +64,7 @@ class BuildHeartbeat:
         self._heartbeat.start()
 
     def end(self) -> None:
-        """Stops, and removes the heartbeat: its instant is completed, or anybody's to take back. Idempotent."""
+        """Stops, and removes the heartbeat: its instant is completed, or may be rolled back. Idempotent."""
         heartbeat, instant = self._heartbeat, self._instant
         self._heartbeat, self._instant = None, None
         if heartbeat is not None and instant is not None:

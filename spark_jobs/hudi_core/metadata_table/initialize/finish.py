@@ -1,5 +1,5 @@
-"""The end of a partition's beginning: what tasks wrote is checked, what lost attempts left goes, and the deltacommit
-says what there is.
+"""Completes a partition's initialization: checks the tasks' files, deletes those of lost attempts, and writes the
+deltacommit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def remove_attempts(storage: Storage, target: NewPartition, written: Sequence[Ne
 
 
 def initialization_content(initialized: InitializedGroups, schema: str, metadata_timeline: MetadataTimeline) -> bytes:
-    """The completed file of the deltacommit under which partitions begin; `schema` is that of the records, without meta
+    """The completed file of the deltacommit that initializes partitions; `schema` is that of the records, without meta
     fields.
     """
     features = metadata_timeline.features

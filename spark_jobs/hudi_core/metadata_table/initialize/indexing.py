@@ -1,15 +1,15 @@
-"""Partitions of the metadata table that are built while writers go on
+"""Partitions of the metadata table that are built beside writers
 (HoodieBackedTableMetadataWriter.buildMetadataPartitions).
 
 Under the table lock the file groups are made and the names put into `hoodie.table.metadata.partitions.inflight`: from
-then on writers tell these partitions what they commit, and readers leave them alone. The base files are written without
-the lock, from the table as it was at that moment. Under the lock again the names move to
-`hoodie.table.metadata.partitions`. Until then nothing of it counts, so an attempt that died is begun anew: its file
-groups go with what writers told them, which the new base files hold.
+then on writers update these partitions, and readers ignore them. The base files are written without the lock, from the
+snapshot of that moment. Under the lock again the names move to `hoodie.table.metadata.partitions`. Until then the
+partitions are not read, so the build is repeated after a crash: the file groups are deleted with the writers' records,
+which the new base files contain.
 
-From version 8 on a deltacommit of the action's own instant is pending meanwhile, as of real Hudi's indexer. In version
-6 its lines do not agree by which name they know such a one, and take another one back (isIndexingCommit of 0.15 and of
-1.x): there is none, and the base instant is an early one.
+From version 8 on a deltacommit of the action's instant is pending meanwhile, as of real Hudi's indexer. In version 6
+the releases of Hudi disagree on its name, and roll another one back (isIndexingCommit of 0.15 and of 1.x): there is
+none, and the base instant is an early one.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Partitions that are being built: the deltacommit that is pending meanwhile, if the version has one, and what the
-    metadata table's timeline had completed when it began.
+    """Partitions that are being built: the deltacommit that is pending meanwhile, if the version has one, and the
+    completed instants of the metadata timeline at its start.
     """
 
     deltacommit: str | None
@@ -109,8 +109,8 @@ class IndexBuild:
         return Build(deltacommit, targets, text, timeline.completed().requested_times)
 
     def fill(self, build: Build, initializations: Sequence[Initialization]) -> dict[str, list[NewBaseFile]]:
-        """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone, and what the
-        beginnings' fill raises.
+        """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone, and the
+        errors of the initializations' fill.
         """
         written: dict[str, list[NewBaseFile]] = {}
         for item in initializations:
@@ -122,8 +122,8 @@ class IndexBuild:
     def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
         """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
 
-        Raises BuildRolledBackError when somebody took the build back, or began slices of the partitions on top of
-        unfinished ones; ConflictError when somebody built a partition meanwhile.
+        Raises BuildRolledBackError when another process rolled the build back, or started slices of the partitions
+        after unfinished ones; ConflictError when another process built a partition meanwhile.
         """
         config = TableConfig.load(self._storage)
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
@@ -172,10 +172,10 @@ class IndexBuild:
             )
 
     def take_back(self, names: Collection[str], data: Timeline) -> TableConfig:
-        """Takes away what an attempt left of partitions that are not listed: the names, the files, the deltacommit;
-        returns the properties.
+        """Removes the remains of an attempt at unlisted partitions: the names, the files, the deltacommit; returns the
+        properties.
 
-        The names go first: a writer must not find a partition that it is to tell without file groups. Raises
+        The names are removed first: a writer must not find a partition to update without file groups. Raises
         MetadataUnavailableError when there is no metadata table.
         """
         config = TableConfig.load(self._storage)

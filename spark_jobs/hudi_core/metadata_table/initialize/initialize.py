@@ -1,9 +1,9 @@
-"""Begins a metadata table, and partitions of it (HoodieBackedTableMetadataWriter.initializeFromFilesystem).
+"""Initializes a metadata table, and partitions of it (HoodieBackedTableMetadataWriter.initializeFromFilesystem).
 
-Of each partition: an instant of its own, requested and inflight; the folder emptied and its file groups created; base
+Of each partition: a separate instant, requested and inflight; the folder emptied and its file groups created; base
 files for the groups that have records; the definition of the index; the deltacommit completed; last its name in
-`hoodie.table.metadata.partitions`. Until then nobody reads it, and no writer tells it anything, so whoever dies before
-leaves nothing that counts: the next attempt begins it anew, as real Hudi's writer does.
+`hoodie.table.metadata.partitions`. Until then it is neither read nor updated, so a crash leaves nothing valid: the next
+attempt initializes it again, as Hudi's writer does.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Initialization:
-    """A partition that is to begin: the ids of its file groups, what fills them, and the index's definition where its
-    kind has one.
+    """A partition to initialize: the ids of its file groups, their content, and the index's definition where it has
+    one.
     """
 
     name: str
@@ -54,8 +54,8 @@ class Initialization:
 
 
 class MetadataCreation:
-    """Begins the metadata table of the data table in `storage`. The caller holds the table lock while it calls a method
-    that writes.
+    """Initializes the metadata table of the data table in `storage`. The caller holds the table lock while it calls a
+    method that writes.
 
     Every method may be repeated after a crash, and does nothing where the partition is listed.
     """
@@ -67,11 +67,11 @@ class MetadataCreation:
         clock: InstantClock | None = None,
         metadata_instant: str | None = None,
     ) -> None:
-        """`token` makes the base files' names this attempt's own. `clock` draws completion times; the default one is in
-        the table's zone.
+        """`token` makes the base files' names unique to this attempt. `clock` gives completion times; the default one
+        is in the table's zone.
 
-        `metadata_instant` is the pending action of the data table as part of which the metadata table begins: it is not
-        waited for.
+        `metadata_instant` is the pending action of the data table that initializes the metadata table: it is not waited
+        for.
         """
         self._storage = storage
         self._token = token
@@ -79,12 +79,11 @@ class MetadataCreation:
         self._metadata_instant = metadata_instant
 
     def check(self) -> None:
-        """Raises ConflictError while an indexing action builds partitions, and where real Hudi begins none: in version
+        """Raises ConflictError while an indexing action builds partitions, and where Hudi initializes none: in version
         6, while an action is pending.
 
-        Real Hudi begins a partition beside its own indexer. Here it waits: whoever begins one takes back what dead
-        attempts began, and what begins the table anew takes all folders away, under an indexer that works without the
-        lock.
+        Hudi initializes a partition beside its indexer. This engine refuses: an initialization rolls dead attempts
+        back, and a rebuild of the table deletes all folders, while an indexer works without the lock.
         """
         self._check_rest(*self._data())
 
@@ -114,8 +113,8 @@ class MetadataCreation:
     def begin(self, initialization: Initialization) -> TableConfig:
         """Adds a partition to the metadata table; returns the properties, which list it then.
 
-        Raises as check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; what
-        `beginning.fill` raises, after which nothing counts of it.
+        Raises as check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; the
+        errors of `initialization.fill`, after which the partition is not valid.
         """
         config, data = self._data()
         if initialization.name in config.metadata_partitions:
@@ -162,8 +161,8 @@ class MetadataCreation:
         return self._list(initialization.name)
 
     def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
-        """The metadata table's timeline without what a dead attempt began: its files are of a partition that nobody
-        lists, and go with that.
+        """The metadata timeline without a dead attempt's instants: its files are of an unlisted partition, and are
+        deleted with it.
         """
         timeline = metadata_timeline.active.load()
         dead = unfinished_initializations(timeline, metadata_timeline.features)

@@ -1,8 +1,8 @@
-"""The files with which the `files` partition begins: those in storage that committed instants wrote
+"""The initial content of the `files` partition: the files in storage that committed instants wrote
 (HoodieTableMetadataUtil.DirectoryInfo).
 
-A file counts when the instant in its name is not pending and not later than the latest completed one: what a pending
-write has put there, its own deltacommit will tell. Pure.
+A file counts when the instant in its name is not pending and not later than the latest completed one: files of a
+pending write are recorded by its deltacommit. Pure.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Sizes = Mapping[str, Mapping[str, int]]
 
 
 def pending_instants(data: Timeline, metadata_instant: str | None = None) -> frozenset[str]:
-    """The pending instants that count while a partition begins: all but indexing actions, and `metadata_instant`, the
-    action that it begins for.
+    """The pending instants that matter to an initialization: all but indexing actions and `metadata_instant`, its
+    action.
     """
     return frozenset(
         item.requested_time
@@ -33,8 +33,8 @@ def pending_instants(data: Timeline, metadata_instant: str | None = None) -> fro
 def committed_files(listing: FileListing, data: Timeline) -> dict[str, dict[str, int]]:
     """The files by partition; every partition of the listing is there, one without such files too.
 
-    `data` is the data table's timeline, loaded under the table lock. An empty file is left out: real Hudi refuses to
-    list one, and it holds nothing. Memory: the listing.
+    `data` is the data table's timeline, loaded under the table lock. An empty file is omitted: Hudi refuses to list
+    one, and it has no content. Memory: the listing.
     """
     pending = pending_instants(data)
     last = data.last_completed()

@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 def initialize_groups(
     storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, name: str, file_ids: Sequence[str]
 ) -> None:
-    """Creates file groups without records in the metadata partition `name`, under an instant as partitions begin with.
-    None: nothing is done.
+    """Creates file groups without records in the metadata partition `name`, under an initialization instant. No effect
+    without `file_ids`.
 
-    `data` is the data table's timeline. The caller holds the table lock. Killed in between, it can be run again: files
-    of a deltacommit that did not complete count for nobody, and the same groups begin under the next instant.
+    `data` is the data table's timeline. The caller holds the table lock. It may be repeated after a crash: files of an
+    incomplete deltacommit are ignored, and the same groups are created under the next instant.
     """
     if not file_ids:
         return
@@ -38,7 +38,7 @@ def initialize_groups(
     metadata_timeline.active.create_requested(instant, Action.DELTA_COMMIT)
     metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT)
     for file_id in file_ids:
-        # A dead attempt's instant may have been taken back, and its file left, which is the same.
+        # A dead attempt's instant may have been rolled back and its file kept, which is equivalent.
         with contextlib.suppress(StorageExistsError):
             initialize_group(storage, name, file_id, instant)
     metadata_timeline.active.complete(

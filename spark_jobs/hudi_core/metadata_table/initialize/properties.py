@@ -1,5 +1,5 @@
-"""`.hoodie/metadata/.hoodie/hoodie.properties`: what the metadata table is, as Hudi of the data table's version writes
-it (facts 8.1).
+"""`.hoodie/metadata/.hoodie/hoodie.properties`: the metadata table's properties, as Hudi of the data table's version
+writes them (HoodieTableConfig).
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The base file of one file group of a partition that begins, written by the task that an exchange brought its cells
-to.
-"""
+"""The base file of one file group of a new partition, written by the task that receives its cells from an exchange."""
 
 from __future__ import annotations
 

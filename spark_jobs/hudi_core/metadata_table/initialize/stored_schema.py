@@ -1,8 +1,7 @@
-"""The Avro schema that a new metadata table's records are stored by, of each table version (HoodieMetadataRecord; facts
-8.3).
+"""The Avro schema that a new metadata table's records are stored by, of each table version (HoodieMetadata.avsc).
 
-A metadata table that exists is written by the schema in its own latest commit (delta_commit.latest_schema): these are
-for its beginning alone.
+An existing metadata table is written by the schema in its latest commit (delta_commit.latest_schema): these are for its
+initialization alone.
 """
 
 from __future__ import annotations

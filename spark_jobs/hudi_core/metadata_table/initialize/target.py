@@ -1,8 +1,7 @@
-"""A partition of the metadata table while it begins: the files of its groups, written straight or by tasks on
-executors.
+"""A partition of the metadata table during its initialization: the files of its groups, written directly or by tasks.
 
-Every file group begins with a log file of 80 bytes that holds an empty delete block: so it is found, and counted, while
-it has no record.
+Every file group is initialized with a log file of 80 bytes that holds an empty delete block: so it is listed without a
+record.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _EMPTY_DELETES: Final = bytes.fromhex("000000030000000100")
 
 @dataclass(frozen=True, slots=True)
 class NewBaseFile:
-    """A base file with which a file group begins: plain name, its records, and bytes."""
+    """The initial base file of a file group: plain name, record count, and bytes."""
 
     file_id: str
     name: str
@@ -80,10 +79,9 @@ class NewPartition:
         )
 
     def begin(self, storage: Storage, time: str | None = None) -> None:
-        """Empties the folder, of what an earlier attempt or a dropped index left, and creates the file groups without
-        records.
+        """Empties the folder of an earlier attempt or a dropped index, and creates the file groups without records.
 
-        `time` is when the partition begins, where its instant does not say it.
+        `time` is the initialization time, where the instant does not carry it.
         """
         storage.delete_folder(self.folder)
         content = f"#partition metadata\ncommitTime={time or self.instant}\npartitionDepth=1\n"
@@ -92,10 +90,10 @@ class NewPartition:
             initialize_group(storage, self.name, file_id, self.instant)
 
     def check_initialized(self, storage: Storage, group: int) -> None:
-        """Raises BuildRolledBackError when the group's first log file is gone: somebody began the partition anew, and
-        has perhaps other groups.
+        """Raises BuildRolledBackError when the group's first log file is gone: another process rebuilt the partition,
+        possibly with other groups.
 
-        Asked before a base file is opened and before it is closed, as in version 6 it counts as soon as it is there.
+        Checked before a base file is opened and before it is closed, as in version 6 it counts as soon as it is there.
         """
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
@@ -135,7 +133,7 @@ class NewPartition:
 
 
 def first_log(file_id: str, instant: str) -> LogFileName:
-    """The log file with which a file group begins (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
+    """The first log file of a file group (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
     return LogFileName(file_id, instant, 1, _NO_TOKEN)
 
 
@@ -146,7 +144,7 @@ def initialize_group(storage: Storage, partition: str, file_id: str, instant: st
 
 
 Fill = Callable[[NewPartition], Sequence[NewBaseFile]]
-"""Writes the base files of a partition that begins; groups without records have none."""
+"""Writes the base files of a new partition; groups without records have none."""
 
 
 def base_stat(target: NewPartition, file: NewBaseFile, extra: dict[str, Any]) -> WriteStat:

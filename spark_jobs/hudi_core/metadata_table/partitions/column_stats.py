@@ -57,7 +57,7 @@ def merge_statistics(key: str, older: Data, newer: Data, *, path: str) -> Data:
 
 
 class ColumnStatsPartition(PartitionType):
-    """Rows of files that a commit replaces stay until a clean deletes them: readers ask for files of slices alone."""
+    """Rows of files that a commit replaces stay until a clean deletes them: readers use files of slices alone."""
 
     name = COLUMN_STATS
     by_file = updated_by_clean = True

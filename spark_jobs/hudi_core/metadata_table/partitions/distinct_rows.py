@@ -1,8 +1,7 @@
-"""One row a key: what is left of the rows that an exchange brought to one file group
-(HoodieTableMetadataUtil.reduceByKeys).
+"""Deduplicates by key the rows that an exchange brought to one file group (HoodieTableMetadataUtil.reduceByKeys).
 
-A record that moves is taken away from one file group and comes to another, so its key comes twice: the new place
-stands.
+A record that moves is deleted in one file group and inserted in another, so its key occurs twice: the new location is
+kept.
 """
 
 from __future__ import annotations

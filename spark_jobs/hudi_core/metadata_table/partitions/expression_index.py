@@ -65,7 +65,7 @@ class ExpressionIndexPartition(PartitionType):
         return Needs(expression=self._expression, remaining=self._expression.kind == COLUMN_STATS)
 
     def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
-        """What every file written says of the expression; of ranges, also those of the partitions, made anew.
+        """The expression's records of every written file; of ranges, also those of the partitions, recomputed.
 
         Of CommitUpdate.rewrites the partitions' ranges are only widened, as in partition_stats.
         """
@@ -83,8 +83,8 @@ class ExpressionIndexPartition(PartitionType):
                 yield self._record(name, found, widens=True)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """That of every file in the latest slices. Memory: the facts of one partition where `files` come partition by
-        partition.
+        """The records of every file in the latest slices. Memory: the statistics of one partition where `files` come
+        partition by partition.
         """
         held: list[FileStatistics] = []
         for statistics in files:

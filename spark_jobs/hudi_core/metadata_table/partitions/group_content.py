@@ -1,4 +1,4 @@
-"""What one file group of an index of rows gets: cells of a base file, or the blocks of a log file."""
+"""The content of a file group of a row-level index: cells of a base file, or blocks of a log file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows, is_
 from hudi_core.metadata_table.partitions.row_level import IndexRows
 
 LOG_BYTES = 32 << 20
-"""Bytes after which a file group's next log file begins: of compressed records and of keys that are deleted. Whoever
-copies one holds it.
+"""Bytes of compressed records and deleted keys after which the next log file starts. A copy holds one file in memory.
 """
 
 Conflict = Callable[[bytes], HudiError]
@@ -37,8 +36,7 @@ class LogContent:
 def base_cells(rows: IndexRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The cells (key, value) of a shard's base file, sorted, each key once.
 
-    Raises what the index makes of a key with two values, and ExecutionError for a deletion: an index begins with what
-    is there.
+    Raises the index's error for a key with two values, and ExecutionError for a deletion: an initialization has none.
     """
     for batch in distinct_rows(batches, conflict=rows.conflict):
         if is_gone(batch).true_count:
@@ -56,11 +54,11 @@ def log_contents(
     hudi_1_headers: bool,
     limit: int = LOG_BYTES,
 ) -> Iterator[LogContent]:
-    """A shard's log files under `instant`: each an HFile block of records and a DELETE block of keys that are deleted
-    (facts 8.4), as far as it has.
+    """A shard's log files under `instant`: each an HFile block of records and a DELETE block of deleted keys
+    (HoodieDeleteBlock), each if not empty.
 
-    None where there is nothing to say. `schema` is that of the values; `hudi_1_headers` as encode_block; `conflict` as
-    distinct_rows. Memory: some three times `limit`, and a batch.
+    None without records. `schema` is that of the values; `hudi_1_headers` as encode_block; `conflict` as distinct_rows.
+    Memory: some three times `limit`, and a batch.
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
     filling = _Filling(partition, headers, hudi_1_headers)

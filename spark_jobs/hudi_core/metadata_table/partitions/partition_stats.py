@@ -1,8 +1,8 @@
-"""The partition type `partition_stats`: the range of each indexed column over all files of a partition's slices, made
-again whenever one changes.
+"""The partition type `partition_stats`: the range of each indexed column over all files of a partition's slices,
+recomputed whenever one changes.
 
-Hudi 1.x makes the range of a partition that a commit writes to from what `column_stats` holds of the standing files and
-from the new ones, marks it tight, and so replaces the older record
+Hudi 1.x makes the range of a partition that a commit writes to from the `column_stats` records of the remaining files
+and from the new ones, marks it tight, and so replaces the older record
 (HoodieMetadataWriteUtils.convertMetadataToPartitionStatRecords).
 """
 
@@ -42,10 +42,10 @@ class PartitionStatsPartition(PartitionType):
             raise UnsupportedError("statistics of partitions for a table without partitions", remedy=_REMEDY)
 
     def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
-        """The ranges of the partitions written to, made anew; deletions for those that the commit emptied.
+        """The recomputed ranges of the partitions written to; deletions for those that the commit emptied.
 
         Of CommitUpdate.rewrites only what widens the older records. Raises UnsupportedError when the range of a
-        partition cannot be told: an older record would stand, and hide rows.
+        partition is unknown: an older record would remain, and hide rows.
         """
         by_partition = statistics.written_in()
         if statistics.rewrites:
@@ -59,7 +59,9 @@ class PartitionStatsPartition(PartitionType):
                 yield from self._emptied(name, statistics)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Those of all partitions. Memory: the facts of one partition where `files` come partition by partition."""
+        """Those of all partitions. Memory: the statistics of one partition where `files` come partition by
+        partition.
+        """
         held: list[FileStatistics] = []
         for statistics in files:
             if held and statistics.file.partition != held[0].file.partition:
@@ -82,10 +84,10 @@ class PartitionStatsPartition(PartitionType):
         return self._records(name, self._ranges(name, files))
 
     def _widened(self, name: str, files: list[FileStatistics], statistics: CommitUpdate) -> Iterator[Record]:
-        """What rows that were written anew say beyond the record that stands: values that the log files lacked and the
-        schema's defaults fill in.
+        """Ranges of rewritten rows beyond the current record: values that the log files lacked and the schema's
+        defaults fill in.
 
-        A column without a record gets one: real Hudi takes a partition without for one without rows
+        A column without a record gets one: Hudi takes a partition without one for a partition without rows
         (PartitionStatsIndexSupport).
         """
         current, found = statistics.recorded.get(name, {}), self._ranges(name, files)
@@ -97,9 +99,9 @@ class PartitionStatsPartition(PartitionType):
         return self._records(name, wider | {column: whole[column] for column in unrecorded}, widens=True)
 
     def _emptied(self, name: str, statistics: CommitUpdate) -> Iterator[Record]:
-        """A partition whose groups were replaced and that nothing was written to: what is left stands, if anything is.
+        """A partition whose groups were replaced without new files: the range of the remaining files, if any.
 
-        Where it is not known what stands, the older record stays: it holds of fewer files, too.
+        Where the remaining files are unknown, the older record stays: it contains fewer files, too.
         """
         left = statistics.remaining.get(name)
         if left:

@@ -1,6 +1,4 @@
-"""How many file groups a record index or a secondary index has, and what they are called (HoodieTableMetadataUtil;
-facts 8.2).
-"""
+"""The number and names of the file groups of a record index or a secondary index (HoodieTableMetadataUtil)."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^_-]")
 
 
 def global_group_count(settings: Mapping[str, str], records: int) -> int:
-    """The file groups of a global record index, or of a secondary index, that begins with `records` records.
+    """The file groups of a global record index, or of a secondary index, initialized with `records` records.
 
     Raises ConfigError for a setting that is no positive number.
     """

@@ -55,9 +55,9 @@ def initialization_order(name: str) -> tuple[int, str]:
 
 
 def known_partition(name: str, table: IndexedTable) -> PartitionType:
-    """What keeps metadata partition `name` of a table through cleans, rollbacks and restores.
+    """The partition type that maintains metadata partition `name` of a table in cleans, rollbacks and restores.
 
-    Raises UnsupportedError for a partition that no partition type here keeps true: the caller refuses the action, or
+    Raises UnsupportedError for a partition that no partition type here maintains: the caller refuses the action, or
     delists the partition when the user asks for that, and never leaves it stale.
     """
     found = registered(name)

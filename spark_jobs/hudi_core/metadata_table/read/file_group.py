@@ -55,7 +55,7 @@ class LatestSlice:
 
 
 def latest_slice(storage: Storage, timeline: Timeline) -> LatestSlice:
-    """The `files` file group's latest slice in layout 1, by one listing and the metadata table's own timeline.
+    """The `files` file group's latest slice in layout 1, by one listing and the metadata timeline.
 
     Raises StorageNotFoundError when the partition holds no file group, UnsupportedError when it holds several.
     """
@@ -78,11 +78,11 @@ def latest_slices(
     layout: int,
     pending: Mapping[FileGroupId, str] | None = None,
 ) -> list[LatestSlice]:
-    """The latest slices of all file groups of a partition, sorted by file id: the position is what a key's hash gives
-    (facts 8.6).
+    """The latest slices of all file groups of a partition, sorted by file id: a key's hash gives the position
+    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex).
 
-    `pending` is what pending_bases gives; only layout 1 needs it. Raises StorageNotFoundError when the partition holds
-    no file group.
+    `pending` is the result of pending_bases; only layout 1 needs it. Raises StorageNotFoundError when the partition
+    holds no file group.
     """
     folder = f"{ROOT}/{partition}"
     files = storage.list_files(folder)
@@ -127,8 +127,8 @@ def _start(item: MergedSlice) -> str:
 
 
 def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
-    """The slice with which a group begins while its partition is built, which does not show yet, with the logs that
-    commits put on top of it.
+    """The first slice of a group while its partition is built, which is not visible yet, with the logs that commits
+    added to it.
     """
     names = [
         (name, info)
@@ -161,11 +161,11 @@ class BlocksOf:
 
 
 def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> BlocksOf:
-    """The blocks of `instant` that no later rollback command in the scan takes back (scan rules of facts 5.6, V1).
+    """The blocks of `instant` that no later rollback command in the scan cancels
+    (AbstractHoodieLogRecordReader.scanInternalV1).
 
-    A block counts for readers as soon as its instant completes on the data timeline, whoever wrote it, so an attempt
-    may only publish when nothing of its instant is live. Raises CorruptFileError for a damaged log file: nobody may
-    guess here.
+    A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer, so an
+    attempt may only publish when no block of its instant is live. Raises CorruptFileError for a damaged log file.
     """
     return blocks_by_instant(storage, logs).get(instant, BlocksOf((), ()))
 

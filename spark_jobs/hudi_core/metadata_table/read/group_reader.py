@@ -1,8 +1,8 @@
 """Records of one metadata-table file group: base HFile and log blocks looked up by key, by key prefix, or whole, and
 merged.
 
-A lookup reads of each HFile the trailer, the index and the blocks that hold the keys. Sources are asked oldest first;
-per key, a newer record is merged with what the older ones gave, and a delete drops that.
+A lookup reads of each HFile the trailer, the index and the blocks that hold the keys. Sources are read oldest first;
+per key, a newer record is merged with the older ones, and a delete drops them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WHOLE_FILE = 1 << 20
 
 
 class RecordRules(Protocol[T]):
-    """What a record of one kind is, and how two records of one key merge (HoodieMetadataPayload,
+    """The record of one partition type, and the merge of two records of one key (HoodieMetadataPayload,
     MetadataPartitionType).
     """
 
@@ -44,11 +44,11 @@ class RecordRules(Protocol[T]):
         ...
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> T:
-        """The record of an Avro datum; raises CorruptFileError naming `path` when it is of another kind."""
+        """The record of an Avro datum; raises CorruptFileError naming `path` when it has another type."""
         ...
 
     def merge(self, older: T, newer: T, *, path: str) -> T:
-        """What both say together; `path` is the file of `newer`."""
+        """The merged record; `path` is the file of `newer`."""
         ...
 
 
@@ -100,7 +100,7 @@ class Split(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked of each source: the cells of an HFile, in order, and the keys of a delete block."""
+    """A query of each source: the cells of an HFile, in order, and the keys of a delete block."""
 
     cells: Callable[[Records], Iterable[tuple[bytes, bytes]]]
     dropped: Callable[[Deletes], Iterable[bytes]]
@@ -123,14 +123,14 @@ class _Question:
 
 
 class GroupReader(Generic[T]):
-    """One file group's merged slice. Opened at the first question and kept: one value is one view."""
+    """One file group's merged slice. Read at the first query and kept: one value is one view."""
 
     def __init__(self, storage: Storage, merged: MergedSlice, blocks: BlockFilter, rules: RecordRules[T]) -> None:
         self._storage = storage
         self._slice = merged
         self._blocks = blocks
         self._rules = rules
-        # Not a cached_property, whose lock (up to Python 3.11) all instances share: groups are asked side by side.
+        # Not a cached_property, whose lock (up to Python 3.11) all instances share: groups are read in parallel.
         self._metadata_snapshot: list[Source] | None = None
 
     @property
@@ -140,14 +140,14 @@ class GroupReader(Generic[T]):
 
     @property
     def kept_bytes(self) -> int:
-        """About how many compressed bytes stay in memory once the group is opened: its logs, and one block of its base
+        """About how many compressed bytes stay in memory once the group is loaded: its logs, and one block of its base
         file.
         """
         base = 0 if self._slice.base_file is None else min(self._slice.base_file.size, _KEPT_OF_BASE)
         return base + sum(info.size for info in self._slice.logs)
 
     def release(self) -> None:
-        """Forgets what was opened; the next question opens it again."""
+        """Closes the loaded files; the next query opens them again."""
         self._metadata_snapshot = None
 
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:

@@ -1,5 +1,5 @@
-"""Which blocks of a metadata-table file group's log files hold records that count (AbstractHoodieLogRecordReader; facts
-5.6, 8.8).
+"""Which blocks of a metadata-table file group's log files hold records that count (AbstractHoodieLogRecordReader,
+HoodieTableMetadataUtil.getValidInstantTimestamps).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _REMEDY = "read the table without its metadata table; drop it and let Hudi's wri
 
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
-    """Which data blocks count: instants that are `committed` on the metadata table's own timeline and in `valid`;
-    nothing after `latest`.
+    """Which data blocks count: instants that are `committed` on the metadata timeline and in `valid`; nothing after
+    `latest`.
 
     `stop_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else only that block is passed over,
     as in 1.x.

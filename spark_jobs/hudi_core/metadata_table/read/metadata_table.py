@@ -37,11 +37,11 @@ from hudi_core.timeline.timeline import Timeline
 
 
 class MetadataTable:
-    """The metadata table as it stands at `data_timeline`, read on demand and kept: one value is one view.
+    """The metadata table at `data_timeline`, read on demand and kept: one value is one view.
 
     Log files up to 1 MiB are read as a whole, base files only where a key's block is. Raises MetadataUnavailableError
-    from the first question on when the table has no metadata table that could be read, or not the kind that was asked
-    for; CorruptFileError when it is damaged or names files outside the table.
+    from the first query on when the table has no readable metadata table, or lacks the requested partition;
+    CorruptFileError when it is damaged or names files outside the table.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class MetadataTable:
         partitions: Iterable[str] | None = None,
         files: Mapping[str, Iterable[str]] | None = None,
     ) -> dict[str, pa.Table]:
-        """Per column (dotted names), what is known of its values in each base and log file, sorted by partition and
+        """Per column (dotted names), the statistics of its values in each base and log file, sorted by partition and
         file.
 
-        `files` (partition path to plain names) asks for these only, by point lookups; else all files of `partitions`,
-        or of the table. Columns: `partition`, `file`: string; `min`, `max`: the column's type as Spark reports it, null
+        `files` (partition path to plain names) reads these only, by point lookups; else all files of `partitions`, or
+        of the table. Columns: `partition`, `file`: string; `min`, `max`: the column's type as Spark reports it, null
         where unknown or all is null (the null type for a nested or unknown column); `null_count`, `value_count`: int64;
         `is_tight`: bool. A file without a row is not indexed: it may match.
         """
@@ -155,14 +155,14 @@ class MetadataTable:
         return record_keys(self._secondary[index], values, by_value=by_value)
 
     def current(self, index: str) -> bool:
-        """Whether an index that was asked is still what it was then: MetadataTableSnapshot.stands."""
+        """Whether an index that was read is still current: MetadataTableSnapshot.current."""
         return self._metadata_snapshot.current(index)
 
     def covers_all_rows(self, index: str) -> bool:
         """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows.
 
-        False where a commit was being written while the index was built: Hudi 1.2.0, asked for an index by a write's
-        options, leaves the changes of that very write out of it.
+        False where a commit was being written while the index was built: Hudi 1.2.0, when a write's options enable an
+        index, omits the changes of that write in it.
         """
         built = self._metadata_snapshot.built_at(index)
         if built is None:

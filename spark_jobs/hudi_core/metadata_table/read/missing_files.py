@@ -1,8 +1,8 @@
-"""Files of the metadata table that its own timeline names and that are gone.
+"""Missing files of the metadata table that the metadata timeline names.
 
-A log file that is gone takes no error with it: what it said would just be absent, and rows with it. In layout 2 the
-name of a file carries the instant that wrote it, so that a listing shows which commits left no trace; only these are
-asked which files they wrote, which for most tables is none. Hudi itself does not look.
+A missing log file causes no error in a scan: its records would be absent, and rows with them. In layout 2 the name of a
+file carries the instant that wrote it, so that a listing shows the commits without files; only their commit metadata is
+read, for most tables none. Hudi does not check this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DAMAGED: Final = (
 )
 
 _EMPTY_LOG: Final = 128
-"""Bytes: a file group begins with a log file of 80; one that says anything has a schema of thousands."""
+"""Bytes: a file group is initialized with a log file of 80; one with records has a schema of thousands."""
 
 StatsOf = Callable[[Instant], Iterable[WriteStat]]
 """The write stats of a commit of the metadata table. Raises StorageNotFoundError for one that was archived
@@ -42,7 +42,7 @@ def refuse_missing(
 
     `slices` are what a reader merges, `timeline` is the metadata table's, of layout 2. Found are a base file, and a log
     file of a commit that left the partition no other file: always so in `files`, which has one file group; of the
-    several logs that a commit writes into an index, one alone is not missed. Commits that were archived are not asked:
+    several logs that a commit writes into an index, a single missing one is not found. Archived commits are not read:
     the metadata table archives what it has compacted.
     """
     present = {info.name for info in files}
@@ -83,12 +83,11 @@ def _makers(files: Sequence[FileInfo]) -> Mapping[str, frozenset[str]]:
 def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:
     """By file group, the completion time from which on a commit's files belong to what is read of it.
 
-    That is the instant of the base file, as a compaction merges what completed before it was requested. A group that no
-    compaction merged starts when it was made: with its partition, or later, as those of new data partitions in a
-    partitioned record index. Of several times that it was made, the latest counts: an index that an indexing action
-    made anew, resized or because somebody did not tell it, lost the log files of before; those that were told while it
-    was built are not asked for. Where the making was archived, the latest compaction came after it and found nothing to
-    merge, or the base file would be its own.
+    That is the instant of the base file, as a compaction merges what completed before it was requested. A group without
+    compaction starts at its creation: with its partition, or later, as those of new data partitions in a partitioned
+    record index. Of several creations the latest counts: an index that an indexing action rebuilt lost the older log
+    files; those written during the build are not required. Where the creation was archived, the latest compaction came
+    after it and found nothing to merge, or the base file would be of that compaction.
     """
     commits = timeline.commits()
     made = {item.requested_time: item.completed_at for item in commits if item.action == Action.DELTA_COMMIT}
@@ -106,9 +105,7 @@ def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[s
 
 
 def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str], since: str) -> Iterator[Instant]:
-    """The commits to ask: compactions and makers of partitions first, as what else is missing may follow from
-    theirs.
-    """
+    """The commits to read: compactions and initializations first, as other missing files may follow from theirs."""
     bases = [_base_instant(item) for item in slices]
     commits = [item for item in timeline.commits() if item.completed_at >= since and not item.is_legacy]
     logs: list[Instant] = []

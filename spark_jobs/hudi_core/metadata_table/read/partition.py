@@ -1,4 +1,4 @@
-"""One partition of the metadata table: its file groups in order, and lookups that ask only the groups which may hold a
+"""One partition of the metadata table: its file groups in order, and lookups that read only the groups which may hold a
 key.
 """
 
@@ -18,14 +18,14 @@ from hudi_core.metadata_table.read.group_reader import GroupReader
 T = TypeVar("T")
 A = TypeVar("A")
 _KEPT = 16 << 20
-"""Compressed bytes of a partition's file groups up to which they stay open between questions; larger partitions are
-opened group by group.
+"""Compressed bytes of a partition's file groups up to which they stay open between queries; larger partitions are read
+group by group.
 
-Blocks inflate some five- to tenfold, so that an opened partition takes 160 MB at the most, a larger one what its
-largest group takes.
+Blocks inflate some five- to tenfold, so that an open partition takes at most 160 MB, a larger one the memory of its
+largest group.
 """
 _AT_ONCE = 16
-"""File groups that are asked at the same time where each answer is a round trip away."""
+"""File groups that are read in parallel where each read is a round trip."""
 HashedPart = Callable[[str], str]
 """The part of a key whose hash chooses the file group: the whole key, but in secondary indexes of version 2."""
 _NUMBERED = re.compile(r".*-(?P<number>\d{4,})-\d+\Z", re.ASCII | re.DOTALL)
@@ -49,8 +49,8 @@ def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
 class MetadataPartition(Generic[T]):
     """The records of one partition; T is what its rules decode. One value is one view.
 
-    `groups` are sorted by file id, as slices.merged_slices gives them: the hash of a key gives the position (facts
-    8.6). Keys and prefixes are given as text and need not be sorted.
+    `groups` are sorted by file id, as slices.merged_slices gives them: the hash of a key gives the position
+    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex). Keys and prefixes are given as text and need not be sorted.
     """
 
     def __init__(
@@ -62,8 +62,7 @@ class MetadataPartition(Generic[T]):
         *,
         is_remote: bool = False,
     ) -> None:
-        """`is_remote`: several file groups are asked at a time, as their answers are waited for; memory then holds
-        those of as many.
+        """`is_remote`: several file groups are read in parallel; memory then holds as many.
 
         Raises CorruptFileError when there is no file group: the partition is listed in hoodie.properties, and so was
         initialised.
@@ -86,7 +85,7 @@ class MetadataPartition(Generic[T]):
         return self.lookup((key,)).get(key)
 
     def lookup(self, keys: Iterable[str]) -> dict[str, T]:
-        """The records of those of `keys` that are there, each file group asked once."""
+        """The records of the existing `keys`, each file group read once."""
         requirements = sorted(dict.fromkeys(keys))
         if len(self.groups) == 1 and requirements:
             return dict(next(iter(self._requested(_lookup, [(self.groups[0], requirements)]))))
@@ -101,7 +100,7 @@ class MetadataPartition(Generic[T]):
         """The keys that start with one of `prefixes`, and their records, group by group.
 
         `hashed`, where each of the (distinct) prefixes holds the hashed part of its keys, are those parts in the
-        prefixes' order: then only their groups are asked, else all are.
+        prefixes' order: then only their groups are read, else all are.
         """
         starts = list(prefixes)
         requested = (
@@ -116,7 +115,7 @@ class MetadataPartition(Generic[T]):
         return self._requested(question, self._by_group(requirements, [self._hashed(key) for key in requirements]))
 
     def of_all_groups(self, requested: list[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
-        """What `question` makes of each file group and of `asked`, in the groups' order."""
+        """The results of `question` for each file group and `requested`, in the groups' order."""
         return self._requested(question, ((group, requested) for group in self.groups))
 
     def all(self) -> Iterator[tuple[str, T]]:

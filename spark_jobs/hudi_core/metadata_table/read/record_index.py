@@ -127,8 +127,7 @@ class RecordIndex:
         return found
 
     def locations(self, keys: Iterable[str], partition: str | None = None) -> dict[str, tuple[RecordLocation, ...]]:
-        """Where the rows of those of `keys` that exist are, each file group asked once; in one data partition, or in
-        all.
+        """The locations of the rows of existing `keys`, each file group read once; in one data partition, or in all.
 
         A global index gives one location per key, a partitioned one up to one per data partition. Raises ConfigError
         for the empty text, which is no key.
@@ -138,7 +137,7 @@ class RecordIndex:
             raise ConfigError("the empty text is no record key")
         if self._global is not None and partition is None:
             return _alone(self._global.lookup(distinct))
-        # Each part sorts what it is asked for: once is enough.
+        # Each part sorts its keys: once is enough.
         requirements = sorted(distinct)
         found: dict[str, tuple[RecordLocation, ...]] = {}
         for part in self._parts(partition):

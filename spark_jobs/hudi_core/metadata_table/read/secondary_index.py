@@ -15,12 +15,12 @@ from hudi_core.metadata_table.record import RecordType
 
 
 class SecondaryIndexRules:
-    """group_reader.RecordRules of a secondary index: whether the pair in the key stands (False: it was taken away)."""
+    """group_reader.RecordRules of a secondary index: whether the pair in the key exists (False: it was deleted)."""
 
     keyless = True
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bool:
-        """Whether the pair stands; raises CorruptFileError naming `path`."""
+        """Whether the pair exists; raises CorruptFileError naming `path`."""
         body = datum.get("SecondaryIndexMetadata")
         if (
             datum.get("type") != RecordType.SECONDARY_INDEX
@@ -43,7 +43,7 @@ def record_keys(
     """The record keys of the rows with each of `values`, sorted; values without rows are absent.
 
     `by_value` is index version 2: a value's keys are all in the file group that the value's part of the key hashes to.
-    In version 1 the whole key is hashed, so that all file groups are asked.
+    In version 1 the whole key is hashed, so that all file groups are read.
     """
     prefixes = sorted({secondary_prefix(value) for value in values})
     found: dict[str | None, list[str]] = defaultdict(list)

@@ -26,14 +26,14 @@ class MergedSlice:
 
 
 def merged_slices(folder: str, files: Iterable[FileInfo], timeline: Timeline, layout: int) -> list[MergedSlice]:
-    """The slices of a partition's file groups, sorted by file id: the position in this list is what a key's hash gives
-    (facts 8.2).
+    """The slices of a partition's file groups, sorted by file id: a key's hash gives the position in this list.
 
-    `files` is the listing of the partition's `folder`; `timeline` the metadata table's own, `layout` its layout. An
+    `files` is the listing of the partition's `folder`; `timeline` is the metadata timeline, `layout` its layout. An
     initialised file group has a slice even while it holds no record. Whether a log block counts is not judged here.
     """
-    # An instant that the active timeline no longer holds has no completion here: its logs go on top of the newest
-    # slice, and the scan leaves their blocks out, since nothing archived is valid (facts 2.5, 8.8).
+    # An instant that the active timeline no longer holds has no completion here: its logs belong to the newest slice,
+    # and the scan ignores their blocks, since archived instants are not valid
+    # (HoodieTableMetadataUtil.getValidInstantTimestamps).
     completions = {instant.requested_time: instant.completed_at for instant in timeline.commits()}
     groups = build_file_groups(folder, files, slicing_for(layout, timeline, completions.get))
     return [_merged(group) for group in groups]

@@ -1,6 +1,4 @@
-"""The metadata table of a data table, opened: its properties, its timeline, which of its log blocks count, and its
-partitions.
-"""
+"""A snapshot of a table's metadata table: its properties, timeline, valid log blocks and partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from hudi_core.timeline.timeline import Timeline
 
 
 class MetadataTableSnapshot:
-    """The metadata table as it stands at `data_timeline`. Nothing is read before it is needed, and everything once."""
+    """The metadata table at `data_timeline`. Everything is read on demand, and once."""
 
     def __init__(self, storage: Storage, config: TableConfig, data_timeline: Timeline) -> None:
         """`config` is the data table's; so is the root of `storage`."""
@@ -67,12 +65,11 @@ class MetadataTableSnapshot:
         return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
 
     def current(self, name: str) -> bool:
-        """Whether the properties list partition `name` now, and the files are there that its folder held when it was
-        opened.
+        """Whether the properties list partition `name` now, and the files of its folder at the snapshot still exist.
 
-        Nothing says how many file groups an index has, and the properties may be older than its drop or its resize:
-        opened while its files went, it finds no key where there are some. Those who take it away take it off the list
-        first. A clean of the metadata table makes it False without need. Costs one read and one listing.
+        The number of file groups of an index is not stored, and the properties may be older than its drop or resize: a
+        snapshot taken during the deletion misses existing keys. A drop delists the index first. A clean of the metadata
+        table returns False without need. Costs one read and one listing.
         """
         if name not in TableConfig.load(self.storage).metadata_partitions:
             return False
@@ -111,9 +108,7 @@ class MetadataTableSnapshot:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The metadata table's own timeline. Raises MetadataUnavailableError when there is no metadata table that could
-        be read.
-        """
+        """The metadata timeline. Raises MetadataUnavailableError when there is no readable metadata table."""
         if FILES_PARTITION not in self.config.metadata_partitions:
             raise MetadataUnavailableError(
                 "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",

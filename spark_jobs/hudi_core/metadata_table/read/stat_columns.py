@@ -62,8 +62,7 @@ class StatColumns:
     long_unit: str
 
     def of_cells(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes], *, path: str) -> pa.Table:
-        """The records of cells whose values `schema` encodes, in order, those left out that say that there is nothing
-        any more.
+        """The records of cells whose values `schema` encodes, in order, without those that mark a deletion.
 
         Columns: `key`, `file`: string; `min`, `max`: `kind`, or null type where that is; `null_count`, `value_count`:
         int64; `is_tight`: bool. Raises CorruptFileError naming `path`.
@@ -98,8 +97,8 @@ class StatColumns:
         )
 
     def _bulk(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes]) -> pa.Table | None:
-        """None where the records' own rules have to look at them: they are broken, of another kind, or hold a bound of
-        a rare form.
+        """None where the record rules have to decode them: they are damaged, of another type, or hold a bound of a rare
+        form.
         """
         walk = _walk_of(schema)
         if walk is None:
@@ -155,7 +154,7 @@ class StatColumns:
     def _piece(
         self, data: Encoded, leaves: Mapping[Path, Leaf], wrapper: str, leaf: Leaf, ordinal: int, *, upper: bool
     ) -> pa.Array:
-        """The bounds of one wrapper and value type (-1: version 1), which are all of one kind."""
+        """The bounds of one wrapper and value type (-1: version 1), which are all of one type."""
         if _is_plain(wrapper, bound_type(wrapper, ordinal), leaf, self.kind, self.long_unit):
             values = data.texts(leaf, pa.string()) if leaf.lengths is not None else pa.array(leaf.values)
             return values.cast(pa.int32()).cast(self.kind) if pa.types.is_date32(self.kind) else values.cast(self.kind)
@@ -182,7 +181,7 @@ _PLAIN: Final = {
     "string": (pa.string(),),
     "date": (pa.date32(),),
 }
-"""By a bound's kind, the columns' types of which its values are values as they stand (stat_values.to_arrow)."""
+"""By a bound's type, the column types whose values need no conversion (stat_values.to_arrow)."""
 _PHYSICAL: Final = {"boolean": "bool", "float": "float32", "double": "float64"}
 
 

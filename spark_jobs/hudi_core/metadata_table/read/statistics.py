@@ -1,6 +1,4 @@
-"""Column statistics by column, partition and file, typed by the table's schema: what data skipping asks of the metadata
-table.
-"""
+"""Column statistics by column, partition and file, typed by the table's schema, for data skipping."""
 
 from __future__ import annotations
 
@@ -106,7 +104,7 @@ def _stat_tables(
     group: GroupReader[ColumnStats],
     requested: list[str],
 ) -> list[tuple[str, pa.Table]]:
-    """By column, by its id, what a file group has of the keys or prefixes asked for."""
+    """By column, by its id, a file group's records of the requested keys or prefixes."""
     found = []
     split = ask(group, sorted(key.encode("utf-8") for key in requested))
     merged: dict[str, list[tuple[str, ColumnStats]]] = defaultdict(list)
@@ -160,7 +158,7 @@ def partition_stats(
 
 
 def expression_stats(index: MetadataPartition[ColumnStats], known: Partitions) -> pa.Table:
-    """The statistics of an expression's values per file; rows of whole partitions are left out."""
+    """The statistics of an expression's values per file; without rows of whole partitions."""
     by_id = {partition_id(path): path for path in known()}
     skipped = partition_id(PARTITION_STATISTICS)
     rows = [

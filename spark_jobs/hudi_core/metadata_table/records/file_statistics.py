@@ -115,19 +115,19 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class CommitUpdate:
-    """What a completed write, compaction, clustering or overwrite did: everything that the kinds need to know of it.
+    """What a completed write, compaction, clustering or overwrite did: the input of the partition types.
 
     `operation` is the commit's `operationType` (enum name). `stats` are its write stats by partition path, `written`
-    the facts of the base and log files in them (change-data files have none), `replaced` the ids of the file groups it
-    replaced, by partition path. `standing` are, of each partition that it wrote to or replaced groups of, the facts of
-    the other files in the slices as they stand after it: those of replaced groups and of older slices are not among
-    them. Kinds whose `needs.standing` is set ask for these, and want the ranges of them or what they say of the
-    expression: stored_ranges tells them as the index holds them.
+    the statistics of the base and log files in them (change-data files have none), `replaced` the ids of the file
+    groups it replaced, by partition path. `remaining` are, of each partition that it wrote to or replaced groups of,
+    the statistics of the other files in the slices after it: those of replaced groups and of older slices are not among
+    them. Partition types with `needs.remaining` read their ranges or expression values, from the index by
+    stored_ranges.
 
-    `told` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column:
-    what operations that only write rows anew (`rewrites`) go by. `by_partition`: the records of single files are made
-    elsewhere (prepare), and `written` holds one entry for all files of a partition (file_records.together), for the
-    kinds that say something of whole partitions.
+    `recorded` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column:
+    used by operations that only rewrite rows (`rewrites`). `by_partition`: the records of single files are made
+    elsewhere (prepare), and `written` holds one entry for all files of a partition (merged_statistics), for partition
+    types with records of whole partitions.
     """
 
     instant: str
@@ -141,7 +141,7 @@ class CommitUpdate:
 
     @property
     def rewrites(self) -> bool:
-        """Whether rows are only written anew: the ranges of whole partitions then hold as they are, and are never
+        """Whether rows are only rewritten: the ranges of whole partitions then hold as they are, and are never
         narrowed.
 
         Log files of the metadata table merge in the order in which their instants were requested. A range that replaced
@@ -160,14 +160,14 @@ class CommitUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a kind must know of each data file that a commit wrote."""
+    """The statistics that a partition type needs of each data file that a commit wrote."""
 
     ranges: bool = False
     bloom: bool = False
     expression: Expression | None = None
     remaining: bool = False
-    """The same of all other files in the slices of the partitions that the commit wrote to (CommitUpdate.standing)."""
+    """The same of all other files in the slices of the partitions that the commit wrote to (CommitUpdate.remaining)."""
     older_slices: bool = False
-    """It begins with the files of all slices, of replaced file groups too (else with those of the latest slices), for
-    queries of the past.
+    """It is initialized with the files of all slices, of replaced file groups too (else with those of the latest
+    slices), for queries of the past.
     """

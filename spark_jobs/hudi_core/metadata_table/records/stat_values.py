@@ -1,5 +1,5 @@
 """Bounds of column statistics: from both encodings to plain values, and to Arrow columns of the table's types
-(ValueType, facts 8.3).
+(ValueType).
 
 Version 1 (tables 6 and 8) wraps the logical value, version 2 (table 9) the physical one with a type number beside it.
 """

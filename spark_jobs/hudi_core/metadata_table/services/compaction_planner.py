@@ -1,7 +1,7 @@
 """When the metadata table is compacted, under which instant, and what of it
-(HoodieBackedTableMetadataWriter.compactIfNecessary; facts 8.7).
+(HoodieBackedTableMetadataWriter.compactIfNecessary).
 
-Pure but for what it is given. Every file group of every partition is compacted together: the data table archives up to
+Pure but for what it is given. Every file group of every partition is compacted at once: the data table archives up to
 the compaction's instant (UnBoundedCompactionStrategy).
 """
 
@@ -52,8 +52,8 @@ def due(
     """Whether a compaction is due after `trigger` deltacommits since the last one, and its instant. `draw` gives a new
     instant of the table.
 
-    `data` and `own` are the timelines of the data table and of the metadata table, loaded under the table lock; nothing
-    of `own` that could be finished or taken back is pending.
+    `data` and `metadata_timeline` are the timelines of the data table and of the metadata table, loaded under the table
+    lock; nothing of the latter that could be finished or rolled back is pending.
     """
     deltas = metadata_timeline.completed().of_actions(Action.DELTA_COMMIT)
     latest = deltas.last()

@@ -2,8 +2,8 @@
 (HoodieAvroHFileWriter).
 
 As real Hudi's: GZ, one MiB a block, the filter as meta block `bloomFilter`, the type code and the first and last key in
-the file info. Only the records' `_hoodie_file_name` is left null, as log blocks have it: nobody reads it, and records
-pass from file to file as they are.
+the file info. Only the records' `_hoodie_file_name` is null, as in log blocks: it is not read, and records are copied
+unchanged between files.
 """
 
 from __future__ import annotations

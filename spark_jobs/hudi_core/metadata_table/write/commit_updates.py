@@ -1,5 +1,5 @@
-"""What a commit tells each kind of metadata (HoodieTableMetadataUtil.convertMetadataToRecords(HoodieCommitMetadata) of
-0.15 and 1.x).
+"""The records of a commit for each partition type (HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and
+1.x).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from hudi_core.view.listing import FileListing
 
 
 class CommitPartitions:
-    """The kinds that a table's properties list, asked about commits of one `operation` (Operation). `settings` are
+    """The partition types that a table's properties list, for commits of one `operation` (Operation). `settings` are
     Hudi's options by name.
 
-    A compaction moves no row to another file group, so the indexes of rows hear nothing of it. Raises UnsupportedError
-    at the first question for a kind that is not known or that this release cannot keep true on the table.
+    A compaction moves no row to another file group, so row-level indexes get no records of it. Raises UnsupportedError
+    at the first use for a partition type that is unknown or that this release cannot maintain on the table.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class CommitPartitions:
         operation: str,
         names: Collection[str] | None = None,
     ) -> None:
-        """`names` are the kinds to ask, by default all that an operation can tell."""
+        """`names` are the partitions to update, by default all that the operation affects."""
         self._names = names
         self._storage = storage
         self._config = config
@@ -51,9 +51,7 @@ class CommitPartitions:
         return requirements_of(self._table, self._partition_types.values())
 
     def from_files(self) -> frozenset[str]:
-        """The kinds that say something of each file by itself, for which there is something to prepare
-        (metadata_table.write.prepare).
-        """
+        """The partition types with records of single files, which can be prepared (metadata_table.write.prepare)."""
         return frozenset(name for name, item in self._partition_types.items() if item.by_file)
 
     def records(
@@ -66,12 +64,12 @@ class CommitPartitions:
         *,
         by_partition: bool = False,
     ) -> dict[str, Iterable[Record]]:
-        """The records of a pending commit by metadata partition; `written` are the facts of its base and log files, as
-        `asked` for.
+        """The records of a pending commit by metadata partition; `written` are the statistics of its base and log files
+        for `requested`.
 
-        `by_partition` is as in CommitUpdate: the records of single files are left out. Made when they are iterated. Of
-        a commit that has completed, `listing` gives the files that there are. The caller holds the table lock. Raises
-        ConflictError when the kinds want more by now: without it a partition's range would leave the new files out.
+        `by_partition` is as in CommitUpdate: the records of single files are omitted. Made when they are iterated. Of a
+        commit that has completed, `listing` gives the existing files. The caller holds the table lock. Raises
+        ConflictError when the requirements have grown: a partition's range would not cover the new files.
         """
         requirements = self.requirements()
         if not _covers(requested, requirements):
@@ -120,8 +118,8 @@ class CommitPartitions:
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:
-    """Whether facts as `asked` for are all that is `wanted` of files written then: a column that came to the table
-    since is null in them.
+    """Whether statistics for `requested` satisfy `requirements` for files written then: a newer column is null
+    in them.
     """
     known = {field["name"] for field in requested.schema["fields"]}
     missing = [

@@ -23,9 +23,9 @@ _NEWER_COUNTS: Final = {"numUpdates": 0, "totalLogReadTimeMs": 0}
 def write_delta_commit_start(active: ActiveTimeline, instant: str, profile: Stats, *, json: bool = True) -> None:
     """Creates the requested and inflight files of a deltacommit that is not on the timeline.
 
-    `profile` is what real Hudi's rollback goes by when we die before completion: in version 6 it appends a rollback
-    command only for the file groups that the inflight file names (ListingBasedRollbackStrategy), so an empty inflight
-    file would leave our block standing. `json`: commits are JSON (TableVersion.json_commits).
+    `profile` is used by Hudi's rollback after a crash before completion: in version 6 it appends a rollback command
+    only for the file groups that the inflight file names (ListingBasedRollbackStrategy), so an empty inflight file
+    would leave our block valid. `json`: commits are JSON (TableVersion.json_commits).
     """
     active.create_requested(instant, Action.DELTA_COMMIT)
     write_delta_commit_inflight(active, instant, profile, json=json)

@@ -1,11 +1,10 @@
-"""Brings records to the metadata table under one instant: a log file in every file group they belong to, and the
-deltacommit that names them.
+"""Writes records to the metadata table under one instant: a log file in every file group concerned, and the
+deltacommit.
 
-What is written is decided by the records alone, so whoever comes again with the same records, after a crash at any
-point, goes on from what is there: a file group that has a block of the instant has it whole, as a log file appears at
-once or not at all. Where another attempt at the instant has other records, as its files have names of their own,
-`write_alone` refuses what it finds. Memory: the records of all partitions as encoded cells, and one log file, of staged
-blocks some group_content.LOG_BYTES.
+The output depends on the records alone, so a repeated run with the same records continues after a crash: a block of the
+instant in a file group is complete, as log files appear atomically. Where another attempt at the instant has other
+records, with other file names, `write_alone` refuses its files. Memory: the records of all partitions as encoded cells,
+and one log file, of staged blocks some group_content.LOG_BYTES.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ Cells = list[tuple[bytes, bytes]]
 Staged = Mapping[str, Sequence[StagedLog]]
 """By metadata partition."""
 _ALWAYS_WINS = OrderingValue("int", 0)
-"""Of a delete that no record before it stands up to (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
+"""The ordering value of a delete that overrides every older record (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
 _RETRY = "run the instant again: it is rolled back in the metadata table first"
 _ONE_FOR_ALL = WriteToken(0, 0, 0)
 """The token of every attempt that writes alone, where log files are named after their instant: a process that was
@@ -93,13 +92,13 @@ class DeltaWriter:
         self._token = token
 
     def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
-        """Writes and completes deltacommit `instant` with `records` by metadata partition; it may be empty. Done
-        already: nothing happens.
+        """Writes and completes deltacommit `instant` with `records` by metadata partition; it may be empty. No effect
+        when it is completed.
 
-        `staged` are finished blocks; told twice they must say the same, as those of an attempt that died may stay
-        beside ours. The caller holds the table lock. No two records of a partition share a key. Raises
-        StorageNotFoundError for a partition without file groups, before anything is written, and ConflictError for
-        staged blocks that are not as they were written.
+        `staged` are finished blocks; repeated ones must be equal, as those of a dead attempt may stay beside ours. The
+        caller holds the table lock. No two records of a partition share a key. Raises StorageNotFoundError for a
+        partition without file groups, before anything is written, and ConflictError for staged blocks that are not as
+        they were written.
         """
         timeline = self._metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
@@ -107,11 +106,12 @@ class DeltaWriter:
             self._write(instant, records, timeline, found, self._token, staged=staged or {})
 
     def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
-        """As `write`, where nothing of `instant` may stand in the metadata table but this: it is rolled back there
-        before it is run again.
+        """As `write`, where the metadata table may hold nothing else of `instant`: it is rolled back there before it is
+        run again.
 
-        A block counts for readers as soon as its instant completes on the data timeline, whoever wrote it. Raises
-        ConflictError when another attempt's deltacommit, unfinished rollback or block is there, or appears meanwhile.
+        A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer.
+        Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is there, or appears
+        meanwhile.
         """
         active = self._metadata_timeline.active
         timeline = active.load()
@@ -208,8 +208,8 @@ class DeltaWriter:
         return parts
 
     def _hashed_part(self, partition: str) -> Callable[[str], str]:
-        """What chooses a key's file group: the key, but in a secondary index of version 2 the value alone (facts
-        8.6).
+        """The part of a key that is hashed to a file group: all of it, in a secondary index of version 2 the value
+        alone.
         """
         found = registered(partition)
         return str if found is None else found.hashed_part(lambda: self._definition(partition))
@@ -257,8 +257,8 @@ class DeltaWriter:
                 )
 
     def _logs_now(self, timeline: Timeline, partition: str, instant: str, file_ids: Set[str]) -> Iterator[FileInfo]:
-        """The log files of some file groups' latest slices; where names tell the instant, all of the partition that
-        `instant` wrote.
+        """The log files of some file groups' latest slices; where names carry the instant, all that `instant` wrote in
+        the partition.
         """
         if self._metadata_timeline.features.log_name_has_delta_commit:
             yield from self._named_after(instant, partition)

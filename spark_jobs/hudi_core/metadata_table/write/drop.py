@@ -1,6 +1,6 @@
-"""Taking the metadata table, or one index of it, away: hoodie.properties first, then the files.
+"""Drops the metadata table, or one index of it: hoodie.properties first, then the files.
 
-From then on readers list the storage, and Hudi's next write builds anew what it is configured to have
+From then on readers list the storage, and Hudi's next write rebuilds what it is configured to have
 (HoodieTableMetadataUtil.deleteMetadataTable, deleteMetadataTablePartition).
 """
 
@@ -38,9 +38,9 @@ def remove_dropped(storage: Storage, config: TableConfig) -> bool:
 
 
 def is_drop_unfinished(storage: Storage, config: TableConfig) -> bool:
-    """Whether a crash left parts of a metadata table that was being dropped.
+    """Whether a crash interrupted the drop of a metadata table.
 
-    It is told by its missing properties: they go first, and come first when Hudi builds a metadata table.
+    The missing properties show it: they go first, and come first when Hudi builds a metadata table.
     """
     if config.metadata_partitions or config.metadata_partitions_inflight or storage.exists(_PROPERTIES):
         return False
@@ -49,8 +49,8 @@ def is_drop_unfinished(storage: Storage, config: TableConfig) -> bool:
 
 def _delete_folders(storage: Storage) -> None:
     storage.delete(_PROPERTIES)
-    # Its timeline next: Hudi clears the folder of a partition that it builds anew, but a timeline that a crash left it
-    # would go on with.
+    # Its timeline next: Hudi clears the folder of a partition that it rebuilds, but would continue a timeline that a
+    # crash left.
     storage.delete_folder(f"{ROOT}/.hoodie")
     storage.delete_folder(ROOT)
 

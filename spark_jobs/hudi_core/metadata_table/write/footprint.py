@@ -1,4 +1,4 @@
-"""What an instant left in the metadata table, and what stands in the way of taking it out again."""
+"""The files of an instant in the metadata table, and the obstacles to their rollback."""
 
 from __future__ import annotations
 

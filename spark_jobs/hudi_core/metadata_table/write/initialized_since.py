@@ -1,9 +1,9 @@
-"""Which partitions of the metadata table began when a commit was complete already: they may hold what it did without a
-deltacommit of it.
+"""The partitions of the metadata table that were initialized after a commit: they may contain it without its
+deltacommit.
 
-A rollback takes the deltacommit of its instant back, and nothing else. Such a partition would go on naming files that
-are gone, and file groups for keys that nobody has. Real Hudi does not look
-(HoodieBackedTableMetadataWriter.validateRollback knows compactions only).
+A rollback undoes the deltacommit of its instant, and nothing else. Such a partition would keep records of deleted files
+and of keys without rows. Hudi does not check this (HoodieBackedTableMetadataWriter.validateRollback checks compactions
+only).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _COMMIT_TIME: Final = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
 
 
 def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[Instant]) -> bool:
-    """Whether one of `instants`, of the metadata table, told statistics of files and no listing of them, as no action
-    of the data table does.
+    """Whether one of `instants`, of the metadata table, wrote statistics of files without a listing, as no action of
+    the data table does.
 
-    A commit that takes such a one back leaves an index that lacks columns of its definition: Hudi's readers take these
-    for null.
+    A rollback of such an instant leaves an index that lacks columns of its definition: Hudi's readers take these for
+    null.
     """
     deltas = (item for item in instants if item.action == Action.DELTA_COMMIT and item.is_completed)
     return any(_is_statistics_only(metadata_timeline, item) for item in deltas)
@@ -48,13 +48,13 @@ def _is_statistics_only(metadata_timeline: MetadataTimeline, item: Instant) -> b
 def initialized_since(
     storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, commit: Instant
 ) -> frozenset[str]:
-    """The partitions, listed or being built, that began, or got columns, when `commit`, a completed one of the data
-    table, may have been complete.
+    """The partitions, listed or being built, that were initialized, or got columns, when `commit`, a completed one of
+    the data table, may have been complete.
 
-    One listing of each. In layout 1 a partition begins at the latest completed instant of the data table and a suffix;
-    in layout 2 at one that tells nothing, so that the completion of that deltacommit does. One that was archived, like
-    one whose first slices were cleaned, is an older one: what was compacted since is traces.check_not_merged's to tell.
-    Raises MetadataUnavailableError where there is no metadata table.
+    One listing of each. In layout 1 a partition is initialized at the latest completed instant of the data table and a
+    suffix; in layout 2 at an unrelated one, so that the completion time of that deltacommit decides. One that was
+    archived, like one whose first slices were cleaned, is an older one: compactions since are checked by
+    footprint.check_not_merged. Raises MetadataUnavailableError where there is no metadata table.
     """
     timeline = metadata_timeline.active.load()
     names = config.metadata_partitions | config.metadata_partitions_inflight

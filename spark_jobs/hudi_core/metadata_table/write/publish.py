@@ -1,6 +1,4 @@
-"""What the services tell the metadata table: commits, cleaned files, rolled-back and restored instants. Table versions
-6, 8 and 9, every kind.
-"""
+"""Updates of the metadata table by services: commits, cleans, rollbacks and restores; table versions 6, 8 and 9."""
 
 from __future__ import annotations
 
@@ -43,19 +41,19 @@ log = logging.getLogger(__name__)
 
 
 class MetadataPublisher:
-    """Keeps the metadata table true while a service changes the data table.
+    """Keeps the metadata table consistent while a service changes the data table.
 
     Every method that writes is called under the table lock, before the action completes on the data timeline, and may
-    be repeated after a crash with the same arguments: what is done already is not done again. The action stands on the
-    data timeline as pending meanwhile, and an instant that is rolled back leaves it only afterwards: of what is not
-    pending there, readers count what the metadata table completed. Ask the `check_` methods before anything is written
-    to the data table.
+    be repeated after a crash with the same arguments: completed steps are not repeated. The action is pending on the
+    data timeline meanwhile, and an instant that is rolled back leaves it only afterwards: of what is not pending there,
+    readers count what the metadata table completed. Call the `check_` methods before anything is written to the data
+    table.
 
     Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of
     statistics or filters (file_changes.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
     wrote, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's files
-    (standing.StandingFiles). Of a prepared commit 600 for each column of each data partition, and one staged log file
-    at a time (group_content.LOG_BYTES), however many rows and files it wrote.
+    (remaining_files.RemainingFiles). Of a prepared commit 600 for each column of each data partition, and one staged
+    log file at a time (group_content.LOG_BYTES), however many rows and files it wrote.
     """
 
     def __init__(
@@ -80,9 +78,8 @@ class MetadataPublisher:
         self._metadata_timeline = MetadataTimeline(storage, config, clock)
 
     def check(self) -> None:
-        """Raises where the metadata table cannot be kept true: MetadataUnavailableError when there is none that could
-        be read, StorageNotFoundError for a listed partition without file groups, UnsupportedError for one of an unknown
-        kind.
+        """Raises where the metadata table cannot be maintained: MetadataUnavailableError when there is no readable one,
+        StorageNotFoundError for a listed partition without file groups, UnsupportedError for one of an unknown type.
         """
         timeline = MetadataTableSnapshot(self._storage, self._config, Timeline()).timeline
         table = self._table()
@@ -93,8 +90,8 @@ class MetadataPublisher:
     def check_commit(self, operation: str) -> None:
         """As check, for publish_commit of an `operation` (Operation).
 
-        Also raises UnsupportedError for a partition that a commit of ours would not keep true; ConflictError for one
-        that is to be built and has no file groups yet: whoever builds it would take it that we wrote to it.
+        Also raises UnsupportedError for a partition that this release cannot update; ConflictError for one that is to
+        be built and has no file groups yet: its builder would assume that this commit is in it.
         """
         absent = sorted(self._config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
@@ -110,8 +107,8 @@ class MetadataPublisher:
         self.commit_requirements(operation)
 
     def commit_requirements(self, operation: str) -> StatisticsRequirements:
-        """What publish_commit must know of each file that a commit of `operation` writes, learnt by
-        kinds.file_facts.read_file_facts.
+        """The statistics that publish_commit needs of each file written by a commit of `operation`
+        (read_file_statistics).
 
         Errors as check_commit.
         """
@@ -124,12 +121,12 @@ class MetadataPublisher:
         written: Iterable[FileStatistics],
         requested: StatisticsRequirements,
     ) -> None:
-        """Writes and completes deltacommit `instant` of a commit. `written` are the facts of its base and log files,
-        `asked` what commit_requirements gave.
+        """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
+        files, `requested` is the result of commit_requirements.
 
         Nothing else of `instant` may stand in the metadata table: another attempt wrote files of other names. It is not
         repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
-        an index wants to know more by now. That the table lists the same indexes as then is the caller's to see to.
+        the requirements of an index have grown. The caller ensures that the table lists the same indexes as then.
         """
         records = self._partition_types(metadata.operation_type or "").records(instant, metadata, written, requested)
         DeltaWriter(self._storage, self._metadata_timeline, self._token).write_alone(instant, records)
@@ -145,9 +142,9 @@ class MetadataPublisher:
         """Lets executors stage the records of `files`, the base and log files of a commit, for publish_prepared. The
         lock is not held.
 
-        They lie in the instant's own folder, which the caller deletes when the instant is over, and before it tries
-        again (staged_logs.forget_staged). `asked` is what commit_requirements gave. Errors as prepare.prepare_files and
-        commit_requirements.
+        They are in the instant's folder, which the caller deletes when the instant is over, and before it tries again
+        (staged_logs.forget_staged). `requested` is the result of commit_requirements. Errors as prepare.prepare_files
+        and commit_requirements.
         """
         timeline, layout = self._metadata_timeline.active.load(), self._metadata_timeline.features.layout
         names = self._partition_types(operation).from_files()
@@ -172,7 +169,7 @@ class MetadataPublisher:
         """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the
         ranges of partitions are made.
 
-        Also raises ConflictError where an index was begun anew since, so that its keys are in other file groups.
+        Also raises ConflictError where an index was rebuilt since, so that its keys are in other file groups.
         """
         timeline, layout = self._metadata_timeline.active.load(), self._metadata_timeline.features.layout
         for name, file_ids in prepared.groups.items():
@@ -200,11 +197,11 @@ class MetadataPublisher:
         self._rollback.check(failed)
 
     def roll_back(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
-        """Takes instant `failed` out of every kind, as part of the data table's rollback `rollback`.
+        """Rolls instant `failed` back in every partition, as part of the data table's rollback `rollback`.
 
         `changes.written` are, in version 6, the log files in the rollback's metadata: those of its command blocks, and
-        those of the failed commit; `changes.deleted` what it deleted. Later versions need neither. What was staged for
-        the instant goes as well. Raises as check_roll_back, before anything is written.
+        those of the failed commit; `changes.deleted` what it deleted. Later versions need neither. Staged files of the
+        instant are deleted as well. Raises as check_roll_back, before anything is written.
         """
         self._rollback.run(failed, rollback, changes)
         forget_staged(self._storage, failed)
@@ -214,12 +211,11 @@ class MetadataPublisher:
         return self._rollback.footprint(instant)
 
     def prepare_restore(self, target: str) -> TableConfig:
-        """Drops what cannot go back to `target`, a completed instant of the data table, before a restore touches any
-        file of it.
+        """Drops partitions that cannot be restored to `target`, a completed instant of the data table, before a restore
+        starts.
 
-        The whole metadata table where it was compacted or begun since, as real Hudi does; else the indexes that were
-        built since or are being built. Returns the properties as they are then; without `files` in them there is
-        nothing to restore.
+        The whole metadata table where it was compacted or initialized since, as Hudi does; else the indexes that were
+        built since or are being built. Returns the new properties; without `files` in them there is nothing to restore.
         """
         reach = reach_of(self._storage, self._config, self._metadata_timeline, target)
         if reach.reason is not None:
@@ -254,7 +250,7 @@ class MetadataPublisher:
 
     def drop(self) -> None:
         """Deletes the metadata table, the properties first: readers list the storage from then on, Hudi's next write
-        builds it anew.
+        rebuilds it.
         """
         drop_metadata_table(self._storage)
 
@@ -263,10 +259,9 @@ class MetadataPublisher:
 
     @cached_property
     def _recorded(self) -> TableConfig:
-        """The properties with the partitions that hear of what we do: those listed, and those being built that have
-        file groups.
+        """The properties with the partitions to update: those listed, and those being built that have file groups.
 
-        An index that is built while writers go on is whole only with what they tell it
+        An index that is built beside writers is complete only with their records
         (HoodieTableConfig.getMetadataPartitionsInflight).
         """
         building = {

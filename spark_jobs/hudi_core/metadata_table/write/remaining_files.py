@@ -38,8 +38,8 @@ _READERS = 16
 
 
 class RemainingFiles:
-    """Of each partition that a pending commit writes to or replaces file groups of, the other files in the slices as
-    they stand after it.
+    """Of each partition that a pending commit writes to or replaces file groups of, the other files in the slices after
+    it.
 
     The caller holds the table lock, so that no other commit completes meanwhile. Memory: the names of the partitions'
     files.
@@ -53,7 +53,7 @@ class RemainingFiles:
         metadata: CommitMetadata,
         listing: FileListing | None = None,
     ) -> None:
-        """`listing`, of a commit that has completed already: the files that there are, its own among them."""
+        """`listing`, of a commit that has completed already: the existing files, including its files."""
         self._instant = instant
         self._has_completed = listing is not None
         self._replaced = metadata.replaced_file_ids or {}
@@ -94,7 +94,7 @@ class RemainingFiles:
         return found
 
     def _on_top(self, item: FileSlice) -> FileSlice | None:
-        """The slice that the pending compaction of a file group opened for later logs; None where the commit is no
+        """The slice that the pending compaction of a file group started for later logs; None where the commit is no
         compaction.
         """
         group = self._view.file_group(item.file_group)
@@ -103,17 +103,17 @@ class RemainingFiles:
 
 
 class RemainingStatistics(Mapping[str, tuple[FileStatistics, ...]]):
-    """CommitUpdate.standing as one kind needs it: by partition, what its own index, or `column_stats`, holds of the
-    standing files.
+    """The remaining files of CommitUpdate for one partition type: by partition, their records in its index or
+    `column_stats`.
 
-    A file of which the index does not have all is read. A partition is worked out when it is asked for and not kept:
-    memory is one partition's ranges, some 400 bytes for each column of each file.
+    A file of which the index does not have all is read. A partition is read on demand and not kept: memory is one
+    partition's ranges, some 400 bytes for each column of each file.
     """
 
     def __init__(
         self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
     ) -> None:
-        """`wanted` is what the table's kinds want of a file."""
+        """`requirements` are those of the table's partition types for a file."""
         self._files = files
         self._expression = partition_type.needs.expression
         if self._expression is None:
@@ -152,15 +152,16 @@ class RemainingStatistics(Mapping[str, tuple[FileStatistics, ...]]):
 
 
 class RecordedRanges(Mapping[str, Mapping[str, ColumnRange]]):
-    """CommitUpdate.told of one kind: what its index holds of whole partitions, those that RemainingFiles is about.
+    """The recorded ranges of CommitUpdate for one partition type: its index's records of the partitions of
+    RemainingFiles.
 
-    Looked up when a partition is asked for, and not kept.
+    Looked up on demand, and not kept.
     """
 
     def __init__(
         self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
     ) -> None:
-        """`wanted` is what the table's kinds want of a file."""
+        """`requirements` are those of the table's partition types for a file."""
         self._files = files
         self._name = partition_type.partition
         expression = partition_type.needs.expression

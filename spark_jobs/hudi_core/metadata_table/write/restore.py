@@ -1,9 +1,9 @@
 """Brings the metadata table back to an earlier instant, as part of a restore of the data table.
 
-As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table's own, at a new
-instant, rolls back what it wrote after the target; then a deltacommit behind it makes `files` what the storage holds,
-since the cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are taken back by command blocks
-and the slices of compactions deleted; in layout 2 all files go.
+As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table, at a new instant,
+rolls back its instants after the target; then a deltacommit behind it makes `files` what the storage holds, since the
+cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are cancelled by command blocks and the
+slices of compactions deleted; in layout 2 all files are deleted.
 """
 
 from __future__ import annotations
@@ -84,9 +84,7 @@ class MetadataRestore:
         self._sync(restore)
 
     def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
-        """The instant of the metadata table's own that belongs to the pending restore: nobody else makes one while that
-        is pending.
-        """
+        """The metadata table's instant of the pending restore: no other writer creates one while that is pending."""
         data = ActiveTimeline(self._storage, self._config).load()
         for item in timeline.of_actions(action):
             if item.requested_time > after and not data.contains(item.requested_time):
@@ -124,14 +122,14 @@ class MetadataRestore:
         self._forget_rollbacks(target, metadata_timeline)
 
     def _undo(self, planned: list[_Planned], metadata_timeline: str) -> dict[str, _Undone]:
-        """Deletes what the instants wrote, takes back the blocks that other files hold, then the instants: newest
+        """Deletes the files of the instants, cancels their blocks in other files, then deletes the instants: newest
         first.
 
-        They stop being completed before any file goes, so that no reader looks for one in vain. A compaction goes whole
-        before an older one is touched: Hudi reads no table with two pending ones of a file group
+        They stop being completed before any file goes, so that no reader misses one. A compaction is removed completely
+        before an older one is changed: Hudi reads no table with two pending ones of a file group
         (CompactionUtils.getAllPendingCompactionOperations). It stays pending until its base files are gone, as Hudi
         counts log files to the slice of a base file that is there. In layout 1 compactions go before any command is
-        written, since new log files join the slice that a pending one begins.
+        written, since new log files join the slice that a pending one starts.
         """
         undone = {item.time: _Undone() for item in planned}
         written: dict[str, list[str]] = {}

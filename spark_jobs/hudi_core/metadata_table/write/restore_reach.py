@@ -100,13 +100,13 @@ def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, targ
 def _holds(
     storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, target: str, until: str
 ) -> bool:
-    """Whether every file group of a partition that was there at the target has a slice that began by then, and there
-    was one.
+    """Whether every file group of a partition that was there at the target has a slice started by then, and one
+    existed.
 
-    In layout 2 a partition that was built with the table's first commit and one that was built much later look alike by
-    their names: the completion of the deltacommit that made them tells them apart. One that was archived is older than
-    the timeline. A partitioned record index gets file groups with each new data partition: those of a later one go as a
-    whole.
+    In layout 2 a partition that was built with the table's first commit and one that was built much later have similar
+    names: the completion of the deltacommit that created them distinguishes them. One that was archived is older than
+    the timeline. A partitioned record index gets file groups with each new data partition: those of a later one are
+    deleted.
     """
     metadata_instant = metadata_timeline.features.log_name_has_delta_commit
     groups: dict[str, list[BaseFileName | LogFileName]] = {}
@@ -131,7 +131,7 @@ def _holds(
 
 
 def _begins(name: BaseFileName | LogFileName, metadata_instant: bool) -> bool:
-    """Whether a slice begins with this file; in layout 1 the name of every file carries the instant of its slice."""
+    """Whether a slice starts with this file; in layout 1 the name of every file carries the instant of its slice."""
     return not metadata_instant or isinstance(name, BaseFileName) or name.token == _FIRST_LOG
 
 

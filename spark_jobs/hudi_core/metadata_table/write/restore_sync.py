@@ -1,4 +1,4 @@
-"""What `files` must be told after a restore: where the storage holds something else
+"""The `files` records to write after a restore: the differences from the storage
 (fetchOutofSyncFilesRecordsFromMetadataTable).
 """
 

@@ -1,12 +1,12 @@
-"""Takes a failed instant out of the metadata table of a version 6 table, byte for byte in the way of Hudi 0.15.
+"""Rolls a failed instant back in the metadata table of a version 6 table, with the same bytes as Hudi 0.15.
 
 For the data table's rollback R of a failed instant T (HoodieBackedTableMetadataWriter.update(HoodieRollbackMetadata)):
-deltacommit R with the log files that the data table's rollback wrote, or without files; then, where T left anything,
+deltacommit R with the log files that the data table's rollback wrote, or without files; then, where files of T exist,
 rollback `<R>006`: in every file group a command block `.log.<N+1>_1-0-1` against T behind T's block, T's deltacommit
-files removed, `<R>006.rollback` completed. Beyond Hudi: where T's deltacommit has begun and its block is not there, its
-writer may only be slow. A command one version further on awaits the block: the writer has drawn its log's version
-before it began, so wherever the block lands, it lands before the command. Rollback R may complete on the data timeline
-only after that, because from then on readers count every block of T that no command takes back (facts 8.8, rule 3).
+files removed, `<R>006.rollback` completed. Beyond Hudi: where T's deltacommit is inflight without its block, its writer
+may be slow. A command one version further on awaits the block: the writer chose its log's version at its start, so the
+block precedes the command in any case. Rollback R may complete on the data timeline only after that, because from then
+on readers count every block of T that no command cancels (HoodieTableMetadataUtil.getValidInstantTimestamps).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class MetadataRollback:
     """
 
     def __init__(self, storage: Storage, config: TableConfig, token: WriteToken = _TOKEN) -> None:
-        """`token` is that of the log file which tells `files` what the data table's rollback wrote."""
+        """`token` is the write token of the log file in `files` with the files of the data table's rollback."""
         self._storage = storage
         self._config = config
         self._metadata_timeline = MetadataTimeline(storage, config)
@@ -99,13 +99,12 @@ class MetadataRollback:
             check_not_merged(self._metadata_timeline, self._active.load(), failed)
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
-        """Rolls `failed` back as part of the data table's rollback `rollback`; goes on where an earlier attempt
-        stopped.
+        """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt.
 
         `changes.written` are the log files of that rollback's metadata, `changes.deleted` the files that it deleted.
-        Blocks that a writer which was taken for dead wrote behind the completed rollback are taken back under that
-        rollback: readers count them, since it names their instant. Raises TimelineError as check, before anything is
-        written; ConflictError when such a writer was at work meanwhile.
+        Blocks that a writer presumed dead wrote after the completed rollback are cancelled under that rollback: readers
+        count them, since it names their instant. Raises TimelineError as check, before anything is written;
+        ConflictError when such a writer was active meanwhile.
         """
         started = time.monotonic()
         timeline = self._active.load()
@@ -237,8 +236,8 @@ def all_slices(storage: Storage, metadata_timeline: MetadataTimeline, timeline: 
 def append_command(
     storage: Storage, place: LatestSlice, target: str, metadata_timeline: str, *, hudi_1_headers: bool, behind: int = 0
 ) -> FileInfo:
-    """Appends the command block of rollback `own` against `target` to a file group, as a log file of its own, `behind`
-    versions further on than the next.
+    """Appends the rollback's command block against `target` to a file group, as a separate log file, `behind` versions
+    further on than the next.
     """
     headers = {
         HeaderKey.INSTANT_TIME: metadata_timeline,

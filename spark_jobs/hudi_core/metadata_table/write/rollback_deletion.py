@@ -1,9 +1,9 @@
-"""Takes a failed instant out of the metadata table of a table of version 8 or later, in the way of Hudi 1.x.
+"""Rolls a failed instant back in the metadata table of table version 8 or later, as Hudi 1.x does.
 
 Where the metadata table has a deltacommit of the failed instant T, rollback R of the data table is one of the metadata
 table too (HoodieBackedTableMetadataWriter.update(HoodieRollbackMetadata), ListingBasedRollbackStrategy): the files that
-T wrote in any partition are deleted, the deltacommit is taken back, `R.rollback` completes. Where it has nothing of T,
-nothing is written. The data table's rollback adds no file, so that there is nothing to tell `files`.
+T wrote in any partition are deleted, the deltacommit is removed, `R.rollback` completes. Where it has nothing of T,
+nothing is written. The data table's rollback adds no file, so that `files` needs no record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Log blocks that executors have written for a deltacommit before it begins: finished, in a folder where no reader
-looks.
+"""Finished log blocks that executors write before a deltacommit starts, in a folder outside the table's partitions.
 
-A writer copies them under the table lock into log files of the slices as they are then (delta_writer). A dead attempt
-leaves only such files.
+A writer copies them under the table lock into log files of the current slices (delta_writer). A dead attempt leaves
+only such files.
 """
 
 from __future__ import annotations
@@ -111,10 +110,10 @@ def staged_instants(storage: Storage) -> frozenset[str]:
 
 
 def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -> None:
-    """Deletes what attempts at an instant staged: all of them, or those `up_to` an epoch, so that one thought dead
-    leaves its successor's alone.
+    """Deletes the staged files of attempts at an instant: all, or those `up_to` an epoch, which spares a successor's
+    files.
 
-    Whoever asks for all holds the table lock, or the instant is completed.
+    To delete all, the caller holds the table lock, or the instant is completed.
     """
     if up_to is None:
         storage.delete_folder(f"{STAGING}/{instant}")

@@ -30,7 +30,7 @@ from hudi_core.view.listing import walk_partitions
 
 
 def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveInputs:
-    """The facts of the timeline. Raises FormatError naming a clean, a rollback, or a file of the archive that is
+    """The inputs of the timeline. Raises FormatError naming a clean, a rollback, or a file of the archive that is
     damaged.
     """
     clean = CleanConfig.of(context.options)

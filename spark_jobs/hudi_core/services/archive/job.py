@@ -106,9 +106,9 @@ class ArchiveRun:
     def run(self) -> RunResult:
         """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
 
-        The table's files are listed before the lock is taken; the rules are asked again under it, and only what passed
-        both goes. Raises OrphanFilesError before anything is written, LockError when the lock is not to be had or was
-        lost: what was archived until then is archived, the rest is as it was.
+        The table's files are listed before the lock is taken; the rules are applied again under it, and only instants
+        that pass both are archived. Raises OrphanFilesError before anything is written, LockError when the lock is
+        unavailable or lost: instants archived until then stay archived, the rest is unchanged.
         """
         planned, findings = look(self._context, self._config)
         refuse_orphans(findings, self._config)
@@ -152,13 +152,13 @@ class ArchiveRun:
         return RunResult(tuple(results), None if results else plan.reason)
 
     def _remove_markers(self, taken: Iterable[ArchivedInstant], leftovers: set[str]) -> None:
-        """Markers of a completed instant are of use to nobody (deleteAnyLeftOverMarkers)."""
+        """Markers of a completed instant are not used (deleteAnyLeftOverMarkers)."""
         for item in taken:
             if item.instant.requested_time in leftovers:
                 self._context.storage.delete_folder(f"{TEMP_FOLDER}/{item.instant.requested_time}")
 
     def _remove_staged(self) -> None:
-        """What attempts staged for the metadata table at instants that are pending no more: nobody comes back for it.
+        """Removes files staged for the metadata table at instants that are no longer pending.
 
         Under the lock: what is staged for a completed instant is staged under it as well (services.metadata.catch_up).
         """
@@ -167,7 +167,7 @@ class ArchiveRun:
             forget_staged(self._context.storage, instant)
 
     def _remove_claims(self, instants: Iterable[str]) -> None:
-        """Claims and the heartbeat of an instant that is over: somebody else completed it, or took it off the
+        """Claims and the heartbeat of an instant that is over: another process completed it, or removed it from the
         timeline.
         """
         for instant in instants:

@@ -28,13 +28,13 @@ Partition = tuple[str, Sequence[FileInfo]]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What to look for.
+    """The scope of a search.
 
-    Orphans are of instants requested at `begin` or later and before `end` that are not in `committed`; none are looked
-    for where `begin` is None. `replaced` are the file groups of the replacecommits that may go. `blocks_count`: a log
-    file's name does not say which instants wrote it, its blocks do (version 6); `written` are the bytes of log files
-    that completed commits account for, by path. `hidden` are the files of commits that may go although a savepointed
-    commit before them stays, and the commits' requested times.
+    Orphans are of instants requested at `begin` or later and before `end` that are not in `committed`; none are
+    searched for where `begin` is None. `replaced` are the file groups of the replacecommits that may go.
+    `blocks_count`: a log file's name does not say which instants wrote it, its blocks do (version 6); `written` are the
+    bytes of log files that completed commits account for, by path. `hidden` are the files of commits that may go
+    although a savepointed commit before them stays, and the commits' requested times.
     """
 
     begin: str | None
@@ -107,10 +107,9 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
 def _orphan_blocks(
     storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], requested: Search
 ) -> Iterator[tuple[str, str]]:
-    """Instants and files of log blocks that never committed and that no rollback command of their slice takes back.
+    """Instants and files of log blocks that never committed and that no rollback command of their slice cancels.
 
-    Read are the headers of files that the timeline's commits do not account for: those of archived commits, and those
-    of nobody.
+    Reads the headers of files that the timeline's commits do not account for: of archived commits, and orphans.
     """
     if requested.begin is None:
         return

@@ -1,14 +1,14 @@
-"""Which instants may leave the active timeline, and what holds the others back. Pure (TimelineArchiverV1,
+"""Which instants may leave the active timeline, and what blocks the others. Pure (TimelineArchiverV1,
 TimelineArchiverV2, ArchivalUtils).
 
 A reader takes an instant for committed that is older than the first commit of the timeline, without a look into the
 archive. So archival goes from the oldest commit on and leaves no holes, and it must not pass an instant whose absence
-would change what is visible: one that is pending, one whose files nobody may see, one that replaced file groups which
-are still there.
+would change what is visible: one that is pending, one whose files must stay invisible, one whose replaced file groups
+still exist.
 
-In layout 2 it leaves nothing behind that is older, of whatever action: Hudi 1.2 takes an instant that is not on the
-timeline for pending unless it is older than all that is there, and leaves its log files out of the compactions that it
-plans (CompletionTimeQueryViewV2.cursorInstant).
+In layout 2 no older instant of any action stays behind: Hudi 1.2 takes an instant that is not on the timeline for
+pending unless it is older than the whole timeline, and its log files are missing in the compactions that it plans
+(CompletionTimeQueryViewV2.cursorInstant).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _NEVER_BY_HUDI: Final = (Action.INDEXING, Action.RESTORE)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveInputs:
-    """What decides an archival. `timeline` is the whole active timeline; all times are requested times unless said
+    """The inputs of an archival. `timeline` is the whole active timeline; all times are requested times unless said
     otherwise.
 
     `cleaner_keeps` is the earliest commit that the cleaner would retain, `clean_policy` its policy, `last_clean` the
-    last completed clean that says anything. `metadata_compaction` is the metadata table's last completed compaction,
-    which counts where `has_metadata_table`. `rolling_back` are the instants that pending rollbacks take back.
-    `counts_cleans`: cleans and rollbacks are archived by their own number, as in layout 1; else those before the last
-    archived commit. `interrupted` are instants (requested time and action) that are in the archive already: an archival
-    was cut off before it took them off the timeline.
+    last completed clean with content. `metadata_compaction` is the metadata table's last completed compaction, which
+    counts where `has_metadata_table`. `rolling_back` are the targets of pending rollbacks. `counts_cleans`: cleans and
+    rollbacks are archived by their own number, as in layout 1; else those before the last archived commit.
+    `interrupted` are instants (requested time and action) that are in the archive already: an archival was cut off
+    before it took them off the timeline.
     """
 
     timeline: Timeline
@@ -121,8 +121,7 @@ def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findin
 
 
 def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
-    """Where the timeline of completed commits begins when the commits requested at `gone` have left it; older files
-    count as committed then.
+    """The start of the timeline of completed commits without those requested at `gone`; older files count as committed.
 
     None when no commit is left, or none but savepointed ones: nothing is older than such a timeline's start.
     """
@@ -189,7 +188,7 @@ def _holds(inputs: ArchiveInputs, config: ArchiveConfig) -> list[Hold]:
 
 
 def _restoring(timeline: Timeline) -> Hold | None:
-    """A pending restore is going to take commits away, and needs to see them all; Hudi does not ask."""
+    """A pending restore removes commits, and needs to read them all; Hudi does not check this."""
     pending = timeline.pending().of_actions(Action.RESTORE).first()
     return (
         None if pending is None else Hold("", f"restore {pending.requested_time} is pending: run it to its end first")
@@ -197,8 +196,8 @@ def _restoring(timeline: Timeline) -> Hold | None:
 
 
 def _rolling_back(inputs: ArchiveInputs) -> Hold | None:
-    """A completed commit that is being rolled back must not become one that is older than the timeline; Hudi does not
-    ask.
+    """A completed commit that is being rolled back must not become older than the timeline; Hudi does not check
+    this.
     """
     first = min(inputs.rolling_back, default=None)
     return None if first is None else Hold(first, f"a rollback of {first} is pending: run it to its end first")
@@ -220,8 +219,8 @@ def _pending(timeline: Timeline) -> Hold | None:
 
 
 def _passed_over(inputs: ArchiveInputs) -> Hold | None:
-    """The first pending clean or indexing, which stays and would be older than what went; without log files nobody
-    asks.
+    """The first pending clean or indexing, which stays and would be older than the archived instants; irrelevant
+    without log files.
     """
     if inputs.counts_cleans or not inputs.merge_on_read:
         return None
@@ -301,7 +300,9 @@ def _savepointed_replaced(inputs: ArchiveInputs, last: LastClean) -> str | None:
 
 
 def _for_metadata(inputs: ArchiveInputs) -> Hold | None:
-    """The metadata table's log blocks count by the data timeline until a compaction has taken them up (facts 8.8)."""
+    """The metadata table's log blocks count by the data timeline until a compaction has merged them
+    (HoodieTableMetadataUtil.getValidInstantTimestamps).
+    """
     if not inputs.has_metadata_table:
         return None
     compacted = inputs.metadata_compaction
@@ -345,8 +346,8 @@ def _uncleaned(findings: Findings) -> list[Hold]:
 
 
 def _orphaned(timeline: Timeline, findings: Findings) -> list[Hold]:
-    """The last commit before an orphan's instant stays: the timeline still begins before the file then, and does not
-    hold its instant.
+    """The last commit before an orphan's instant stays: the timeline then starts before the file, and does not contain
+    its instant.
     """
     holds = []
     for time, paths in findings.orphans.items():
@@ -373,11 +374,10 @@ def _hidden(findings: Findings) -> list[Hold]:
 def _by_number(
     inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], findings: Findings | None
 ) -> list[Instant]:
-    """Layout 1: the oldest completed cleans, and apart from them the oldest rollbacks, when there are too many of the
-    kind.
+    """Layout 1: the oldest completed cleans, and apart from them the oldest rollbacks, when there are too many of that
+    action.
 
-    A rollback stays while a file is there that it should have deleted (hudi#18783); its instant is older than the
-    rollback's.
+    A rollback stays while a file exists that it should have deleted (hudi#18783); that file's instant is older.
     """
     if any(hold.since == "" for hold in holds):
         return []

@@ -1,8 +1,8 @@
-"""Before a planned clean deletes anything: is what it names still given up? A plan may be old, and the table may have
-changed since.
+"""Checks before a planned clean deletes files: they must still be unneeded, since the table may have changed since the
+plan.
 
-A savepoint may have been made, a plan that real Hudi wrote may name what a pending compaction needs (hudi#19290), and a
-rollback or restore may have made an older slice the newest one again.
+A savepoint may have been made, a plan that real Hudi wrote may name files that a pending compaction needs (hudi#19290),
+and a rollback or restore may have made an older slice the newest one again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hudi_core.timeline.timeline import Timeline
 
 
 def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
-    """Raises ConflictError naming the plan's file (`path`) and the first of its files that somebody needs.
+    """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed.
 
-    Looks at one of the plan's partitions after the other, as planning does.
+    Reads one of the plan's partitions at a time, as planning does.
     """
     table = TablePartitions.open(context, timeline)
     for inputs in table.inputs(plan.files):

@@ -17,9 +17,8 @@ log = logging.getLogger(__name__)
 def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
     """Deletes the folders of the plan's partitions to be deleted; returns those that are gone.
 
-    One that is in use again is left: where a data file lies in it, a folder below it, or a writer is at work who may
-    have looked for the partition already. Hudi deletes the folder whatever is in it by then. Idempotent: a partition
-    that is gone counts as deleted.
+    One that is in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it
+    already. Hudi deletes the folder with any content. Idempotent: a partition that is gone counts as deleted.
     """
     if not plan.dropped_partitions:
         return frozenset()

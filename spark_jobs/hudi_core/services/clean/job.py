@@ -95,10 +95,9 @@ class CleanJob(Job[CleanPlan | None, int]):
         return Completion(content, deleted, partial(self._publish, held.epoch, changes, gone))
 
     def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str]) -> None:
-        """Under the lock. A partition that a writer has made again since it was dropped must not go from the metadata
-        table.
+        """Under the lock. A partition that a writer has created again since the drop must stay in the metadata table.
 
-        The indexes that are there now are told: one that began while the files went may have them still.
+        The current indexes are updated: one initialized while the files were deleted may still list them.
         """
         for partition in sorted(gone):
             if self.storage.list_names(partition):

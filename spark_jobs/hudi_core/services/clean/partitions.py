@@ -59,7 +59,7 @@ class TablePartitions:
         )
 
     def inputs(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionState]:
-        """The facts of these partitions, or of every one, as they are asked for."""
+        """The inputs of these partitions, or of all of them, read lazily."""
         for partition, files in self._files(partitions):
             yield PartitionState(
                 partition,

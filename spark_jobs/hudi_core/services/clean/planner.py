@@ -1,7 +1,7 @@
-"""Plans a clean: facts of the timeline, then partition after partition (CleanPlanActionExecutor of Hudi).
+"""Plans a clean: inputs of the timeline, then one partition at a time (Hudi's CleanPlanActionExecutor).
 
 Peak memory on the driver: the files of one partition with their slices, and the names of the files to delete, about 200
-bytes each. docs/memory.md has what was measured.
+bytes each. docs/memory.md has the measurements.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def plan_clean(
     *,
     partitioned: bool,
 ) -> Planned | Nothing:
-    """The plan over these partitions, or why there is nothing to delete. Pure: takes each partition's facts as they
+    """The plan over these partitions, or why there is nothing to delete. Pure: takes each partition's inputs as they
     come.
     """
     earliest = scope.earliest
@@ -185,13 +185,13 @@ class CleanService(SchedulingService):
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Plans a clean and requests it; the plan names files and bytes.
 
-        The table is looked at without the lock, which is taken for the request alone. A plan of old slices is not made
-        wrong by commits that complete meanwhile; where a plan, savepoint, rollback, restore or clean came or went, it
-        is made again. Raises ConflictError when that happens all the time, ConfigError for options, FormatError for a
-        plan or savepoint of the timeline that is not safe.
+        The table is read without the lock, which is taken for the request alone. Commits that complete meanwhile do not
+        invalidate a plan of old slices; a changed plan, savepoint, rollback, restore or clean does, and planning is
+        repeated. Raises ConflictError when that happens repeatedly, ConfigError for options, FormatError for a plan or
+        savepoint of the timeline that is not safe.
 
-        Where the options name the LAZY policy, failed writes are rolled back first: nobody else does it (CleanPlanner's
-        caller in Hudi, BaseHoodieTableServiceClient.clean), and one that stays keeps old files from being cleaned.
+        Where the options name the LAZY policy, failed writes are rolled back first, as in Hudi
+        (BaseHoodieTableServiceClient.clean): a pending one keeps old files from being cleaned.
         """
         if (
             not dry_run
@@ -234,9 +234,7 @@ class CleanService(SchedulingService):
 
 
 def _basis(timeline: Timeline) -> frozenset[tuple[str, str, bool]]:
-    """What a plan of old slices stands on: pending plans, and whatever takes files away, brings them back or keeps
-    them.
-    """
+    """What a plan of old slices depends on: pending plans, and instants that remove, restore or keep files."""
     return frozenset(
         (instant.requested_time, instant.pending_action, instant.is_completed)
         for instant in timeline

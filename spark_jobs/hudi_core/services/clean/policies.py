@@ -1,7 +1,7 @@
 """Which slices of a file group a clean deletes. Pure (CleanPlanner of Hudi).
 
 A slice is deleted as a whole: base file, log files, change-data logs. It stays when a savepoint names one of its files,
-when it is the newest, when a query that began at the earliest retained commit may be reading it, and when a pending
+when it is the newest, when a query that started at the earliest retained commit may be reading it, and when a pending
 plan needs it.
 """
 
@@ -25,7 +25,7 @@ class PartitionState:
     `replaced` maps a replaced group to its replacecommit. `compacting` maps a group in pending compactions or log
     compactions to the base instants of their operations. `kept` are the names of files that savepoints keep, `needed`
     of those that pending plans need. `stored` lists the names of all data files in the partition's folder, committed or
-    not; it is asked only where no group is left.
+    not; it is read only where no group remains.
     """
 
     partition: str
@@ -86,7 +86,7 @@ def is_needed(item: FileSlice, needed: Collection[str]) -> bool:
 def _expired(
     group: FileGroup, operations: tuple[str, ...], config: CleanConfig, earliest: str | None
 ) -> Iterator[FileSlice]:
-    """The slices of a group that is not replaced which the policy gives up."""
+    """The slices of a group without replacement that the policy deletes."""
     if config.policy == KEEP_LATEST_FILE_VERSIONS:
         yield from _beyond_versions(group, operations, config.versions_retained)
     elif earliest is not None and group.slices:
@@ -94,7 +94,7 @@ def _expired(
 
 
 def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
-    """By commits and by hours alike: a query may have begun right before `earliest`, so the slice that it reads stays
+    """By commits and by hours alike: a query may have started right before `earliest`, so the slice that it reads stays
     (HUDI-7226).
     """
     newest = group.slices[0].base_instant
@@ -115,7 +115,7 @@ def _beyond_versions(group: FileGroup, operations: tuple[str, ...], retained: in
 
 
 def _compacts(item: FileSlice, operations: tuple[str, ...]) -> bool:
-    """Whether a pending (log) compaction of the group began at this slice or before it
+    """Whether a pending (log) compaction of the group is based on this slice or an earlier one
     (isFileSliceNeededForPendingCompaction).
     """
     return any(item.base_instant >= base for base in operations)
@@ -128,10 +128,10 @@ def _replaced(group: FileGroup, by: Instant, earliest: str | None) -> Iterator[F
 
 
 def _may_drop(inputs: PartitionState, deleted: set[str], earliest: str | None) -> bool:
-    """Whether nothing is left of the partition: no group that is not replaced, and no file, committed or not, that is
-    not deleted.
+    """Whether the partition is empty: no group that is not replaced, and no file, committed or not, that is not
+    deleted.
 
-    Hudi asks for the groups alone, and would drop replaced files with the partition that a savepoint keeps.
+    Hudi checks the groups alone, and would drop replaced files with the partition that a savepoint keeps.
     """
     if not inputs.partition:
         return False  # a table without partitions is not deleted

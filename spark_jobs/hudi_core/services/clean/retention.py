@@ -112,12 +112,12 @@ def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
 
 
 def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
-    """The commits since the last clean's earliest; None where they do not tell every partition with something to
+    """The commits since the last clean's earliest; None where they do not name every partition with something to
     delete.
 
-    They do not when there was no clean, when its earliest commit is no commit of the timeline (archived, rolled back,
-    or never real: what it left behind could be anywhere), and when a savepoint of then is gone: its files may lie in
-    any partition.
+    That is so when there was no clean, when its earliest commit is no commit of the timeline (archived, rolled back, or
+    never real: what it left behind could be anywhere), and when a savepoint of then is gone: its files may lie in any
+    partition.
     """
     last = inputs.last_clean
     if not config.incremental or last is None or not last.earliest or last.savepoints - inputs.savepoints:

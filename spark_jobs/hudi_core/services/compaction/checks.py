@@ -20,7 +20,7 @@ from hudi_core.transaction.reconcile import list_partitions
 
 _EVOLUTION_KEY = "latest_schema"
 """Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not
-tell.
+record.
 """
 
 _MAGIC_RANGE = ByteRange(0, len(MAGIC))
@@ -32,11 +32,11 @@ _REMEDY = (
 
 
 def check_table(context: TableContext) -> MergePolicy:
-    """Refuses tables whose rows or metadata this engine would not keep right; returns how the rows are merged.
+    """Refuses tables whose rows or metadata this engine cannot keep correct; returns how the rows are merged.
 
-    Raises UnsupportedError: metadata that this engine would not keep true (it would give readers wrong answers, facts
-    8.10), base files other than Parquet, rows without meta columns, a payload class or merge strategy that this engine
-    does not merge by.
+    Raises UnsupportedError: metadata partitions that this engine cannot update (readers would get wrong answers by
+    `hoodie.table.metadata.partitions`), base files other than Parquet, rows without meta columns, a payload class or
+    merge strategy that this engine does not merge by.
     """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
@@ -105,17 +105,15 @@ def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> N
 
 
 def check_metadata(reader: MetadataTable, operations: Iterable[CompactionOperation]) -> None:
-    """Reads what the metadata table says of the plan's partitions; raises CorruptFileError when it is damaged.
+    """Reads the metadata table's records of the plan's partitions; raises CorruptFileError when it is damaged.
 
-    A commit published into a metadata table that nobody can read would be lost with it.
+    A commit published into an unreadable metadata table would be lost with it.
     """
     for partition in sorted({operation.partition for operation in operations}):
         reader.list_files(partition)
 
 
 def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:
-    """Raises FormatError for a plan without operations: Hudi writes none, and completing it would tell readers
-    nothing.
-    """
+    """Raises FormatError for a plan without operations: Hudi writes none, and completing it would have no effect."""
     if not operations:
         raise FormatError("the compaction plan has no operations", path=path, remedy=_REMEDY)

@@ -72,8 +72,8 @@ class CompactionJob(RewriteJob[Work, CompactionUnit, CompactedSlice]):
         return found
 
     def _is_plain_commit(self, found: Instant) -> bool:
-        """A write to a copy-on-write table has the class of a compaction; its pending files tell them apart, its
-        metadata without them.
+        """A write to a copy-on-write table has the class of a compaction; its pending files distinguish them, or else
+        its metadata.
         """
         if found.pending_action == Action.COMPACTION:
             return False

@@ -51,7 +51,7 @@ def timeline_zone(observed: Observations) -> Iterator[Finding]:
 
 
 def _shifts(offsets: tuple[float, ...]) -> tuple[int, ...]:
-    """The shifts in quarters of an hour that the offsets agree on; empty where they tell nothing."""
+    """The shifts in quarters of an hour that the offsets agree on; empty where they agree on none."""
     quarters = [round(offset / _QUARTER) for offset in offsets]
     near = all(abs(offset - quarter * _QUARTER) < _NEAR for offset, quarter in zip(offsets, quarters, strict=True))
     if len(offsets) < _ENOUGH or not near or max(map(abs, quarters)) > _MAX_QUARTERS:

@@ -1,6 +1,4 @@
-"""Reads what tells the zones and clocks of a table's writers: instant times beside the times of the files that they
-name.
-"""
+"""Reads the clocks and zones of a table's writers: instant times compared with the times of their files."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
 
 SAMPLES: Final = 20
-"""Of how many of the latest instants the offsets are told."""
+"""The number of latest instants whose offsets are reported."""
 
 
 def read_clocks(

@@ -15,7 +15,7 @@ from hudi_core.services.doctor.writer_rules import writer_options
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """What was found, the worst first, and the facts that it rests on."""
+    """The findings, the worst first, and their observations."""
 
     name: str
     version: int

@@ -1,4 +1,4 @@
-"""Asks the executors of an engine which of the modules they have that its units need."""
+"""Reads which of the modules that its units need an engine's executors have."""
 
 from __future__ import annotations
 

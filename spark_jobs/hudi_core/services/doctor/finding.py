@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
-"""error: rows are wrong or will be lost; warning: something stands still or may go wrong; info: nothing has to be done
-now.
-"""
+"""error: rows are wrong or will be lost; warning: something is blocked or may fail; info: no action is needed now."""
 
 
 def duration(seconds: float) -> str:

@@ -19,9 +19,9 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
 KEPT: Final = 100
-"""How many paths of each kind are kept; all are counted."""
+"""How many paths of each group are kept; all are counted."""
 _UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
-"""They delete files first and tell the metadata table then."""
+"""They delete files first and update the metadata table then."""
 
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def compare_listings(context: TableContext, timeline: Timeline) -> ListingObserv
 
     Nothing either while a clean, rollback or restore is inflight, or when the timeline changed meanwhile: both lists
     may be right then. Files that are there and not listed count as base files of completed commits of the active
-    timeline only: a write that is not complete has told nobody, and the name of a version 6 log file does not tell its
+    timeline only: an incomplete write has no records yet, and the name of a version 6 log file does not carry its
     write. Raises FormatError for a damaged commit or rollback of a merge-on-read table of version 6.
     """
     if not context.has_metadata_table or any(

@@ -1,4 +1,4 @@
-"""Asks who holds the table's lock, without taking it."""
+"""Reads the holder of the table's lock, without taking it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IN_PROCESS: Final = "org.apache.hudi.client.transaction.lock.InProcessLockProvi
 
 
 def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> LockObservations:
-    """The lock that `options` name, and its holder; what keeps it from being asked is a fact, too."""
+    """The lock that `options` name, and its holder; an error of that check is an observation, too."""
     provider = PROVIDER.read(options)
     name = provider or ".hoodie/lock"
     try:
@@ -37,8 +37,7 @@ def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> 
 
 
 def _lock(context: TableContext, options: Mapping[str, str], provider: str | None) -> TableLock:
-    # Where none is configured our processes share the file; said like this, the search for other writers, which the
-    # doctor makes, is left out.
+    # Where none is configured our processes share the file; with this value the search for other writers is omitted.
     named = {**options, PROVIDER.name: _FILE_SYSTEM} if provider in (None, _IN_PROCESS) else options
     return table_lock(
         context.storage, context.config, named, Owner.current("doctor"), storage_options=context.storage_options

@@ -13,11 +13,11 @@ from hudi_core.timeline.instant import Instant
 
 @dataclass(frozen=True, slots=True)
 class PendingObservations:
-    """A pending instant. `kind` as stuck.pending_plan has it; `age` is the younger of its state's file and of its
-    instant, None when that file is gone.
+    """A pending instant. `kind` as in repair.pending_plan; `age` is the younger of its state's file and of its instant,
+    None when that file is gone.
 
-    `owner` is who claimed it, in words; `alive`: its owner or its writer may be at work. `problem` says why its plan
-    cannot be read.
+    `owner` describes the owner of its claim; `alive`: its owner or its writer may be at work. `problem` says why its
+    plan is unreadable.
     """
 
     instant: Instant
@@ -56,7 +56,7 @@ class ClockObservations:
 @dataclass(frozen=True, slots=True)
 class LockObservations:
     """The table's lock. `holder` in words, None when it is free; `left_behind`: its holder is provably gone. `problem`:
-    it cannot be asked.
+    it cannot be checked.
     """
 
     provider: str | None
@@ -70,7 +70,7 @@ class LockObservations:
 
 @dataclass(frozen=True, slots=True)
 class StoreObservations:
-    """What the storage offers. Whether it keeps the promise only a race tells (storage.probe)."""
+    """What the storage offers. Only a race shows whether it keeps the guarantees (storage.probe)."""
 
     scheme: str
     exclusive_create: bool
@@ -94,10 +94,10 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorObservations:
-    """What Spark's executors have, as far as they were asked: `setups` as engine.protocol.RemoteEngine has them, one
-    per different set-up.
+    """The set-ups of Spark's executors, as far as they were checked: `setups` as engine.protocol.RemoteEngine has them,
+    one per different set-up.
 
-    `problem` says why they could not even be asked, and `remedy` what to do about it.
+    `problem` says why they could not be checked, and `remedy` how to fix it.
     """
 
     setups: tuple[Mapping[str, str | None], ...] = ()

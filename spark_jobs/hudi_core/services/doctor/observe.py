@@ -1,4 +1,4 @@
-"""Reads the doctor's facts. Nothing is written, so ages are measured by this process's clock."""
+"""Reads the doctor's observations. Nothing is written, so ages are measured by this process's clock."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def observe(
     executors: ExecutorObservations | None = None,
     now: Callable[[], float] = time.time,
 ) -> Observations:
-    """The facts of a table; `files` lists its data files, too. `now` gives seconds since the epoch.
+    """The observations of a table; `files` lists its data files, too. `now` gives seconds since the epoch.
 
-    Raises FormatError naming a damaged file of the archive or a damaged log file; what else is damaged is a fact.
+    Raises FormatError naming a damaged file of the archive or a damaged log file; other damage is an observation.
     """
     moment = now()
     timeline, modified = context.active.load(), context.active.modified()
@@ -83,7 +83,7 @@ def observe(
 
 
 def _overtaken(context: TableContext, timeline: Timeline) -> Overtaken | None:
-    """Only log files are asked for the completion times of archived commits."""
+    """Only log files need the completion times of archived commits."""
     first = timeline.first()
     if first is None or not (context.config.features.completion_time_in_name and context.config.is_merge_on_read):
         return None
@@ -115,7 +115,7 @@ def _rollbacks(context: TableContext, timeline: Timeline) -> tuple[frozenset[str
     try:
         return frozenset(pending_rollbacks(context.active, timeline)), None
     except (FormatError, StorageNotFoundError) as error:
-        return frozenset(), str(error)  # each rollback is looked at then, and tells its own damage
+        return frozenset(), str(error)  # each rollback is read then, and reports its damage
 
 
 def _one(
@@ -136,10 +136,10 @@ def _one(
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:
-    """The younger of the file's and the instant's: files of a copy may bear any time, and an instant may be drawn long
-    before its state.
+    """The younger of the file's and the instant's: files of a copy may bear any time, and an instant may be generated
+    long before its state.
 
-    An instant of the future tells no age: its zone or clock is another.
+    An instant in the future has no age: its zone or clock is another.
     """
     made = modified.get(context.active.path_of(instant))
     if made is None:
@@ -150,7 +150,7 @@ def _age(context: TableContext, instant: Instant, modified: Mapping[str, float],
 
 
 def _owner(context: TableContext, instant: str, heartbeats: Heartbeats) -> tuple[str | None, bool]:
-    """Who claimed the instant, and whether that one, or a writer of Hudi by its heartbeat, may be at work on it."""
+    """The owner of the instant's claim, and whether it, or a writer of Hudi by its heartbeat, may be at work on it."""
     claimed = current_claim(context.storage, instant) if instant.isdigit() else None
     if claimed is None:
         return None, not heartbeats.is_expired(instant)
@@ -158,7 +158,7 @@ def _owner(context: TableContext, instant: str, heartbeats: Heartbeats) -> tuple
 
 
 def _strange(context: TableContext) -> Iterator[str]:
-    """Files that begin with a date or end as an instant's, and name none: Hudi passes over them without a word."""
+    """Files named with a date or an instant's extension that name no instant: Hudi ignores them silently."""
     naming = naming_for(context.config.layout_version)
     for name in context.active.names():
         if (_STARTS_AS_TIME.match(name) or name.endswith(_ENDINGS)) and not naming.instants([name]):

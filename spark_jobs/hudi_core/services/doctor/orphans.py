@@ -1,5 +1,5 @@
-"""Finds files of instants that never completed (facts 10.5): a write that was rolled back and whose upload landed
-afterwards, or one that died.
+"""Finds files of instants that never completed (HoodieTimeline.containsOrBeforeTimelineStarts): a write that was rolled
+back and whose upload landed afterwards, or one that died.
 
 A reader takes an instant for committed that is older than the timeline's first commit. Files of such an instant are
 visible; those of a later one turn visible when the timeline's first commits are archived.
@@ -40,7 +40,7 @@ def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservation
         for requested, found in ((later, hidden), (earlier, visible)):
             for instant, paths in search(context.storage, [partition], requested).orphans.items():
                 found.setdefault(instant, []).extend(paths)
-    started = context.active.load()  # instants that began, or completed, while the table was listed
+    started = context.active.load()  # instants that started, or completed, while the table was listed
     new = started.requested_times
     return OrphanObservations(True, _is_old_enough(visible, frozenset()), _is_old_enough(hidden, new))
 

@@ -1,4 +1,4 @@
-"""The doctor's rules: facts in, findings out. Pure; each rule is one function."""
+"""The doctor's rules: observations in, findings out. Pure; each rule is one function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def diagnose(observed: Observations) -> list[Finding]:
 
 
 def stalled_instants(observed: Observations) -> Iterator[Finding]:
-    """Pending instants that nobody works on: since long, or since an owner that gave them up or is provably dead."""
+    """Pending instants without a live writer: for long, or with an owner that released them or is provably dead."""
     for item in observed.pending:
         instant = item.instant
         if item.problem is not None:
@@ -91,7 +91,7 @@ def _way_out(uri: str, item: PendingObservations) -> str:
 
 
 def lock(observed: Observations) -> Iterator[Finding]:
-    """A lock whose holder is gone, one that has been held for long, one that cannot be asked."""
+    """A lock whose holder is gone, one that has been held for long, one that cannot be checked."""
     found = observed.lock
     if found.problem is not None:
         yield Finding(
@@ -124,7 +124,7 @@ def lock(observed: Observations) -> Iterator[Finding]:
 
 
 def store(observed: Observations) -> Iterator[Finding]:
-    """A storage that cannot carry a timeline, or that nobody has put to the test."""
+    """A storage that cannot carry a timeline, or an untested one."""
     found = observed.store
     if not found.exclusive_create:
         yield Finding(

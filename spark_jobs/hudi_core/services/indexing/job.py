@@ -34,7 +34,7 @@ from hudi_core.transaction.claim import Claim
 log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
-"""Builds of one run; the last is made under the table lock, where nobody can get ahead of it."""
+"""Builds of one run; the last is made under the table lock, where no other commit can complete."""
 
 
 Written = Mapping[str, Sequence[NewBaseFile]]
@@ -43,7 +43,9 @@ Written = Mapping[str, Sequence[NewBaseFile]]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An index built from `snapshot`, not published. `written` is None where somebody took it back meanwhile."""
+    """An index built from `snapshot`, not published. `written` is None where another process rolled it back
+    meanwhile.
+    """
 
     snapshot: Snapshot
     build: Build
@@ -52,7 +54,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, and the file groups that it or the options ask for by index."""
+    """A plan, and the file group counts that it or the options require by index."""
 
     partitions: Sequence[IndexedPartition]
     counts: Mapping[str, int]
@@ -63,7 +65,7 @@ class Planned:
 
 
 class _Behind(ConflictError):
-    """Commits completed meanwhile that the index was not told of."""
+    """Commits completed meanwhile that the index lacks."""
 
 
 class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
@@ -127,8 +129,8 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._attempts == ATTEMPTS
 
     def _delist_misfits(self, plan: Planned, held: Claim) -> None:
-        """What is listed with another number of file groups than the plan asks for goes off the list; what somebody
-        else built loses our files.
+        """Delists indexes with another number of file groups than planned; removes our files from those that another
+        process built.
         """
         if TableConfig.load(self.storage).metadata_partitions.isdisjoint(plan.names):
             return
@@ -155,7 +157,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         with self.context.lock(self.owner) as lock:
             held.check()
             config = TableConfig.load(self.storage)
-            # Their files go now, and may be in a plan that somebody made meanwhile.
+            # Their files are deleted now, and may be in a plan made meanwhile.
             if left_over(self.storage, config, names) or counts_early(config, names):
                 refuse_compacting(self.context, config, names)
             snapshot = Snapshot.of(self._current())
@@ -238,10 +240,10 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         )
 
     def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile]) -> None:
-        """Under the lock. What completed since the snapshot must have told the index, and nobody have taken the build
-        back.
+        """Under the lock. The index must contain the commits completed since the snapshot, and the build must not be
+        rolled back.
 
-        Else it is built anew, at the last attempt here, where nobody can do either.
+        Else it is rebuilt, at the last attempt under the lock.
         """
         current = self._current()
         if counts_early(current.config, built.build.targets):
@@ -292,7 +294,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return IndexBuild(self.storage, self.instant, WriteToken(0, held.epoch, 0), self.context.clock())
 
     def forget(self) -> None:
-        """The heartbeat of an attempt that died goes as well: one that ends removes its own."""
+        """Removes also the heartbeat of a dead attempt; a live one removes its heartbeat at its end."""
         self.storage.delete(heartbeat_path(self.instant))
         super().forget()
 

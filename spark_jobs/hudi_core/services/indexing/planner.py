@@ -37,10 +37,10 @@ class IndexingService(SchedulingService):
         """Requests an indexing action for the named indexes that are neither listed nor planned
         (ScheduleIndexActionExecutor).
 
-        One of rows that is listed with another number of file groups than `airflow_hudi.indexing.file_groups` asks for
-        is planned, too: it is resized (see resize). The plan says up to which instant: the last write before the first
-        one that is pending. As in Hudi nothing is made yet, and the partitions are not inflight before a run begins;
-        the definition of a secondary or expression index is put first, by which Hudi's indexer finds it. Raises as
+        A listed row-level index with another number of file groups than `airflow_hudi.indexing.file_groups` is planned
+        as well and resized (see resize). The plan names the last indexed instant: the last write before the first one
+        that is pending. As in Hudi nothing is built yet, and the partitions become inflight when a run starts; the
+        definition of a secondary or expression index is put first, by which Hudi's indexer finds it. Raises as
         requested_indexes; ConfigError for a number of file groups that no named index can have; UnsupportedError for an
         index that this release does not keep; MetadataUnavailableError for a table without a metadata table; LockError.
         """
@@ -105,7 +105,7 @@ class IndexingService(SchedulingService):
                     remedy="drop it with `hudictl metadata drop`, then build it anew",
                 )
         planned = {item.name for partitions in pending_builds(context, timeline).values() for item in partitions}
-        # One that is inflight without a plan was given up by somebody who died: it is built anew.
+        # One that is inflight without a plan was abandoned by a dead process: it is rebuilt.
         there = config.metadata_partitions.difference(resized) | planned
         return tuple(name for name in requested.names if name not in there)
 

@@ -1,4 +1,4 @@
-"""Which indexes the options ask for, by the names that Hudi's writers and its indexer know (HoodieMetadataConfig,
+"""The indexes that the options request, by the names of Hudi's writers and indexer (HoodieMetadataConfig,
 HoodieIndexingConfig).
 """
 
@@ -48,9 +48,7 @@ _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class RequestedIndexes:
-    """The partitions of the metadata table that are asked for, sorted, and the definitions of those that have one of
-    their own.
-    """
+    """The requested partitions of the metadata table, sorted, with the definitions of those that need one."""
 
     names: tuple[str, ...]
     definitions: Mapping[str, IndexDefinition]
@@ -91,7 +89,7 @@ def requested_indexes(
 def _defined_by(
     config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
 ) -> list[IndexDefinition]:
-    """The secondary or expression indexes that are asked for, by a column, or by the name of one that is defined."""
+    """The requested secondary or expression indexes, by a column, or by the name of one that is defined."""
     found = []
     for prefix, column in (
         (SECONDARY_PREFIX, SECONDARY_COLUMN.read(options)),

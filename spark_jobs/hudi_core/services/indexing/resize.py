@@ -1,8 +1,8 @@
-"""Another number of file groups for an index of rows: it is delisted, deleted, built anew beside the writers, and
-listed again (RFC-8's open point).
+"""Changes the number of file groups of a row-level index: it is delisted, deleted, rebuilt beside writers and listed
+(RFC-8).
 
-The index is delisted first, and its files go when every write has ended that may have read the properties before
-(metadata.retired).
+The index is delisted first, and its files are deleted when every write has ended that may have read the older
+properties (metadata.retired).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from hudi_core.timeline.instant import Action
 log = logging.getLogger(__name__)
 
 GROUPS: Final = "airflow_hudi.file_groups"
-"""In a plan's extra metadata, where the version's plans have it: so that whoever runs the plan builds as many."""
+"""In a plan's extra metadata, where the version's plans have it: so that every run of the plan builds as many."""
 
 
 def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
-    """The file groups that the options ask for, by index. Raises ConfigError when none of the named ones has a number
-    to choose.
+    """The file group counts that the options require, by index. Raises ConfigError when no named index has a
+    configurable number.
     """
     count = FILE_GROUPS.read(options)
     if count is None:
@@ -56,7 +56,7 @@ def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[s
 
 
 def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str], *, path: str) -> dict[str, int]:
-    """The file groups that a plan asks for by index, by its own word, else by the options of the run.
+    """The file group counts by index that a plan records, else those of the run's options.
 
     Raises CorruptFileError, naming the plan's `path`, for a number that is none.
     """
@@ -77,7 +77,7 @@ def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str],
 
 
 def settings_for(count: int) -> dict[str, str]:
-    """Hudi's options by which an index of rows begins with that many file groups."""
+    """Hudi's options by which a row-level index is initialized with that many file groups."""
     return dict.fromkeys((GLOBAL_MINIMUM, GLOBAL_MAXIMUM, PARTITIONED_MINIMUM, PARTITIONED_MAXIMUM), str(count))
 
 
@@ -87,7 +87,7 @@ def has_groups(storage: Storage, name: str, count: int) -> bool:
 
 
 def group_counts(storage: Storage, name: str) -> dict[str, int]:
-    """The file groups in an index's folder, by what their ids begin with: `record-index`, in a partitioned one also a
+    """The file groups in an index's folder, by the prefix of their ids: `record-index`, in a partitioned one also a
     data partition's name.
     """
     parsed = (parse_data_file(info.name) for info in storage.list_files(f"{ROOT}/{name}"))
@@ -105,12 +105,12 @@ def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int
 
 
 def remove_leftovers(context: TableContext, instant: str, names: Collection[str]) -> None:
-    """Deletes what the run at `instant` wrote of indexes that are listed now although it did not publish them.
+    """Deletes the files of the run at `instant` in indexes that are listed now although it did not publish them.
 
-    Real Hudi's writer does so: it empties the folder and builds at once what its options enable and is not listed,
-    unless they say `hoodie.metadata.index.async`. What we wrote into the folder behind it is of a deltacommit that
-    nobody completes; in version 6 of file groups whose first log file is gone, where it would count as groups of the
-    index. The caller holds the claim of the instant, and the table lock. May be repeated.
+    Hudi's writer lists them: it empties the folder and builds at once the enabled indexes that are not listed, unless
+    they say `hoodie.metadata.index.async`. Files that this engine wrote into the folder afterwards belong to a
+    deltacommit that is never completed; in version 6 to file groups whose first log file is gone, where it would count
+    as groups of the index. The caller holds the claim of the instant, and the table lock. May be repeated.
     """
     config = TableConfig.load(context.storage)
     metadata_timeline = MetadataTimeline(context.storage, config, context.clock())

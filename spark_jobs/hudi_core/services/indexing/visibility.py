@@ -1,5 +1,5 @@
-"""Whether those who completed something since an index began have told it, so that it is whole with the base files that
-were written meanwhile.
+"""Whether an index contains all actions completed since its build started, so that it is complete with its new base
+files.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
-"""Actions that leave the rows and files of completed commits alone. A rollback takes its block back where its target
-had told the index; where the index began with it, see _rolled_back.
+"""Actions that leave the rows and files of completed commits alone. A rollback cancels the block of its target in the
+index; where the index was initialized with the target, see _rolled_back.
 """
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """Who may not have seen the index. `early` are the instants that the timeline held right after the index was first
-    inflight.
+    """The writers that may not have seen the index. `early` are the instants that the timeline held right after the
+    index was first inflight.
 
     Real Hudi's writers and ours read the properties again when they commit, after they have put their instant on the
     timeline: one whose instant came later knew of the index.
@@ -52,15 +52,13 @@ def unrecorded(
     metadata_timeline: MetadataTimeline,
     visibility: Visibility,
 ) -> list[str]:
-    """The instants that completed since `before`, and that not all partitions of `build` have heard of; with the lock
-    held.
+    """The instants completed since `before` that some partition of `build` lacks; the caller holds the lock.
 
-    Real Hudi's indexer takes it that a deltacommit of the same name has told every index. Its writers do when they
-    begin to commit after the index was inflight; one that had read the properties before does not, nor one whose
-    options do not enable the index. So what the deltacommit says that it wrote counts. Only the record index may be
-    silent on a commit of a writer that knew it (Visibility) and that inserted and deleted no row: it says nothing of
-    updates. One that stood on the metadata table's timeline already when the index began was lost with what the index
-    held of an earlier attempt.
+    Hudi's indexer assumes that a deltacommit of the same name has updated every index. That holds for writers that
+    start to commit after the index was inflight; not for one that had read the properties before, nor for one whose
+    options do not enable the index. So the write stats of the deltacommit count. Only the record index may lack records
+    of a commit whose writer knew the index (Visibility) and inserted and deleted no row: it ignores updates. A
+    deltacommit that was on the metadata timeline before the build was lost with the files of an earlier attempt.
     """
     known = {(item.requested_time, item.action) for item in before.completed()}
     since = [
@@ -79,8 +77,8 @@ def unrecorded(
 
 
 def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
-    """The commits that the base files hold and that were rolled back since: there is no block of them that the rollback
-    could take back.
+    """The commits that the base files hold and that were rolled back since: no block of them exists that the rollback
+    could cancel.
     """
     held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
     rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
@@ -108,7 +106,7 @@ def _has_recorded(
 
 
 def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files: Collection[str]) -> bool:
-    """Whether a partition hears nothing of an action, so that its silence means nothing."""
+    """Whether an action writes no record to a partition, so that a missing record is no error."""
     if item.action == Action.CLEAN:
         found = registered(name)
         return found is not None and not found.updated_by_clean

@@ -1,15 +1,14 @@
-"""Brings to the metadata table what it was not told of (missing_actions), action by action, in the order of their
-completion, under the table lock.
+"""Applies missing actions (missing_actions) to the metadata table in the order of their completion, under the table
+lock.
 
-Each is one deltacommit under the action's own instant, as its writer would have written it, with two differences, since
-it comes late: files that a later clean or rollback has deleted are left out, and so are records that an index has
-already, because it began after the action. Statistics of whole partitions are made of the files as they are now, and
-come first where later commits told some (whole_ranges). Killed anywhere it can be run again: a deltacommit that has
-begun is gone on with.
+Each is one deltacommit under the action's instant, as its writer would have written it, with two differences: files
+that a later clean or rollback has deleted are omitted, and so are records that an index already has from its
+initialization. Statistics of whole partitions are computed from the current files, and are written first where later
+commits wrote some (whole_ranges). It may be repeated after a crash: an inflight deltacommit is continued.
 
-What the indexes of rows cannot be told of, because later commits told them what became of the rows or a clean took the
-older files, leaves them false. They are never left so: catch-up refuses (RowsUnknownError), and an update takes them
-away where the options say that they may be built anew (REBUILD_ROW_INDEXES, rebuild).
+Row-level indexes cannot be updated where later commits changed the same rows or a clean deleted the older files. Then
+catch-up refuses (RowsUnknownError), and an update drops and rebuilds them where the options allow it
+(REBUILD_ROW_INDEXES, rebuild).
 """
 
 from __future__ import annotations
@@ -63,13 +62,13 @@ _OF_FILES: Final = frozenset({int(RecordType.COLUMN_STATS), int(RecordType.BLOOM
 
 
 def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]) -> None:
-    """Applies what was left out, in its order; `applied` gets each instant when it is told.
+    """Applies the missing actions in order; `applied` receives each instant when it is recorded.
 
     The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises,
-    before anything is written, TimelineError for what cannot be told any more (an archived action; a restore that later
-    actions followed; RowsUnknownError for rows whose later changes the indexes of rows know), ConflictError while a
-    restore is pending or an indexing builds, UnsupportedError for an index that no kind keeps; while it goes on,
-    RowsUnknownError for rows whose older files were cleaned, and what reading the files raises.
+    before anything is written, TimelineError for actions that can no longer be applied (an archived action; a restore
+    that later actions followed; RowsUnknownError for rows whose later changes the row-level indexes have),
+    ConflictError while a restore is pending or an indexing builds, UnsupportedError for an index without partition
+    type; during the run, RowsUnknownError for rows whose older files were cleaned, and the errors of reading the files.
     """
     metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
     _forget_recorded(context, metadata_timeline)
@@ -107,8 +106,8 @@ class _CatchUp:
             None,
         )
         if building is not None:
-            # Listed indexes alone are told here, and real Hudi's indexer takes a deltacommit of the instant for proof
-            # that its own was told, too.
+            # Only listed indexes are updated here, and Hudi's indexer assumes that a deltacommit of the instant updated
+            # its index as well.
             raise ConflictError(
                 f"indexing {building.requested_time} is building partitions of the metadata table",
                 path=self.context.active.path_of(building),
@@ -120,7 +119,9 @@ class _CatchUp:
             self._partition_types(operation).requirements()
 
     def check_rows(self, missing: list[Instant]) -> None:
-        """Raises RowsUnknownError where the indexes of rows were told of rows that what was left out may have moved."""
+        """Raises RowsUnknownError where row-level indexes have later records of rows that a missing action may have
+        moved.
+        """
         names = {item.requested_time for item in missing}
         rows = [item for item in missing if item.action in COMMIT_ACTIONS and self._rows_of(self._commit(item))]
         if not rows:
@@ -150,7 +151,7 @@ class _CatchUp:
             )
 
     def _archived_behind(self, commit: Instant) -> Instant | None:
-        """A commit of rows that was requested before `commit`, completed after it and is archived already."""
+        """A commit with rows that was requested before `commit`, completed after it and is archived already."""
         history = self.context.history()
         for item in history.completed_in(commit.completed_at, None):
             if item.action in COMMIT_ACTIONS and item.requested_time < commit.requested_time:
@@ -160,7 +161,7 @@ class _CatchUp:
         return None
 
     def update_partition_ranges(self, missing: list[Instant]) -> None:
-        """Of the partitions that commits among the missing ones touched, before any of these is told."""
+        """Of the partitions that commits among the missing ones touched, before any of these is applied."""
         commits = [item for item in missing if item.action in COMMIT_ACTIONS]
         recorded = self.metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT)
         first = min((item.requested_time for item in commits), default="")
@@ -176,9 +177,7 @@ class _CatchUp:
         ).tell(touched)
 
     def _has_overtaken(self, commit: Instant) -> bool:
-        """Whether an older write is pending, whose ranges of whole partitions those of `commit` would replace when it
-        tells them.
-        """
+        """Whether an older write is pending, whose ranges of whole partitions those of `commit` would replace."""
         writes = self._timeline.pending().of_actions(*COMMIT_ACTIONS)
         return self.metadata_timeline.features.log_name_has_delta_commit and any(
             item.requested_time < commit.requested_time for item in writes
@@ -234,8 +233,7 @@ class _CatchUp:
         changes = FileChanges({name: sizes for name, sizes in written.items() if sizes}, changes.deleted)
         failed = self._rolled_back(item)
         if any(self._timeline.contains(time) for time in failed):
-            # It was run again, and what it wrote then stands: only the log files of the rollback's own commands are
-            # news.
+            # It was run again, and its new files are valid: only the log files of the rollback's commands are new.
             found = rollback_records(changes.written)
             self._writer().write(
                 instant, {FILES_PARTITION: [(record.key, files_datum(record)) for record in found]} if found else {}
@@ -278,8 +276,8 @@ class _CatchUp:
         return list(found.values())
 
     def _new(self, name: str, records: Iterable[Record], *, whole: bool) -> Iterable[Record]:
-        """Without the records of files that an index has: it began when they were there, and ranges of one file would
-        add up. Those of whole partitions only where they are asked for.
+        """Without the records of files that an index has from its initialization, since ranges of one file would merge.
+        Those of whole partitions only on request.
         """
         if name == FILES_PARTITION:
             return records
@@ -375,8 +373,8 @@ class _Presence:
 
 
 def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline) -> None:
-    """Deletes what attempts staged that died right after their deltacommit: nobody comes again for an instant that both
-    timelines completed.
+    """Deletes staged files of attempts that died after their deltacommit: an instant completed on both timelines is not
+    run again.
     """
     staged = staged_instants(context.storage)
     done = (

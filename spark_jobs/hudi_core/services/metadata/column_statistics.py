@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from hudi_core.services.metadata.initialization import Snapshot
 
 _AT_ONCE: Final = 10_000
-"""Files whose facts one run of the engine gives back."""
+"""Files whose statistics one run of the engine returns."""
 _UNKNOWN: Final = -1
 _LEAVE_OUT: Final = "leave the column out"
 
 
 def indexed_table(context: TableContext, timeline: Timeline) -> IndexedTable:
-    """The table as the kinds of its statistics see it."""
+    """The table as input of its statistics partitions."""
     history = internal_schema_history(context.storage, timeline)
     return IndexedTable(
         context.config,
@@ -94,7 +94,7 @@ class ColumnStatisticsReader:
     """
 
     def __init__(self, columns: Sequence[str], engine: Engine, epoch: int) -> None:
-        """`columns` by dotted name; `epoch` tells the attempts at one run of the engine apart."""
+        """`columns` by dotted name; `epoch` distinguishes the attempts at one run of the engine."""
         self._columns = columns
         self._engine = engine
         self._epoch = epoch
@@ -104,11 +104,11 @@ class ColumnStatisticsReader:
         """Keys of records that the index has and of no listed file, with their column and file name."""
 
     def learn(self, context: TableContext, snapshot: Snapshot) -> int:
-        """Learns of the listed files what is not known yet; returns how many had to be read, the others the index has
-        already.
+        """Reads the missing statistics of the listed files; returns the number of files read, the others are in the
+        index.
 
-        Raises ConfigError and UnsupportedError for a column that cannot be indexed, UnsupportedError for a file that
-        does not tell one, ConflictError for a file that a clean has taken meanwhile, and what reading raises.
+        Raises ConfigError and UnsupportedError for a column that cannot be indexed, UnsupportedError for a file without
+        a known range, ConflictError for a file that a clean has deleted meanwhile, and the errors of reading.
         """
         requirements = self._requirements(context, snapshot.timeline)
         whole = context.config.features.log_name_has_delta_commit
@@ -152,8 +152,8 @@ class ColumnStatisticsReader:
                 yield from (record for record in records if record is not None)
 
     def left_over(self, listed: Sizes) -> Iterator[Record]:
-        """Deletions of the records of the columns and of files that are not in `listed`: nobody deletes those of a
-        column that is not indexed.
+        """Deletions of the records of the columns and of files that are not in `listed`: records of a column that is
+        not indexed are otherwise never deleted.
         """
         for key, (column, name) in self._left.items():
             yield self._deletion(key, column, name)

@@ -1,24 +1,22 @@
-"""Statistics of single columns brought into `column_stats` and `partition_stats`, or taken out, without building these
-anew (RFC-15).
+"""Statistics of single columns brought into `column_stats` and `partition_stats`, or removed, without a rebuild of the
+partitions (RFC-15).
 
-Files do not change, so what the index holds of a column and a file is true for good. To add columns the files are read
-without the table lock, however long that takes. Then, under the lock, the files that came meanwhile are read, one
-deltacommit of the metadata table's own tells the records, and at last the index's definition names the columns. To drop
-columns is to change the definition, under the lock for a moment.
+Files are immutable, so a record of a column and a file stays valid. To add columns, the files are read without the
+table lock. Then, under the lock, new files are read, one deltacommit of the metadata table writes the records, and last
+the index's definition names the columns. Columns are dropped by a change of the definition under the lock.
 
 The definition is what readers of 1.x go by: of a column that it names, a file without a record has only nulls
-(ColumnStatsIndexSupport.transpose), and rows would be passed over; records of columns that it does not name are not
-asked for (DataSkippingUtils). So it comes last where a column is added, and the records stay where one is dropped.
+(ColumnStatsIndexSupport.transpose), and rows would be skipped; records of columns that it does not name are not read
+(DataSkippingUtils). So it comes last where a column is added, and the records stay where one is dropped.
 
-Beside writers: what is pending tells its own files when it completes, which are not listed now, and by its own options.
-One of Hudi 1.x whose options lack the column leaves the definition as it is where its list is that of the definition
-which it read when it began (HoodieTableMetaClient.buildIndexDefinition): that it then names the column the writer does
-not see, and its files would pass for ones where the column is null. So the definition is put when no such write is at
-work; what they wrote meanwhile is read and told. One that begins in that very moment has the definition taken back and
-is waited for as well. Ranges of whole partitions, which merge by their instants, widen what is there and do not replace
-it. The deletions of a pending clean would merge beneath our records: it has to be run first, except where log files
-merge as they are written. Killed anywhere, it is run again: a deltacommit that did not complete counts for nobody and
-is taken back, and what was told is not told twice.
+Beside writers: a pending write records its files when it completes, by its options. A Hudi 1.x writer whose options
+lack the column keeps the definition that it read at its start (HoodieTableMetaClient.buildIndexDefinition): it does not
+see a column added since, and its files would count as null in that column. So the definition is written when no such
+write is active; files written meanwhile are read and recorded. A write that starts at that moment makes this run
+restore the definition and wait for it as well. Ranges of whole partitions, which merge by their instants, widen the
+older ranges and do not replace them. The deletions of a pending clean would merge beneath our records: it has to be run
+first, except where log files merge as they are written. It may be repeated after a crash: an incomplete deltacommit is
+ignored and rolled back, and existing records are not written again.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ class _AtWork(ConflictError):
 
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
     """Raises ConfigError where no column is named, or one that the table does not have or that the option COLUMN_LIST
-    of `context` leaves out; UnsupportedError for one of which the index holds nothing.
+    of `context` lacks; UnsupportedError for one that cannot be indexed.
     """
     if not columns:
         raise ConfigError("no column is named", remedy="name at least one")
@@ -98,13 +96,12 @@ def check_columns(context: TableContext, columns: Collection[str]) -> None:
 def add_columns(
     context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> ColumnsChanged:
-    """Sees to it that `column_stats`, and `partition_stats` where there is one, hold `columns` (dotted names) of every
-    file.
+    """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`.
 
     Files that lack a column that the index has already, as after a change of its writers' options, get it, too. Raises,
     before anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a
-    column that some file cannot tell; ConflictError while the index is being built, an action is pending that takes
-    files away, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError.
+    column without a known range in some file; ConflictError while the index is being built, an action that deletes
+    files is pending, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError.
     Writes that died are rolled back, as the options say. Memory: the names of the table's files, and
     ColumnStatisticsReader.
     """
@@ -134,11 +131,11 @@ def add_columns(
 def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> ColumnsChanged:
     """Takes `columns` out of the index's definition; no record is read or written.
 
-    Their records stay, unasked, until the index is created anew; a column that is added again needs only the files that
-    came since. Raises MetadataUnavailableError without the index; ConfigError for a column that every index has, that
-    the option COLUMN_LIST of `context` names, or when none would be left; UnsupportedError in table version 6, which
-    does not record what is indexed: readers of 0.15 would take files without a record for ones where the column is
-    null; ConflictError while the index is being built; LockError.
+    Their records stay, unread, until the index is rebuilt; a column that is added again needs only newer files. Raises
+    MetadataUnavailableError without the index; ConfigError for a column that every index has, that the option
+    COLUMN_LIST of `context` names, or when none would be left; UnsupportedError in table version 6, which does not
+    record what is indexed: readers of 0.15 would take files without a record for ones where the column is null;
+    ConflictError while the index is being built; LockError.
     """
     gone = frozenset(columns)
     with context.lock(owner):
@@ -202,7 +199,7 @@ def _is_ours(context: TableContext, item: Instant) -> bool:
 
 
 def _refuse_initialized(context: TableContext, before: Timeline) -> None:
-    """Raises _AtWork where others began to write since the timeline was `before`."""
+    """Raises _AtWork where other writes started since timeline `before`."""
     now = context.active.load()
     others = _writes_of_others(context, now) - before.requested_times
     initialized = [item for item in now if item.requested_time in others]
@@ -226,11 +223,13 @@ def _publish(
     token: WriteToken,
     guard: Callable[[], None],
 ) -> ColumnsChanged:
-    """Learns the rest and tells everything. The caller holds the table lock, `context.config` was loaded under it."""
+    """Reads the remaining statistics and writes all records. The caller holds the table lock, `context.config` was
+    loaded under it.
+    """
     storage, config = context.storage, context.config
     _check_index(config)
-    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and what it tells of
-    # whole partitions counts.
+    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and its records of
+    # whole partitions count.
     metadata_timeline = MetadataTimeline(storage, config, context.clock())
     instant = _metadata_instant(metadata_timeline, context.active.load())
     snapshot = Snapshot.of(context)
@@ -262,11 +261,11 @@ def _publish(
 
 
 def _name(context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline) -> None:
-    """Puts the definition, if nobody began to write since the timeline was `before`: such a writer may have read the
-    one that stands.
+    """Writes the definition, if no write started since timeline `before`: such a writer may have read the current
+    definition.
 
     Real Hudi 1.0 puts its instants without the lock, and reads the definition behind that. None can complete here, as
-    that needs the lock. Raises _AtWork when somebody did; the definition is then what it was.
+    that needs the lock. Raises _AtWork when one started; the definition is then restored.
     """
     storage, config = context.storage, context.config
     _refuse_initialized(context, before)  # so that a crash between the two next steps has a moment's time
@@ -324,7 +323,7 @@ def _check_index(config: TableConfig) -> None:
 
 
 def _check_rest(config: TableConfig, timeline: Timeline) -> None:
-    """Raises while an action is pending whose deletions would be merged beneath what is told here, or that takes it
+    """Raises while an action is pending whose deletions would be merged beneath the new records, or that rolls them
     back.
     """
     late = (Action.RESTORE, Action.CLEAN) if config.features.log_name_has_delta_commit else (Action.RESTORE,)

@@ -1,4 +1,4 @@
-"""What the completed files of cleans and rollbacks say of data files, as the metadata table is told it. Pure."""
+"""Changes of data files by completed cleans and rollbacks, as the metadata table records them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each partition of the metadata table begins, from the table as it was at one moment."""
+"""Initialization of each partition of the metadata table from one snapshot of the table."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class Snapshot:
     def committed(self) -> dict[str, dict[str, int]]:
         """The files by partition with their sizes in bytes, as listed.committed_files.
 
-        In layout 1 a log file's name carries the instant of its slice, which a pending compaction may have opened: only
-        the metadata table knows that such a file is committed. Real Hudi leaves it out of the indexes that it begins.
+        In layout 1 a log file's name carries the instant of its slice, which a pending compaction may have started:
+        only the metadata table knows that such a file is committed. Hudi omits it in the indexes that it initializes.
         """
         if not self.of_commits:
             return committed_files(self.listing, self.timeline)
@@ -102,7 +102,7 @@ class Snapshot:
 
 
 class Initializations:
-    """Makes the beginnings of a table's indexes. `defined` are definitions that are not in the table's file yet."""
+    """Initializes a table's indexes. `defined` are definitions that are not in the table's file yet."""
 
     def __init__(
         self, context: TableContext, engine: Engine, epoch: int, defined: Mapping[str, IndexDefinition] | None = None
@@ -113,7 +113,7 @@ class Initializations:
         self._defined = dict(defined or {})
 
     def check(self, names: Iterable[str]) -> None:
-        """Raises UnsupportedError for a name that no kind keeps, and for statistics of partitions without those of
+        """Raises UnsupportedError for a name without partition type, and for statistics of partitions without those of
         files, which they are made of; CorruptFileError for a secondary index that is not defined; FormatError for a
         table without a schema, which only indexes need.
         """
@@ -136,8 +136,8 @@ class Initializations:
                 )
 
     def initialization(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Initialization:
-        """The beginning of a partition with what `snapshot` holds; `rows` is what rows_by_partition gave, now or a
-        little earlier.
+        """The initialization of a partition from `snapshot`; `rows` is the result of rows_by_partition, possibly a
+        little older.
         """
         context, table = self._context, self._table(snapshot.timeline)
         if is_row_level(name):
@@ -185,8 +185,8 @@ class Initializations:
         return replace(initialization, definition=initialization.definition or self._defined.get(name))
 
     def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:
-        """About how many rows each data partition has, those of base files by their footers; nothing where none of
-        `names` asks for it.
+        """The estimated rows of each data partition, of base files by their footers; empty where none of `names` needs
+        it.
         """
         if not any(map(is_row_level, names)):
             return {}

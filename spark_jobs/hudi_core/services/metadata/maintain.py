@@ -1,8 +1,7 @@
-"""`metadata create`, `update` and `drop`: the metadata table begun, kept in shape and taken away without any write of
-data.
+"""`metadata create`, `update` and `drop`: initializes, maintains and drops the metadata table without a data write.
 
-All of it happens under the table lock, as in real Hudi: writers wait for it. Only while an index of rows goes the lock
-is let go in between, until the writes that may use it have ended.
+All of it happens under the table lock, as in real Hudi: writers wait for it. Only the drop of a row-level index
+releases the lock in between, until the writes that may use it have ended.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ if TYPE_CHECKING:
 def create_metadata(
     context: TableContext, names: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> TableConfig:
-    """Begins the metadata table with `files`, where there is none, and those of the named partitions that are not
-    listed; the properties then.
+    """Initializes the metadata table with `files` where it is missing, and the named unlisted partitions; returns the
+    properties.
 
     Secondary and expression indexes must be defined (`.hoodie/.index_defs`); a record index is one of each data
     partition where it is defined so, or the options say so (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a
-    crash. Raises UnsupportedError for a partition that no kind keeps, or statistics of partitions on a table without
+    crash. Raises UnsupportedError for a name without partition type, or statistics of partitions on a table without
     them, before anything is written; ConflictError as MetadataCreation.check; LockError. Memory here: the listing of
     the table's files, and the records of `files`; all others stay with the tasks.
     """
@@ -63,7 +62,7 @@ def create_metadata(
 
 
 def _defined(context: TableContext, names: Collection[str]) -> dict[str, IndexDefinition]:
-    """The definitions that the options ask for and the table does not have."""
+    """The definitions that the options require and the table lacks."""
     if RECORD_INDEX not in names or not PARTITIONED_RECORD_INDEX_ENABLE.read(context.options):
         return {}
     definition = record_index_definition(context.config.features, partitioned=True)
@@ -85,9 +84,7 @@ def _begin(
     guard: Callable[[], None],
     defined: Mapping[str, IndexDefinition] | None = None,
 ) -> TableConfig:
-    """Begins those of the named partitions that are not listed, from the table as it is now: the caller holds the
-    lock.
-    """
+    """Initializes the named unlisted partitions from the current table. The caller holds the lock."""
     config = context.config
     for name in names:
         guard()
@@ -102,9 +99,7 @@ def _begin(
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What an update did: the instants that some writer had left out, the indexes built anew for it, and the metadata
-    table's own services.
-    """
+    """The result of an update: the missing instants applied, the indexes rebuilt, and the metadata table's services."""
 
     applied: tuple[str, ...]
     rebuilt: tuple[str, ...]
@@ -112,13 +107,11 @@ class Updated:
 
 
 def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: int = 0) -> Updated:
-    """Applies what the metadata table was not told of (catch_up), then rolls back, cleans, compacts and archives as the
-    options say (keep_up).
+    """Applies missing actions (catch_up), then rolls back, cleans, compacts and archives as the options say (keep_up).
 
-    Where indexes of rows cannot be told and the options say that they may be built anew (REBUILD_ROW_INDEXES), they are
-    taken off the list, the writes that may use them are waited for without the lock, and they are built anew; who dies
-    in between leaves it to the next update (rebuild). Raises as these, ConfigError for a table without a metadata
-    table, ConflictError as wait_for_writers, and LockError.
+    Row-level indexes that cannot be updated are delisted and rebuilt where the options allow it (REBUILD_ROW_INDEXES);
+    the writes that may use them are waited for without the lock. After a crash the next update continues (rebuild).
+    Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
     """
     if not context.has_metadata_table:
         raise ConfigError(
@@ -146,7 +139,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
 def _update(
     context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]
 ) -> Updated:
-    """Everything that an update does, with the lock held; of planned rebuilds nobody uses the old files any more.
+    """Everything that an update does, with the lock held; the old files of planned rebuilds are no longer used.
     `applied` as in catch_up.
     """
     token, as_rebuild = WriteToken(0, epoch, 0), planned_rebuild(context)
@@ -176,13 +169,13 @@ def _update(
 
 
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
-    """Takes the named indexes away, with `files` the whole metadata table; returns the properties as they are then.
+    """Drops the named indexes, with `files` the whole metadata table; returns the new properties.
 
-    `column_stats` takes `partition_stats` with it. Indexing actions that are pending for one of them go first, with
-    what they have built. The definitions of dropped indexes go, too; real Hudi's writer would build the indexes anew by
-    them. Indexes of rows go off the list first, and the writes that may use them are waited for without the lock
-    (retired). Raises ConflictError while an indexing runs, for an index while a compaction of the metadata table is
-    pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
+    `column_stats` is dropped with `partition_stats`. Indexing actions that are pending for one of them are removed
+    first, with their files. The definitions of dropped indexes are removed as well; Hudi's writer would rebuild the
+    indexes by them. Row-level indexes are delisted first, and the writes that may use them are waited for without the
+    lock (retired). Raises ConflictError while an indexing runs, for an index while a compaction of the metadata table
+    is pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
     """
     names = with_dependents(names)
     refuse_running_builds(context, names)

@@ -1,4 +1,4 @@
-"""Which actions of the data table the metadata table was never told of, and whether they can still be told.
+"""The actions of the data table that the metadata table lacks, and whether they can still be applied.
 
 A writer that runs without the metadata table, or by other means than Hudi's, leaves an instant on the data table's
 timeline that the metadata table's has no deltacommit of. Since every block of it would count as soon as it is there, it
@@ -24,16 +24,16 @@ REBUILD: Final = (
     "run `hudictl metadata drop TABLE`, then `hudictl metadata create TABLE` with the partitions that it had"
 )
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
-"""Each of these has a deltacommit of its own instant."""
+"""Each of these has a deltacommit of the same instant."""
 
 
 def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) -> list[Instant]:
     """The completed actions that the metadata table lacks, in the order of their completion; a rollback or restore is
     one of them.
 
-    Those older than the metadata table's start are in it from the start. The caller holds the table lock. Raises
-    TimelineError for one that the data table has archived: blocks of archived instants do not count, so that it cannot
-    be told any more.
+    Those older than the metadata table are in it by its initialization. The caller holds the table lock. Raises
+    TimelineError for one that the data table has archived: blocks of archived instants do not count, so that it can no
+    longer be applied.
 
     Cost: both active timelines; the metadata table's archive only where its active timeline lacks something, the data
     table's for what is newer than the oldest deltacommit there.
@@ -66,9 +66,7 @@ def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) 
 
 
 def _is_known(item: Instant, mine: Timeline) -> bool:
-    """Whether some instants of the metadata table say that it was told. A restore has a restore of the metadata table's
-    own behind it.
-    """
+    """Whether an instant of the metadata table records it. A restore is followed by a restore of the metadata table."""
     if item.action == Action.RESTORE:
         return any(other.requested_time > item.requested_time for other in mine.completed().of_actions(Action.RESTORE))
     return item.requested_time in mine.requested_times
@@ -98,7 +96,7 @@ def _archived(context: TableContext, mine: Timeline) -> list[Instant]:
 
 
 def _start(items: Iterable[Instant], metadata_timeline: MetadataTimeline) -> str:
-    """When the metadata table began: what completed by then is in it (create.listed)."""
+    """The start of the metadata table: it contains everything completed by then."""
     return min(data_instant(_order(item, metadata_timeline)) for item in items if item.action == Action.DELTA_COMMIT)
 
 
@@ -109,8 +107,8 @@ def _order(item: Instant, metadata_timeline: MetadataTimeline) -> str:
 def _current(
     rollback: Instant, context: TableContext, metadata_timeline: MetadataTimeline, data: Timeline, mine: Timeline
 ) -> bool:
-    """Whether something stands that a rollback took back; an instant that was run again since, as a compaction is, may
-    stand.
+    """Whether files of the rolled-back instant are valid; an instant that was run again since, as a compaction is, may
+    have some.
     """
     if not metadata_timeline.features.rollback_deletes_logs:
         return False

@@ -1,4 +1,4 @@
-"""Indexing actions that are pending, and how one is given up: with its index, or because nobody will run it
+"""Pending indexing actions, and their removal: with their index, or because they will not be run
 (deletePendingIndexingInstant).
 """
 
@@ -46,8 +46,8 @@ def pending_builds(context: TableContext, timeline: Timeline) -> dict[str, tuple
 
 
 def inflight_build(context: TableContext, names: Collection[str]) -> str | None:
-    """An indexing action that has begun to build one of the named partitions, or any of them with `files`. The caller
-    holds the table lock.
+    """An inflight indexing action that builds one of the named partitions, with `files` any. The caller holds the table
+    lock.
     """
     timeline = context.active.load()
     for instant, partitions in pending_builds(context, timeline).items():
@@ -92,9 +92,7 @@ def take_back_build(context: TableContext, instant: str, names: Collection[str],
 
 
 def refuse_running_builds(context: TableContext, names: Collection[str]) -> None:
-    """Raises ConflictError while somebody runs an indexing action that builds one of the named partitions, with `files`
-    any.
-    """
+    """Raises ConflictError while an indexing action runs that builds one of the named partitions, with `files` any."""
     for instant, partitions in pending_builds(context, context.active.load()).items():
         if FILES_PARTITION not in names and {item.name for item in partitions}.isdisjoint(names):
             continue
@@ -108,10 +106,9 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
 
 
 def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:
-    """Takes the pending indexing actions off the timeline that build any of the named partitions; returns their
-    instants.
+    """Removes the pending indexing actions of the named partitions from the timeline; returns their instants.
 
-    Raises ConflictError while somebody runs one. Killed anywhere, it can be run again.
+    Raises ConflictError while one is running. It may be repeated after a crash.
     """
     abandoned = []
     for instant, partitions in pending_builds(context, context.active.load()).items():

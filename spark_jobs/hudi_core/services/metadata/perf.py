@@ -1,10 +1,9 @@
-"""`metadata perf`: how long the metadata table takes to answer, beside the storage answering the same. Nothing is
-written.
+"""`metadata perf`: read times of the metadata table, compared with those of the storage. Nothing is written.
 
-Every question is put to a metadata table that was just opened (`cold_ms`: its timeline, log blocks and HFile index are
-read for it) and then REPEATS times to the same one (`open_ms`: the median). `without_ms` is the median of what it
-spares: listing the storage, or reading the footers of the files. The caches of the operating system stay as they are.
-Times are of this process, in milliseconds.
+Every query runs on a new reader of the metadata table (`cold_ms`: its timeline, log blocks and HFile index are read for
+it) and then REPEATS times to the same one (`open_ms`: the median). `without_ms` is the median of what it spares:
+listing the storage, or reading the footers of the files. The caches of the operating system stay as they are. Times are
+of this process, in milliseconds.
 
 Memory: the file names of the table, SAMPLE rows of one slice, and what the metadata table keeps open.
 """
@@ -50,7 +49,7 @@ from hudi_core.view.listing import StorageListing
 
 REPEATS: Final = 5
 SAMPLE: Final = 1000
-"""Partitions, base files of a partition, and record keys that are asked for at most."""
+"""Partitions, base files of a partition, and record keys of a query at most."""
 _SINGLES: Final = 20
 """Keys that are looked up one by one."""
 
@@ -72,7 +71,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """All questions; `kinds` are those of the metadata table that were asked."""
+    """All questions; `kinds` are the measured partitions of the metadata table."""
 
     partition_types: tuple[str, ...]
     partitions: int
@@ -98,12 +97,12 @@ def measure(
     partition_types: Collection[str] = (),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timings:
-    """Asks the metadata table what readers and writers ask it; `data` is the storage of the data path, `clock` gives
-    seconds.
+    """Runs the queries of readers and writers on the metadata table; `data` is the storage of the data path, `clock`
+    gives seconds.
 
-    `kinds` names those of its partitions that are asked, none: all. Raises MetadataUnavailableError for a table without
-    a metadata table that could be read, ConfigError where it does not list one of `kinds`, CorruptFileError for one
-    that is damaged.
+    `partition_types` names the measured partitions, none: all. Raises MetadataUnavailableError for a table without a
+    metadata table that could be read, ConfigError where it does not list one of `partition_types`, CorruptFileError for
+    one that is damaged.
     """
     if not context.has_metadata_table:
         raise MetadataUnavailableError(
@@ -215,8 +214,8 @@ class _Measure:
             )
 
     def _of_values(self, index: str) -> Iterator[Timing]:
-        """The record keys of values, of a column of text or of whole numbers, whose text is the same whoever writes
-        it.
+        """The record keys of values, of a column of text or of whole numbers, whose text is the same for every
+        writer.
         """
         definition = self._new().index_definitions().get(index)
         if definition is None or len(definition.source_fields) != 1:

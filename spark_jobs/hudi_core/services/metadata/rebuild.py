@@ -1,7 +1,6 @@
-"""Indexes of rows that `metadata update` takes away, as they cannot be told what was left out, and builds anew.
+"""Row-level indexes that `metadata update` drops and rebuilds, as missing actions cannot be applied to them.
 
-Which they are is kept in a file from before the first goes off the list until all are built: whoever dies in between
-leaves it to the next update.
+Their names are kept in a file until all are rebuilt: after a crash the next update continues.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ _INDEXES: Final = "indexes"
 
 
 def retire_rows(context: TableContext, error: HudiError, token: WriteToken) -> frozenset[str]:
-    """Takes the table's indexes of rows off the list, to be built anew for `error`; the pending instants of those who
-    may use them.
+    """Delists the table's row-level indexes for a rebuild because of `error`; returns the pending instants that may use
+    them.
 
-    The caller holds the table lock, `context.config` was loaded under it. What would stand in the way of building them
-    comes first: raises as MetadataCreation.check, before anything is written, and as MetadataCompaction.finish, since a
-    pending compaction's plan names files that go.
+    The caller holds the table lock, `context.config` was loaded under it. Obstacles to the rebuild are checked first:
+    raises as MetadataCreation.check, before anything is written, and as MetadataCompaction.finish, since a pending
+    compaction's plan names files to be deleted.
     """
     names = frozenset(filter(is_row_level, context.config.metadata_partitions))
     MetadataCreation(context.storage, token, context.clock()).check()
@@ -47,7 +46,7 @@ def retire_rows(context: TableContext, error: HudiError, token: WriteToken) -> f
 
 
 def planned_rebuild(context: TableContext) -> frozenset[str]:
-    """The indexes that an update took away and that nobody has built since. Raises CorruptFileError for a damaged
+    """The indexes that an update dropped and that were not rebuilt since. Raises CorruptFileError for a damaged
     file.
     """
     planned = _read(context)
@@ -57,7 +56,7 @@ def planned_rebuild(context: TableContext) -> frozenset[str]:
 
 
 def forget_rebuild(context: TableContext, names: Collection[str] = (FILES_PARTITION,)) -> None:
-    """The named indexes, with `files` all, are not to be built anew any more. The caller holds the table lock."""
+    """The named indexes, with `files` all, are no longer to be rebuilt. The caller holds the table lock."""
     planned = _read(context)
     left = frozenset[str]() if FILES_PARTITION in names else planned.difference(names)
     if left:

@@ -1,9 +1,10 @@
-"""Indexes of rows that are to go: off the list first, their files when nobody can hold properties that list them.
+"""Drop of row-level indexes: they are delisted first, their files are deleted when no writer can hold the older
+properties.
 
-How many file groups an index has is stored nowhere: who looks a key up counts them in the folder and takes the key's
-hash by that. Whoever lists the folder while its files go, one after the other, looks in wrong groups and finds nothing.
-A writer of Hudi that tags by the record index then inserts rows that are there. It reads the properties again after it
-has put its instant on the timeline: so the writes are waited for that are pending when the index is off the list.
+The number of file groups is not stored: a lookup counts them in the folder and hashes the key by that number. A lookup
+during the deletion would read wrong groups and find nothing. A writer of Hudi that tags by the record index then
+inserts existing rows again. It reads the properties again after it has put its instant on the timeline: so the writes
+are waited for that are pending when the index is delisted.
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ _FINISH: Final = "finish it with `hudictl metadata update TABLE`, or by a write 
 
 
 def delist(context: TableContext, names: Collection[str]) -> TableConfig:
-    """Takes indexes off the properties' list, so that nobody begins to use them; their files and definitions stay.
-    Returns the properties.
+    """Removes indexes from the list in the properties; their files and definitions stay. Returns the properties.
 
     The caller holds the table lock. May be repeated.
     """
@@ -64,15 +64,13 @@ def counts_early(config: TableConfig, names: Iterable[str]) -> bool:
 
 
 def left_over(storage: Storage, config: TableConfig, names: Iterable[str]) -> list[str]:
-    """Those of `names` that nothing lists and whose files of an earlier life are there: somebody may hold properties
-    that list them.
-    """
+    """Those of `names` that are delisted and still have files: a writer may hold older properties that list them."""
     unknown = set(names) - config.metadata_partitions - config.metadata_partitions_inflight
     return sorted(name for name in unknown if storage.list_files(f"{ROOT}/{name}"))
 
 
 def users_of(context: TableContext, names: Iterable[str]) -> frozenset[str]:
-    """The pending instants that may use delisted indexes whose files are there, as far as somebody is at work on them.
+    """The pending instants with a live writer that may use delisted indexes with files.
 
     The caller holds the table lock, or the files stay.
     """
@@ -83,7 +81,7 @@ def users_of(context: TableContext, names: Iterable[str]) -> frozenset[str]:
 
 
 def rows_among(context: TableContext, config: TableConfig, names: Collection[str]) -> list[str]:
-    """The indexes of rows among `names`, with `files` all that are listed or have a folder; sorted."""
+    """The row-level indexes among `names`, with `files` all that are listed or have a folder; sorted."""
     found = set(names)
     if FILES_PARTITION in names:
         found.update(
@@ -106,11 +104,10 @@ def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
 
 
 def retire(context: TableContext, names: Collection[str]) -> frozenset[str]:
-    """Takes the indexes of rows among `names`, with `files` all of them, off the list; the pending instants of those
-    who may use them.
+    """Delists the row-level indexes among `names`, with `files` all; returns the pending instants that may use them.
 
     Their files may go when these have ended (waiting.wait_for_writers). The caller holds the table lock. May be
-    repeated. Raises as refuse_compacting where an index goes and the metadata table stays.
+    repeated. Raises as refuse_compacting where an index is dropped and the metadata table stays.
     """
     config = TableConfig.load(context.storage)
     rows = rows_among(context, config, names)

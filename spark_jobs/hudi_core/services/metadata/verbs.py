@@ -48,7 +48,7 @@ def perform_metadata(context: TableContext, request: RunRequest, engine: Engine,
 
 
 def _create(context: TableContext, request: RunRequest, engine: Engine, owner: Owner, epoch: int) -> Json:
-    """Columns that are named are those with which `column_stats` begins, or that are added to it where it is there."""
+    """The named columns initialize `column_stats`, or are added to an existing one."""
     before, columns = context.config.metadata_partitions, request.columns
     begins = bool(columns) and COLUMN_STATS not in before
     if columns:
@@ -108,9 +108,7 @@ def _drop(context: TableContext, request: RunRequest, owner: Owner) -> Json:
             "reason": None if dropped else _NOT_THERE,
         }
     names = request.partitions or (FILES_PARTITION,)
-    before = before.union(
-        left_over(context.storage, context.config, names)
-    )  # which a drop took off the list that died or gave up
+    before = before.union(left_over(context.storage, context.config, names))  # which an interrupted drop delisted
     after = drop_metadata(context, names, owner).metadata_partitions
     return {
         "dropped": sorted(before - after),

@@ -1,12 +1,10 @@
-"""Ranges of whole partitions widened under an instant of the metadata table's own, before a commit is told that came
-late.
+"""Widens ranges of whole partitions under a new instant of the metadata table, before a missing commit is applied.
 
-In layout 2 log files of the metadata table merge by the instants in their names, whenever they were written. What a
-commit tells late comes beneath what later commits told, and their ranges of whole partitions, made without its files,
-would replace its own: readers would pass its rows over for good. So ranges of the files as they are now come first,
-under a newer instant than all others; they hold before the commit is told and after it, and whoever dies in between
-begins anew with another such instant. They add to what is there and replace nothing: what a write that is still pending
-will tell under its own, older instant goes on to count.
+In layout 2 log files of the metadata table merge by the instants in their names, whenever they were written. The
+records of a late commit merge beneath those of later commits, whose ranges of whole partitions lack its files and would
+replace its ranges: readers would skip its rows. So ranges of the current files are written first, under the newest
+instant; they are valid before and after the late commit, and a repeated run uses another such instant. They widen the
+older ranges and replace none: the ranges of a pending write with an older instant still count.
 """
 
 from __future__ import annotations
@@ -45,10 +43,10 @@ class WholeRanges:
     token: WriteToken
 
     def tell(self, partitions: Collection[str]) -> str | None:
-        """Tells of `partitions` what the indexes do not hold yet; the instant, None where that is nothing.
+        """Writes the missing ranges of `partitions`; returns the instant, None where nothing is missing.
 
-        The caller holds the table lock. Memory: the facts of the files in one partition, and the records, as data and
-        as encoded cells.
+        The caller holds the table lock. Memory: the statistics of the files in one partition, and the records, as data
+        and as encoded cells.
         """
         names = [name for name in self.config.metadata_partitions if not is_row_level(name)]
         partition_types = {
@@ -63,7 +61,7 @@ class WholeRanges:
         instant = self.metadata_timeline.clock.next(
             self.metadata_timeline.active.load(), minimum=max(data.requested_times, default="")
         )
-        # A commit that writes nothing: all files in the slices of these partitions stand.
+        # A commit that writes nothing: all files in the slices of these partitions remain.
         nothing = CommitMetadata(dict.fromkeys(sorted(partitions), ()))
         files = RemainingFiles(self.storage, self.config, instant, nothing, self.listing)
         requirements = requirements_of(self.table, partition_types.values())
@@ -80,7 +78,7 @@ class WholeRanges:
 def _records(
     partition_type: PartitionType, files: RemainingFiles, requirements: StatisticsRequirements, instant: str
 ) -> list[Record]:
-    """As of an operation that writes all these files anew, which widens ranges where they do not hold."""
+    """The records of an operation that rewrites all these files, which widens ranges that do not contain them."""
     remaining, recorded = (
         RemainingStatistics(files, partition_type, requirements),
         RecordedRanges(files, partition_type, requirements),

@@ -1,5 +1,5 @@
-"""Whether a pending plan may be dropped: pure, facts in, error out. Dropping a plan must never lose a row that a writer
-put where the plan says.
+"""Whether a pending plan may be dropped: pure, inputs in, error out. A drop must not lose rows logged to the plan's
+slices.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _finish(plan: PendingPlan) -> str:
 
 
 def check_no_rows_lost(plan: PendingPlan, inputs: DropInputs) -> None:
-    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan opened."""
+    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan starts."""
     if plan.kind != "compaction" or not inputs.slice_opens:
         return
     instant = plan.instant.requested_time

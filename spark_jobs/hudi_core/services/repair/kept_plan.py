@@ -1,10 +1,9 @@
-"""The plan of a compaction of layout 1 on its way off the timeline, and back.
+"""Removes the plan of a compaction of layout 1 from the timeline, and restores it where a writer needs it.
 
-A writer that begins in the same moment may have seen the plan; its log files then belong to the slice that the plan
-opens, and without the plan nobody reads them. Hudi's writers request their deltacommit first and read the timeline
-after that (BaseHoodieWriteClient.startCommit, initTable). So who looks when the plan is gone finds every such writer,
-by its deltacommit that is pending or by its log files, and gives the plan back from a copy that was put beside the
-claim before.
+A writer that starts at the same moment may have read the plan; its log files then belong to the slice that the plan
+starts, and are not read without the plan. Hudi's writers request their deltacommit first and read the timeline after
+that (BaseHoodieWriteClient.startCommit, initTable). So a check after the removal finds every such writer, by its
+pending deltacommit or its log files, and restores the plan from a copy beside the claim.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hudi_core.transaction.reconcile import list_partitions
 
 
 def read_inputs(context: TableContext, timeline: Timeline, plan: PendingPlan) -> DropInputs:
-    """What stands against dropping `plan`. The files are listed after `timeline` was."""
+    """The inputs that may forbid dropping `plan`. The files are listed after `timeline` is read."""
     if not opens_slices(context, plan):
         return DropInputs(slice_opens=False)
     logs = [
@@ -69,11 +68,10 @@ def kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
 
 
 def give_back_if_needed(context: TableContext, plan: PendingPlan, *, behind: bool = False) -> None:
-    """Looks whether a writer works behind the plan that is gone: then the plan is requested again, and ConflictError
-    raised.
+    """Checks for a writer that uses the removed plan: then the plan is requested again, and ConflictError raised.
 
-    `behind` a run that was cut off any writer that is pending may have begun long after, and what it writes is not the
-    plan's: such a one is waited for, also by ConflictError, and only log files bring the plan back.
+    `behind` a run that was cut off, a pending writer may have started long after and not use the plan: it is waited
+    for, also by ConflictError, and only log files restore the plan.
     """
     instant = plan.instant.requested_time
     inputs = read_inputs(context, context.active.load(), plan)

@@ -22,8 +22,8 @@ from hudi_core.view.listing import StorageListing
 class PendingPlan:
     """A pending instant and the file groups of its plan; `kind` is the service, `write` for an ingestion's instant.
 
-    `damaged` says why the plan cannot be read: nobody can run it, and its file groups are not known. `restores_to` is
-    the commit that a restore goes back to, empty where its plan, one of an old Hudi, does not say.
+    `damaged` says why the plan cannot be read: it cannot be run, and its file groups are unknown. `restores_to` is the
+    commit that a restore goes back to, empty where its plan, one of an old Hudi, does not say.
     """
 
     instant: Instant
@@ -52,7 +52,7 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
             return PendingPlan(target, kind, _file_groups(context, target))
         except CorruptFileError as error:
             return PendingPlan(target, kind, damaged=error)
-    # In layout 1 an overwrite has the same action, so that only a plan that can be read tells a clustering.
+    # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
     clustering = read_clustering_plan(context.active, target) if action == Action.REPLACE_COMMIT else None
     if clustering is not None:
         return PendingPlan(target, "clustering", frozenset(clustering.file_groups()))

@@ -1,4 +1,4 @@
-"""`takeover`: an instant whose owner is dead is freed, so that the next run of it begins at once and from the start."""
+"""`takeover`: an instant with a dead owner is freed, so that its next run starts at once from the requested state."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hudi_core.transaction.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """An instant that anybody may run now: who had it, in which state it is and what an attempt at it had written.
+    """An instant that is free to run: its former owner, its state and the files of an attempt at it.
 
-    `unblocks` is what goes on from now, which is nothing unless the instant is completed; `after_the_run` what waits
-    until the instant is run or dropped. `reason` says why there was nothing to free.
+    `unblocks` names what can continue now, nothing unless the instant is completed; `after_the_run` what waits until
+    the instant is run or dropped. `reason` says why there was nothing to free.
     """
 
     instant: str
@@ -51,14 +51,14 @@ class TakenOver:
 
 
 def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
-    """Claims the pending instant for `owner`, rolls a compaction's or clustering's attempt back to requested, and lets
-    go of it.
+    """Claims the pending instant for `owner`, rolls a compaction's or clustering's attempt back to requested, and
+    releases it.
 
-    A completion that the old owner had decided on is carried out first. Where nobody has the instant and no attempt
-    left anything, nothing is written, so that a repeated takeover adds no claim. The claim stays until the instant is
+    A completion that the old owner had decided on is carried out first. Without an owner and without files of an
+    attempt nothing is written, so that a repeated takeover adds no claim. The claim stays until the instant is
     completed or dropped: were it removed, an old owner that wakes up could take the next one's epoch for its own.
     Raises ConflictError, with the owner and its last sign of life, while that one may be alive; ConfigError for a write
-    of Hudi, which is rolled back instead; CorruptFileError for a plan that nobody can read.
+    of Hudi, which is rolled back instead; CorruptFileError for an unreadable plan.
     """
     timeline = context.active.load()
     plan = find_pending(context, timeline, instant)

@@ -1,8 +1,8 @@
-"""`unschedule`: a plan goes that nobody will run, and what waited for it may go on
+"""`unschedule`: drops a plan that will not be run, so that what waited for it can continue
 (CompactionAdminClient.unscheduleCompactionPlan).
 
-Hudi renames the log files that writers put behind a compaction of layout 1, which its metadata table never learns of.
-We refuse there.
+Hudi renames the log files that were written after a compaction of layout 1, without an update of its metadata table.
+This engine refuses there.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Unscheduled:
 
 
 def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> Unscheduled:
-    """Drops the pending plan at `instant`, also one whose file is damaged.
+    """Drops the pending plan at `instant`, also one with a damaged file.
 
-    What attempts at it left goes first, of an indexing also the index as far as it was built, then its inflight and its
-    requested file, under the lock. Killed anywhere and run again it comes to the same end.
+    The files of its attempts are deleted first, of an indexing also the partial index, then its inflight and requested
+    files, under the lock. It may be repeated after a crash.
 
-    Raises ConfigError or TimelineError for what is no such plan, ConflictError while somebody runs it, or where a
-    writer of layout 1 began behind it in the same moment; then the plan is back.
+    Raises ConfigError or TimelineError for another instant, ConflictError while a run is alive, or where a writer of
+    layout 1 started at the same moment; then the plan is restored.
     """
     timeline = context.active.load()
     if not dry_run and not timeline.contains(instant) and current_claim(context.storage, instant) is not None:

@@ -98,7 +98,7 @@ class RestoreJob(Job[RestorePlan, None]):
         self._clean_up()
 
     def _publish(self, epoch: int) -> None:
-        """The properties are read anew: the metadata table may have been dropped when the restore began."""
+        """The properties are reloaded: the metadata table may have been dropped when the restore began."""
         publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
             publisher.restore(self._plan.target, self.instant)
@@ -109,7 +109,7 @@ class RestoreJob(Job[RestorePlan, None]):
                 self.active.undo(item.time, target.pending_action)
 
     def _take_away(self, item: RestoredInstant, held: Claim) -> RollbackMetadata | None:
-        """Rolls one instant back; None when it is gone without a rollback of it, by somebody else's hand."""
+        """Rolls one instant back; None when another process removed it without a rollback."""
         timeline = self.active.load()
         target = timeline.find(item.time, item.action)
         # What an earlier run had decided to complete is completed, and goes as a completed instant.
@@ -122,7 +122,7 @@ class RestoreJob(Job[RestorePlan, None]):
             held.check()
             undone = execution.undo_files()
             self._files.update({path: size for path, size in execution.removed.items() if path not in self._made})
-            # Log files of command blocks: they go with the instant that began their slice.
+            # Log files of command blocks: they are deleted with the base instant of their slice.
             self._made.update(join(part.partition, name) for part in undone for name in part.commands)
         return execution.metadata(undone)
 
@@ -146,7 +146,8 @@ class RestoreJob(Job[RestorePlan, None]):
 
     def _clean_up(self) -> None:
         """Removes the rollbacks behind the target, as Hudi does: those of this restore, and those before it, which
-        would hold up the metadata table's compaction. A rollback that began after the restore is somebody else's.
+        would hold up the metadata table's compaction. A rollback that was requested after the restore belongs to
+        another writer.
         """
         gone = {item.time for item in self._plan.instants}
         timeline = self.active.load()

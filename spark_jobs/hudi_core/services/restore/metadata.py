@@ -1,9 +1,9 @@
-"""The metadata table at the beginning of a restore: whether it can go back, and what of it cannot.
+"""The metadata table at the start of a restore: whether it can be restored, and which parts cannot.
 
-It goes back by the order in which it was told of commits, the data table by its own. A commit that stays and was told
-later than the target (a compaction that completed behind it, or what `metadata update` has told since) would be taken
-out of the indexes and its files be listed again: rows whose keys no index knows. Real Hudi does so. Here the metadata
-table is dropped then, as where it was compacted since.
+It is restored by the order of its deltacommits, the data table by its own order. A commit that stays and was recorded
+later than the target (a compaction that completed after it, or a commit that `metadata update` applied) would be
+removed from the indexes and its files listed again: rows whose keys no index has. Hudi does so. Here the metadata table
+is dropped then, as when it was compacted since.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
 
     The caller holds the table lock; `context` was loaded under it.
     """
-    remove_dropped(context.storage, context.config)  # which a run that died may have begun
+    remove_dropped(context.storage, context.config)  # which a run that died may have started
     publisher = context.metadata_publisher()
     if publisher is None:
         return
@@ -42,8 +42,8 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
 
 
 def recorded_late(context: TableContext, plan: RestorePlan) -> list[str]:
-    """The completed commits that stay and that the metadata table was told of after the target; none where it does not
-    say when that was.
+    """The completed commits that stay and were recorded in the metadata table after the target; none without that
+    order.
     """
     metadata_timeline = MetadataTimeline(context.storage, context.config)
     timeline = metadata_timeline.active.load()

@@ -26,14 +26,14 @@ from hudi_core.transaction.writer_heartbeats import live_heartbeats
 
 
 def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> RestoreResult:
-    """Takes away everything that was written after the completed commit `instant`, savepointed or not.
+    """Rolls back all writes after the completed commit `instant`, savepointed or not.
 
     A pending restore to `instant` is finished under its own instant; pending rollbacks are finished first. With
-    `dry_run` nothing is written, and the result says what would go and which instants can be restored.
+    `dry_run` nothing is written, and the result names the instants to remove and those that can be restored.
 
     Raises ConfigError for an instant that is no completed commit of the timeline, TimelineError when its files may be
-    gone or something after it must stay (services.restore.candidates), ConflictError while a writer is alive or
-    somebody else restores.
+    gone or something after it must stay (services.restore.candidates), ConflictError while a writer is alive or another
+    process restores.
     """
     timeline = context.active.load()
     pending = _pending_restore(context, timeline, instant)
@@ -111,7 +111,7 @@ def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
 
 
 def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
-    """An instant that this engine claimed is told by its claim, which is taken over when its turn comes."""
+    """An instant that this engine claimed is checked by its claim, which is taken over at its rollback."""
     pending = [
         item.requested_time
         for item in going

@@ -41,7 +41,7 @@ class Leftovers:
 
 
 class AttemptSearch:
-    """Finds what attempts at `instant` left in the planned partitions and in those that markers name. Needs no claim
+    """Finds the files of attempts at `instant` in the planned partitions and in those that markers name. Needs no claim
     and changes nothing.
 
     `action` is the pending one: a compaction or clustering, or a log compaction where its log files are its own.

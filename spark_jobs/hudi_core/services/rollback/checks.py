@@ -1,8 +1,8 @@
-"""Whether an instant may be rolled back: real Hudi's rules (BaseRollbackActionExecutor), and those that keep rows where
-it has none.
+"""Whether an instant may be rolled back: Hudi's rules (BaseRollbackActionExecutor), and further ones that prevent the
+loss of rows.
 
-Pure: facts in, error out. Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed
-commit is another matter under every policy: later commits were written on top of its rows.
+Pure: inputs in, error out. Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed
+commit is checked under every policy: later commits were written on top of its rows.
 """
 
 from __future__ import annotations

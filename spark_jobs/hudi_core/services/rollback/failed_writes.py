@@ -41,7 +41,7 @@ def dead_rollbacks(
 ) -> list[str]:
     """Those of pending_rollbacks that no writer of Hudi may be at: what a run without a name may finish.
 
-    One that this engine planned or ever claimed is among them: its claim says who is at it. One of Hudi's is when its
+    One that this engine planned or claimed is among them: its claim names the owner. One of Hudi's is when its
     heartbeat expired (1.2 makes one where it has several writers), and without one when it did not change for
     `airflow_hudi.failed_writes.silent_minutes`; with the EAGER policy, or `eager`, whatever its age.
     """
@@ -69,8 +69,8 @@ def failed_writes(
 
     By the policy of `hoodie.cleaner.policy.failed.writes`: LAZY, our default, takes those whose heartbeat expired, and
     those that never had one when nothing of them changed for long (transaction.writer_heartbeats.silent_seconds);
-    EAGER, or `eager`, takes all of them, for a table that nobody writes to. One that a writer of Hudi may be rolling
-    back is not among them (dead_rollbacks).
+    EAGER, or `eager`, takes all of them, for a table without writers. One that a writer of Hudi may be rolling back is
+    not among them (dead_rollbacks).
     """
     policy = FailedWrites.EAGER if eager else failed_writes_policy(context.options)
     heartbeats = _heartbeats(context, silent_seconds(context.options), dry_run)

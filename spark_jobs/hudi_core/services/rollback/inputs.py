@@ -23,7 +23,7 @@ from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_
 
 
 def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackInputs:
-    """The facts for rolling `failed` back now."""
+    """The inputs for rolling `failed` back now."""
     return RollbackInputs(
         eager=failed_writes_policy(context.options) is FailedWrites.EAGER,
         clusterings=frozenset(read_clustering_plans(context.active, timeline)),
@@ -35,8 +35,7 @@ def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> Ro
 def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
     """Raises ConflictError while a writer's heartbeat says that it is at work on `target`.
 
-    Not for an instant that this engine has claimed and did not let go of: there the claim knows more, and is asked when
-    it is taken over.
+    Not for an instant that this engine has claimed and not released: its claim is checked at the takeover.
     """
     if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
         return

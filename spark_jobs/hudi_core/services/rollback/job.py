@@ -1,5 +1,5 @@
-"""Rollback: a pending one is run to its end under its own instant, whichever run takes it over (HUDI-3556). Another one
-would be in the metadata table's way.
+"""Rollback: a pending one is completed under its instant by any run that takes it over (HUDI-3556). A second rollback
+would block the metadata table.
 """
 
 from __future__ import annotations
@@ -144,9 +144,9 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         self._clean_up(executed=decided)
 
     def _clean_up(self, *, executed: bool) -> None:
-        """Markers last: they are what tells the next run that there may be files.
+        """Markers last: by them the next run finds remaining files.
 
-        A plan that stayed is left alone behind a rollback of the past: it may be running again.
+        A plan that stayed is not touched after an earlier rollback: it may be running again.
         """
         target = self._execution.target(self.active.load())
         delete_markers(self.storage, self.instant)
@@ -163,9 +163,9 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             self.storage.delete(f"{HUDI_HEARTBEATS}/{self._failed}")
 
     def _delete_late_files(self) -> None:
-        """What a writer that was taken for dead has written since: nobody may see it, and it would show once the
-        rollback is archived (hudi#18783). Where the plan found files, more may have come. Not for a compaction: log
-        files may carry its instant and others' rows.
+        """Files that a writer presumed dead has written since: they would become visible once the rollback is archived
+        (hudi#18783). Where the plan found files, more may have come. Not for a compaction: log files may carry its
+        instant and others' rows.
         """
         partitions = {request.partition for request in self._execution.plan.requests}
         for _, files in list_partitions(self.storage, partitions):
@@ -231,7 +231,7 @@ def run_rollback(
 
 
 def _refuse_during_restore(timeline: Timeline) -> None:
-    """A restore finishes the rollbacks that it began, and needs the others to be done before it begins."""
+    """A restore finishes its own rollbacks, and requires the others to be completed before it starts."""
     pending = timeline.pending().of_actions(Action.RESTORE).last()
     if pending is not None:
         raise TimelineError(
@@ -244,10 +244,10 @@ def _refuse_during_restore(timeline: Timeline) -> None:
 
 @contextmanager
 def fenced(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Iterator[Claimed | None]:
-    """Holds the claim on an instant that is to go, where this engine ever claimed it or may be running it.
+    """Holds the claim on an instant to be rolled back, where this engine claimed it or may be running it.
 
-    Also on a completed compaction or clustering, which shows as pending while it goes: by the claim it is known to be
-    nobody's write. `target` is the instant as the timeline shows it. Raises ConflictError while a run of ours may be
+    Also on a completed compaction or clustering, which is pending during its rollback: by the claim it is known not to
+    be a live write. `target` is the instant as the timeline shows it. Raises ConflictError while a run of ours may be
     alive.
     """
     is_claimed = current_claim(context.storage, instant) is not None
@@ -287,10 +287,10 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
 
 
 def check_not_initialized_since(context: TableContext, target: Instant) -> None:
-    """Raises TimelineError, before anything is written, where partitions began since `target` completed.
+    """Raises TimelineError, before anything is written, where partitions were initialized since `target` completed.
 
-    A write that is pending is in none of them. Asked under the table lock when a rollback begins, which makes its
-    instant a pending one: what begins from then on holds nothing of it.
+    A pending write is in none of them. Checked under the table lock when a rollback begins, which makes its instant
+    pending: partitions initialized afterwards do not contain it.
     """
     if not target.is_completed or not context.has_metadata_table:
         return

@@ -42,8 +42,8 @@ def write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | 
 
 def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *, dry_run: bool = False) -> None:
     """Raises, before anything is written, where `target` may not be rolled back (services.rollback.checks) or the
-    metadata table cannot follow; ConflictError while its writer is alive; TimelineError for a plan that nobody has
-    begun.
+    metadata table cannot follow; ConflictError while its writer is alive; TimelineError for a plan that was never
+    inflight.
     """
     if target.state is State.REQUESTED and is_planned(context, target):
         raise TimelineError(
@@ -67,11 +67,12 @@ def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) ->
 
 
 def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:
-    """The requested time of the rollback of `target`: a pending one is taken up, else one is planned and requested now.
+    """The requested time of the rollback of `target`: a pending one is continued, else one is planned and requested
+    now.
 
     Raises as check_rollback, and ConflictError when the instant moved on meanwhile. The rollback of a completed commit
-    is inflight at once: one that is only requested was planned for a write that had not completed, and must not take it
-    back when it has (RollbackExecution.begin).
+    is inflight at once: one that is only requested was planned for a write that had not completed, and must not undo it
+    when it has (RollbackExecution.begin).
     """
     with context.lock(owner) as lock:
         timeline = context.active.load()

@@ -1,9 +1,10 @@
-"""What a rollback has to undo, found by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
+"""The files that a rollback has to undo, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
 ListingBasedRollbackStrategy).
 
-Where real Hudi finds nothing because the markers are gone, and leaves the files behind to come back as rows once the
-instant is archived (facts 10.5), this engine lists the storage. Where a listing of table version 6 would have to trust
-the writer's workload profile for the log files it appended to, the headers of the log files themselves are read.
+Without markers Hudi finds nothing and leaves files behind, whose rows show once the instant is archived
+(HoodieTimeline.containsOrBeforeTimelineStarts); this engine lists the storage. Where a listing of table version 6 would
+rely on the writer's workload profile for the log files it appended to, the headers of the log files themselves are
+read.
 """
 
 from __future__ import annotations
@@ -73,13 +74,12 @@ def failed_of(context: TableContext, instant: Instant) -> Failed:
 def plan_undo(
     context: TableContext, failed: Failed, timeline: Timeline, *, use_markers: bool, restoring: bool = False
 ) -> list[FileUndo]:
-    """The steps that undo the files of `failed`, sorted; none for an instant that only was requested, which has written
-    nothing.
+    """The steps that undo the files of `failed`, sorted; none for an instant that was only requested.
 
-    A compaction that was completed, or that a restore takes away (`restoring`), goes with its whole slice. In table
-    version 6 the log files on top of it carry its instant from the time on that it was requested. Whatever wrote them
-    is rolled back by then; left behind without the compaction, they would be the newest slice of their file group one
-    day (facts 10.5), which is what real Hudi lets happen.
+    A compaction that was completed, or that a restore removes (`restoring`), is deleted with its whole slice. In table
+    version 6 the log files on top of it carry its instant from the time on that it was requested. Their writes are
+    rolled back by then; without the compaction they would become the newest slice of their file group after archival
+    (HoodieTimeline.containsOrBeforeTimelineStarts), as happens in Hudi.
     """
     slice_goes = restoring and failed.is_compaction and not context.config.features.rollback_deletes_logs
     if failed.instant.state is State.REQUESTED and not slice_goes:
@@ -119,9 +119,8 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
         elif isinstance(parsed, LogFileName):
             info = listed.get(marker.partition, {}).get(marker.file_name)
             if info is not None:
-                # A writer that dies as it begins a log file leaves no byte. Real Hudi runs no plan that says so: it
-                # tells its metadata table the plan's size, which must be positive there (MarkerBasedRollbackStrategy
-                # stubs 1).
+                # A writer that dies as it creates a log file leaves no byte. Hudi runs no such plan: it passes the
+                # plan's size to its metadata table, where it must be positive (MarkerBasedRollbackStrategy stubs 1).
                 appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {})[marker.file_name] = max(
                     info.size, 1
                 )
@@ -175,7 +174,7 @@ def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline)
     """Table version 6: the log files of older slices that hold blocks of the instant (getRollbackRequestToAppend).
 
     Completed, its metadata names them. Pending, its profile names the file groups it was going to append to; without
-    one every file group may be concerned. Either way the slices' log headers tell which log files.
+    one every file group may be concerned. Either way the slices' log headers name the log files.
     """
     view = context.view(timeline, "off")
     stats = None if failed.metadata is None else failed.metadata.partition_to_write_stats

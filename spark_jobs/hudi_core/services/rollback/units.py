@@ -94,7 +94,7 @@ class RollbackExecution:
         """Makes a compaction or clustering a write that is pending: a writer with inline services, or a run of ours,
         would take the plan up that shows as soon as the completed file is gone, and what it wrote would be nobody's.
         Pending it has to stay, since the metadata table's blocks of an instant that is neither pending nor rolled back
-        count (facts 8.8). Repeated after a crash, it goes on.
+        count. May be repeated after a crash.
         """
         time_of, written_as = target.requested_time, completed_action(target.action)
         if is_planned(self._context, target):

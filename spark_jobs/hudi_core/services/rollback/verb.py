@@ -27,13 +27,13 @@ from hudi_core.transaction.owner import Owner
 def clean_failed_writes(
     context: TableContext, owner: Owner, *, eager: bool = False, dry_run: bool = False
 ) -> list[RollbackResult]:
-    """Finishes the pending rollbacks that nobody is at, then rolls the failed writes back, newest first; the results in
-    that order.
+    """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first; results in that
+    order.
 
     A write failed when its heartbeat expired, or by the table's policy (`hoodie.cleaner.policy.failed.writes`). `eager`
-    takes all pending writes for failed: right only where nobody else writes. One that completes meanwhile is kept; its
-    result has a reason. With `dry_run` nothing is written. Errors as services.rollback.verb.rollback; what was done
-    before stands.
+    takes all pending writes for failed: correct only without other writers. One that completes meanwhile is kept; its
+    result has a reason. With `dry_run` nothing is written. Errors as services.rollback.verb.rollback; rollbacks
+    completed before an error remain.
     """
     timeline = context.active.load()
     pending = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
@@ -61,9 +61,9 @@ def rollback(
     commit.
 
     None: a pending rollback is finished, else the newest write that failed goes (services.rollback.failed_writes). A
-    pending rollback of `instant` is finished under its own instant; so is `instant` when it is one itself. What was
-    done before is only cleaned up behind. With `dry_run` nothing is written. With `unless_completed` a write that has
-    completed stays, unless its rollback has begun: whoever asked took it for failed.
+    pending rollback of `instant` is finished under its own instant; so is `instant` when it is one itself. A completed
+    rollback is only cleaned up. With `dry_run` nothing is written. With `unless_completed` a write that has completed
+    stays, unless its rollback is inflight: the caller presumed it failed.
 
     Raises ConfigError for an instant that the timeline does not hold, TimelineError (services.rollback.checks) when it
     may not be rolled back, ConflictError while it is at work or being rolled back elsewhere.

@@ -22,11 +22,11 @@ from hudi_core.transaction.owner import Owner
 def savepoint_create(
     context: TableContext, instant: str | None, owner: Owner, *, comment: str = "", user: str = ""
 ) -> Savepoint:
-    """Keeps the files that the table had at the completed commit `instant`, the newest one when None. One that is there
-    already is left.
+    """Keeps the files of the table at the completed commit `instant`, the newest when None. An existing savepoint is
+    kept.
 
-    `user` is who it is made for, the owner when empty. Raises ConfigError when there is no such commit on the timeline,
-    TimelineError when a clean may have removed files of it, ConflictError while another process makes it.
+    `user` is recorded as its author, the owner when empty. Raises ConfigError when there is no such commit on the
+    timeline, TimelineError when a clean may have removed files of it, ConflictError while another process makes it.
     """
     timeline = context.active.load()
     time_of = instant or _newest(context, timeline)

@@ -12,8 +12,8 @@ from hudi_core.timeline.instant import Action, Instant
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """The savepoint of the commit requested at `instant`: who made it, when (milliseconds since the epoch), why, how
-    many files it keeps.
+    """The savepoint of the commit requested at `instant`: its user, time (milliseconds since the epoch), comment and
+    number of files.
 
     `existed`: it was there before. `deleted`: it is gone by now.
     """

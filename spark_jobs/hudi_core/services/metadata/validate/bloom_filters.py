@@ -139,7 +139,7 @@ class BloomFiltersCheck(PartitionCheck):
 
 
 class FilterCheck:
-    """Asks a filter for the texts (string, no nulls) that `texts` makes of a file's records."""
+    """Tests a filter with the texts (string, no nulls) that `texts` makes of a file's records."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class FilterCheck:
         self._lacking = 0
 
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        """Asks for the records' texts."""
+        """Tests the records' texts."""
         texts = self._texts(batch)
         self._requested += len(texts)
         self._lacking += self._stored.lacking(*buffers_of(texts))

@@ -1,5 +1,5 @@
-"""What the check of one kind is told while a table is walked: partitions, the records of their files, and the rows as
-they are now.
+"""The input of one partition type's check during the walk of a table: partitions, the records of files, and current
+rows.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class FileCheck(Protocol):
 
 
 class PartitionCheck:
-    """Compares one metadata partition. What a kind does not look at, it leaves as it is here.
+    """Compares one metadata partition. Methods that a check does not need do nothing by default.
 
-    A partition is opened, then every listed base and log file of it that is there, then the rows of its latest slices,
-    then it is closed.
+    The order: a partition opens, its listed and existing base and log files follow, then the rows of its latest slices;
+    then it closes.
     """
 
     def file_columns(self) -> frozenset[str]:
@@ -77,10 +77,10 @@ class PartitionCheck:
         return frozenset()
 
     def open_partition(self, files: PartitionFiles) -> None:
-        """A partition begins."""
+        """Starts a partition."""
 
     def open_file(self, head: FileHead) -> FileCheck | None:
-        """A file begins; None when this kind has nothing to compare of it."""
+        """Starts a file; None when the check compares nothing of it."""
         return None
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:

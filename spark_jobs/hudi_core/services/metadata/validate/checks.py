@@ -1,4 +1,4 @@
-"""Which checks a table's metadata table gets: one for each kind that it lists."""
+"""Which checks a table's metadata table gets: one for each partition type that it lists."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _RENAMED: Final = "columns that older files hold under another name"
 
 
 class Checks:
-    """Makes the checks of one table. What a kind cannot be asked is told to `findings`."""
+    """Makes the checks of one table. Comparisons that are not possible are reported to `findings`."""
 
     def __init__(self, subject: Subject, findings: Findings) -> None:
         self._subject = subject
@@ -58,7 +58,7 @@ class Checks:
         self._keys = KeysOfRows.of(subject.context.config)
 
     def all(self) -> list[PartitionCheck]:
-        """Those of all kinds but `files`, which says what there is to check."""
+        """The checks of all partition types but `files`, which lists the files to check."""
         return [
             check
             for name in sorted(self._subject.metadata.partition_types - {FILES_PARTITION})

@@ -1,9 +1,9 @@
-"""`column_stats` against the records of the files that it is about.
+"""Compares `column_stats` with the records of its files.
 
 Exact: which files have statistics (a file that is not listed has none; a listed file with records has them of every
 indexed column that it holds), and the counts of base files. Loose: bounds, which have to contain the values; the counts
-of log files, which Hudi takes while it appends. Statistics of a partition that is no longer listed are not looked at:
-nobody asks for them.
+of log files, which Hudi takes while it appends. Statistics of a partition that is no longer listed are not compared:
+readers do not use them.
 
 Version 6 does not record which columns are indexed; there a file has to have statistics of at least one. Nor do its
 cleans take away what is stored of the files that they delete (TableVersion.cleans_leave_statistics); there such a file
@@ -88,7 +88,7 @@ class ColumnStatsCheck(PartitionCheck):
             self._unlisted[files.partition] = unlisted
 
     def finish(self) -> None:
-        """Tells of the files that have statistics and are not listed."""
+        """Reports the files that have statistics and are not listed."""
         for changes in self._left_by() if self._unlisted else ():
             for partition, names in changes.deleted.items():
                 self._unlisted.get(partition, set()).difference_update(names)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 KEPT: Final = 1000
-"""How many differences of each kind of metadata are kept; all are counted."""
+"""How many differences of each partition type are kept; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class Difference:
     """`kind` is the metadata partition (`files`, `record_index`, `secondary_index_<name>` …), `partition` the data
     partition's path.
 
-    `file` is a plain file name, or in indexes of rows the file group's id; None where the difference is of no single
-    file. `what` says what the metadata table holds and what is true.
+    `file` is a plain file name, or in row-level indexes the file group's id; None where the difference is of no single
+    file. `what` describes the metadata table's record and the data.
     """
 
     partition_type: str
@@ -32,14 +32,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class NotChecked:
-    """Something of a kind that was not compared, and why."""
+    """A part of a partition type that was not compared, and why."""
 
     partition_type: str
     why: str
 
 
 class Findings:
-    """Collects differences; memory is bounded by KEPT per kind."""
+    """Collects differences; memory is bounded by KEPT per partition type."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[Difference]] = {}
@@ -51,7 +51,7 @@ class Findings:
         self.add_all(partition_type, 1, (Difference(partition_type, partition, file, what),))
 
     def add_all(self, partition_type: str, count: int, differences: Iterable[Difference]) -> None:
-        """`count` differences of a kind, of which `differences` is read as far as they are kept."""
+        """Adds `count` differences of a partition type; `differences` is read as far as they are kept."""
         if count:
             self._counts[partition_type] += count
             kept = self._kept.setdefault(partition_type, [])
@@ -85,7 +85,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """`differences` are up to KEPT of each kind, `counts` all of them by kind. `kinds` were looked at, over
+    """`differences` are up to KEPT of each partition type, `counts` all of them. `kinds` were compared, over
     `partitions`, `files` and `rows`.
     """
 

@@ -1,4 +1,4 @@
-"""`expr_index_*` against the expression's values in the files that they are about.
+"""Compares `expr_index_*` with the expression's values in the indexed files.
 
 Of type column_stats. Exact: a base file with rows in a latest slice has statistics, a base file that has any its
 counts, and no file has any that is not listed. Loose: bounds; that a log file has statistics; counts of log files.
@@ -7,7 +7,7 @@ Bounds of whole partitions have to contain the values of the rows as they are no
 Of type bloom_filters. Exact: a base file in a latest slice has a filter, a filter has every value of its file, and no
 file has one that is not listed.
 
-Files of older slices and of replaced file groups may have no record: real Hudi begins such an index with the latest
+Files of older slices and of replaced file groups may have no record: Hudi initializes such an index with the latest
 slices (HoodieBackedTableMetadataWriter.initializeExpressionIndexPartition).
 
 Not compared are expressions that predicates cannot name, and, unless the zone is given (airflow_hudi.read.zone), values
@@ -50,7 +50,7 @@ class IndexedExpression:
     """One index: its name, the column that its keys hash, and the operand that it is over, in the zone of its wall
     time.
 
-    `has_values` is off where the values are not known, as they depend on a zone that nobody gave.
+    `has_values` is off where the values are not known, as they depend on an unknown zone.
     """
 
     name: str

@@ -1,11 +1,11 @@
 """`files` against the storage. Exact: the partitions, the names of their files, and the sizes.
 
-Of one kind of file the listed size may differ: a log file of version 6 may be longer than listed, by what a write that
-is pending or was rolled back appended, and a log file that was rolled back by its markers is listed with 1 byte
+The listed size of log files may differ: one of version 6 may be longer than listed, by what a write that is pending or
+was rolled back appended, and a log file that was rolled back by its markers is listed with 1 byte
 (MarkerBasedRollbackStrategy). Then it has to be no longer than the file, and hold what completed commits wrote.
 
-Memory: one data partition; the names of missing and unlisted files up to difference.KEPT, to tell a file that is listed
-elsewhere.
+Memory: one data partition; the names of missing and unlisted files up to difference.KEPT, to detect a file that is
+listed elsewhere.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class FilesCheck:
 
     `wrote` says of an instant and a path whether a completed commit of that instant wrote the file. `written`, of
     version 6, are the bytes of log files by path that completed commits of the timeline wrote; None where a log file's
-    name carries the instant that wrote it. `judges_missing` is off while something deletes files that it tells the
-    metadata table of afterwards.
+    name carries the instant that wrote it. `judges_missing` is off while an action deletes files before it updates the
+    metadata table.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class FilesCheck:
             self._findings.add(FILES_PARTITION, "listed, but it is not there", partition=partition, file=name)
 
     def _counts(self, info: FileInfo) -> bool:
-        """Whether a file that is not listed should be: a completed commit wrote it. What attempts at its tasks left
-        does not count.
+        """Whether a file that is not listed should be: a completed commit wrote it. Files of failed task attempts do
+        not count.
 
-        Of a log file of version 6 only the commits of the active timeline tell, as its name carries the instant of its
-        slice.
+        For a log file of version 6 only the commits of the active timeline decide, as its name carries the instant of
+        its slice.
         """
         parsed = parse_data_file(info.name)
         if isinstance(parsed, LogFileName) and self._written is not None:

@@ -4,7 +4,7 @@ Exact: a partition with rows has statistics of every indexed column. Loose: boun
 values, as merging widens them; counts, which are at least those of the rows where they are said to be tight and the
 partition's slices are base files alone (Hudi counts files that a clustering or an overwrite replaced as well);
 statistics of partitions without rows, which rule nothing out. Columns whose values a query takes from the partition's
-path are left out.
+path are not compared.
 
 Memory: the statistics of all partitions, some 300 bytes for each column and partition.
 """

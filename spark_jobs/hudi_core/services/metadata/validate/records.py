@@ -25,8 +25,8 @@ _PARQUET = "parquet"
 
 
 class FileReader:
-    """Gives every record of a data file to the checks that want it; each file is read once, columns that nobody asks
-    for not at all.
+    """Passes every record of a data file to the checks that need it; each file is read once, with the required columns
+    only.
     """
 
     def __init__(self, subject: Subject, checks: Sequence[PartitionCheck], findings: Findings) -> None:
@@ -42,7 +42,7 @@ class FileReader:
 
         `latest` are the names of the base files in the partition's latest slices.
 
-        A file that is damaged is a difference of `files`, and its other comparisons are left out.
+        A file that is damaged is a difference of `files`, and its other comparisons are omitted.
         """
         files = 0
         for item in group.slices:
@@ -118,9 +118,7 @@ class FileReader:
 
 
 class _DamagedError(CorruptFileError):
-    """A data file cannot be read. Of its own kind, as what the checks ask of the metadata table may be damaged as
-    well.
-    """
+    """A data file cannot be read. A separate class, since the metadata table may be damaged as well."""
 
 
 @contextmanager

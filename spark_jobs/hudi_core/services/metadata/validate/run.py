@@ -1,10 +1,9 @@
-"""`metadata validate`: the metadata table compared with the data files and rows that it is about, kind by kind. Nothing
-is written.
+"""`metadata validate`: compares the metadata table with the data files and rows, by partition type. Nothing is written.
 
-What is true is read from the data by the code of queries, not by that which writes the metadata table, so that a
-mistake there does not hide itself. The table is walked once, partition by partition. Of a partition, every listed base
-and log file that is there is read once (the columns that are indexed), and the rows of the latest slices once more,
-merged. What is exact and what is loose, and what memory it takes, each kind's module says.
+The data is read by the code of queries, not by that which writes the metadata table, so that errors there are detected.
+The table is walked once, partition by partition. Of a partition, every listed base and log file that is there is read
+once (the columns that are indexed), and the rows of the latest slices once more, merged. Each partition type's module
+describes its exact and loose comparisons, and its memory.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import walk_partitions
 
 _UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
-"""They delete files first and tell the metadata table then."""
+"""They delete files first and update the metadata table then."""
 
 
 def validate(context: TableContext, data: Storage) -> ValidationReport:

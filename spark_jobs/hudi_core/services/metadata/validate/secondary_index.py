@@ -1,9 +1,9 @@
-"""`secondary_index_*` against the values of all rows as they are now.
+"""Compares `secondary_index_*` with the values of all current rows.
 
-Exact: for every row the pair of its value and record key stands in the index, in the file group where it is looked for,
-and no other pair does. Of an index that Hudi 1.2 left the changes of a commit out of (MetadataTable.covers_all_rows),
-which readers do not ask, only the pairs that stand are compared. Compared are columns of text and of whole numbers; of
-other types the printed form depends on the writer.
+Exact: the index holds for every row the pair of its value and record key, in the file group of its lookup, and no other
+pair. Of an index without the changes of a commit of Hudi 1.2 (MetadataTable.covers_all_rows), which readers do not use,
+only the existing pairs are compared. Compared are columns of text and of whole numbers; of other types the printed form
+depends on the writer.
 
 Memory: as record_index, with pairs for keys.
 """
@@ -112,12 +112,12 @@ class SecondaryIndexCheck(PartitionCheck):
 
 
 def can_print(kind: pa.DataType) -> bool:
-    """Whether the text of a value of this type is the same whoever writes it."""
+    """Whether the text of a value of this type is the same for every writer."""
     return bool(pa.types.is_string(kind) or pa.types.is_integer(kind))
 
 
 def _heads(values: pa.Array) -> pa.Array:
-    """How the pairs of values begin (keys.secondary_prefix)."""
+    """The key prefixes of values (keys.secondary_prefix)."""
     texts = pc.fill_null(_escaped(values.cast(pa.string())), _NULL)
     return pc.binary_join_element_wise(texts, "", "$")
 

@@ -1,4 +1,4 @@
-"""The table that is validated, opened once: its timeline, its metadata table, and what its files are read with."""
+"""The table that is validated, loaded once: its timeline, its metadata table, and its file readers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMMITS: Final = 4
 
 
 class CommitWrites:
-    """Which files completed commits wrote, of the timeline and its archive. The paths of the last _COMMITS asked for
+    """Which files completed commits wrote, of the timeline and its archive. The paths of the last _COMMITS requested
     are kept.
     """
 
