@@ -1,5 +1,5 @@
 """One operation of a compaction plan: merges a file slice's base file and log files into a new base file
-(HoodieCompactor, facts 10.1).
+(HoodieCompactor).
 
 Hudi 0.15 merges by its log scanner and HoodieMergeHandle, 1.x by the reader of its queries
 (FileGroupReaderBasedMergeHandle). They differ in what they make of a key that the base file holds twice, of log blocks

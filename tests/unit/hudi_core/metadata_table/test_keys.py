@@ -22,7 +22,7 @@ from hudi_core.metadata_table.keys import (
 
 
 def test_ids_of_columns_partitions_and_files() -> None:
-    """Seen in tables of real Hudi (facts 8.5 and the golden tables)."""
+    """Seen in tables of real Hudi (the golden tables)."""
     assert column_id("name") == "F5SYxeUa1U8="
     assert partition_id("0") == "06zdpyCf3Jg="
     assert partition_id("2024-01-01") == "8I3ykeAF+eE="

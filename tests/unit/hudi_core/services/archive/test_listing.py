@@ -1,5 +1,5 @@
 """Files that archival would make visible: of instants that never completed, of rollbacks gone, of replaced file groups
-(hudi#18783, facts 10.5).
+(hudi#18783).
 """
 
 from __future__ import annotations

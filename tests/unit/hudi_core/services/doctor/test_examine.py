@@ -148,7 +148,7 @@ def test_a_compaction_is_offered(golden: Golden, version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("when", ["before the timeline begins", "after it began"])
 def test_a_base_file_that_landed_after_its_rollback(golden: Golden, version: str, when: str) -> None:
-    """Older than the timeline it is visible to readers, later it will be (facts 10.5)."""
+    """Older than the timeline it is visible to readers, later it will be."""
     table = golden(version, "archived_timeline_cow").table
     context = context_of(table)
     first = min(context.active.load().commits().requested_times)
