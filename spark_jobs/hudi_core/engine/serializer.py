@@ -7,6 +7,8 @@ so the form names no field and no version; what does not fit it exactly is refus
 
 A value comes back equal and of the same types, with two exceptions: a Sequence comes back as a tuple, and within `Any`
 tuples come back as lists. `Annotated[X, form]` crosses as the type `form`.
+
+packed_units.py says how the units of a run cross together.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Columns and partitions are named in keys by 12 characters of base64 over an xxHash64, files by 24 characters over an
 MD5.
+
+codec.hashing says which file group of a partition a key belongs to, codec.key_hashes for many keys at once.
 """
 
 from __future__ import annotations

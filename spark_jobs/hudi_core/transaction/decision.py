@@ -7,6 +7,8 @@ file that it is about to put on the timeline, or by its successor, to close the 
   which of the two requests arrives, nor whether one that timed out arrives late. A check before the put could not do
   this: a process may be stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that
   draw two completion times would both create a completed file.
+
+commit.Completer.finish_decided carries a decision out.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Peak memory on the driver: the files of one partition with their slices, and the names of the files to delete, about 200
 bytes each. docs/memory.md has the measurements.
+
+When a clean is due and up to which commit it may delete is decided in retention.py; which slices of a file group go,
+in policies.py.
 """
 
 from __future__ import annotations
