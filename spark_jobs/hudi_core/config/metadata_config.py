@@ -1,7 +1,7 @@
 """Options of the metadata table, by Hudi's own names (HoodieMetadataConfig).
 
-They describe how an index is initialized. The modules of the metadata table read them from the settings of a table by
-name, and check them when they use them: a table may have options for an index that it does not have.
+They describe how an index is initialized. The modules of the metadata table take names and defaults from here, and
+check the text when they use it: a table may have options for an index that it does not have.
 """
 
 from __future__ import annotations

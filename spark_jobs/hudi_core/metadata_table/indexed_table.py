@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
+from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.base_file import History
@@ -37,9 +38,8 @@ def positive_setting(settings: Mapping[str, str], key: str, default: int) -> int
     return int(text)
 
 
-COLUMN_LIST: Final = "hoodie.metadata.index.column.stats.column.list"
-COLUMN_COUNT: Final = "hoodie.metadata.index.column.stats.max.columns.to.index"
-_DEFAULT_COUNT: Final = 32
+COLUMN_LIST: Final = STATISTICS_COLUMNS.name
+COLUMN_COUNT: Final = STATISTICS_COLUMN_COUNT.name
 _ALWAYS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 _V1_DIGITS: Final = 15
 """Of a decimal, on either side of the point: version 1 stores decimal(30, 15)."""
@@ -140,7 +140,7 @@ class IndexedTable:
                 for column in stored
                 if column.name not in (*META_FIELDS, OPERATION) and is_indexable(column.type, version)
             ]
-            chosen = file_schema[: positive_setting(self.settings, COLUMN_COUNT, _DEFAULT_COUNT)]
+            chosen = file_schema[: positive_setting(self.settings, COLUMN_COUNT, STATISTICS_COLUMN_COUNT.default)]
         return tuple(dict.fromkeys([*always, *chosen]))
 
 

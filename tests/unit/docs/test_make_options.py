@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hudi_core
 from docs.make_options import GROUPS, PAGE, page
+from hudi_core.config import metadata_config
 from hudi_core.config.metadata_config import METADATA_TABLE_KEYS
 from hudi_core.config.service_config import KEYS
 
@@ -34,6 +35,7 @@ def test_every_option_of_the_metadata_table_is_there() -> None:
     """Those that the modules of the partition types, and of the metadata table's own services, read by name."""
     text = PAGE.read_text()
     modules = [path for name in ("partitions", "services") for path in (SOURCE / name).glob("*.py")]
+    modules.append(Path(metadata_config.__file__))
     names = {name for path in modules for name in re.findall(r'"((?:hoodie|spark)\.[a-z.A-Z_]+)"', path.read_text())}
     assert "hoodie.metadata.compact.max.delta.commits" in names
     assert sorted(name for name in names if f"`{name}`" not in text) == []

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.date_patterns import DatePattern
 
@@ -30,7 +31,7 @@ NEW_SMALL: Final = (
 """Those that an upper case came to or that came themselves: Georgian, Cherokee, letters of phonetic alphabets."""
 
 
-SESSION_ZONE: Final = "spark.sql.session.timeZone"
+SESSION_ZONE: Final = EXPRESSION_ZONE.name
 """The option that names the zone in which Spark's sessions, which ask the index, tell the time."""
 _UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 _DAY_SECONDS: Final = 86400

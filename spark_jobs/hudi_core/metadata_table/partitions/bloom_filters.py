@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from hudi_core.config.metadata_config import BLOOM_FILTER_GROUPS
 from hudi_core.metadata_table.file_changes import MAX_DELETIONS, FileChanges
 from hudi_core.metadata_table.keys import bloom_filter_key
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
@@ -26,8 +27,8 @@ class BloomFiltersPartition(PartitionType):
 
     name = BLOOM_FILTERS
     by_file = updated_by_clean = True
-    groups_option = "hoodie.metadata.index.bloom.filter.file.group.count"
-    default_groups = 4
+    groups_option = BLOOM_FILTER_GROUPS.name
+    default_groups = BLOOM_FILTER_GROUPS.default
     needs = Needs(bloom=True, older_slices=True)
 
     @classmethod

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from hudi_core.config.metadata_config import COLUMN_STATS_GROUPS
 from hudi_core.metadata_table.file_changes import MAX_DELETIONS, FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.keys import column_id, file_id, partition_id
@@ -62,8 +63,8 @@ class ColumnStatsPartition(PartitionType):
     name = COLUMN_STATS
     by_file = updated_by_clean = True
     merges: ClassVar[Mapping[int, MergeData]] = {RecordType.COLUMN_STATS: merge_statistics}
-    groups_option = "hoodie.metadata.index.column.stats.file.group.count"
-    default_groups = 2
+    groups_option = COLUMN_STATS_GROUPS.name
+    default_groups = COLUMN_STATS_GROUPS.default
     needs = Needs(ranges=True, older_slices=True)
 
     @classmethod

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
+from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_INDEX_GROUPS
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.expression_values import check_expression
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
@@ -37,7 +38,7 @@ _TYPES: Final = (COLUMN_STATS, BLOOM_FILTERS)
 _ENTRIES: Final = "hoodie.index.bloom.num_entries"
 _RATE: Final = "hoodie.index.bloom.fpp"
 _MOST: Final = "hoodie.bloom.index.filter.dynamic.max.entries"
-_FILTER_TYPE: Final = "hoodie.bloom.index.filter.type"
+_FILTER_TYPE: Final = EXPRESSION_FILTER_TYPE.name
 _OF_OPTION: Final = {"numentries": _ENTRIES, "fpp": _RATE, "maxentries": _MOST, "filtertype": _FILTER_TYPE}
 """HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
 
@@ -47,8 +48,8 @@ class ExpressionIndexPartition(PartitionType):
 
     name = EXPRESSION_PREFIX
     by_file = updated_by_clean = True
-    groups_option = "hoodie.metadata.index.expression.file.group.count"
-    default_groups = 2
+    groups_option = EXPRESSION_INDEX_GROUPS.name
+    default_groups = EXPRESSION_INDEX_GROUPS.default
 
     def check(self) -> None:
         """Refuses an index without a definition of a known type."""
@@ -192,7 +193,7 @@ def _bloom_settings(definition: IndexDefinition, settings: Mapping[str, str]) ->
         **settings,
         **{key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options},
     }
-    if found.get(_FILTER_TYPE, "DYNAMIC_V0") != "DYNAMIC_V0":
+    if found.get(_FILTER_TYPE, EXPRESSION_FILTER_TYPE.default) != EXPRESSION_FILTER_TYPE.default:
         raise _refused(definition.name, f"filters of the type {found[_FILTER_TYPE]} are not built")
     try:
         rate = float(found.get(_RATE, "1e-9"))

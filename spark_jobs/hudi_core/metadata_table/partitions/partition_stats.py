@@ -15,6 +15,7 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from hudi_core.config.metadata_config import PARTITION_STATS_GROUPS
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.partition_type import PARTITION_STATS
 from hudi_core.metadata_table.partitions.column_stats import merge_statistics
@@ -33,7 +34,8 @@ class PartitionStatsPartition(PartitionType):
 
     name = PARTITION_STATS
     merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_statistics}
-    groups_option = "hoodie.metadata.index.partition.stats.file.group.count"
+    groups_option = PARTITION_STATS_GROUPS.name
+    default_groups = PARTITION_STATS_GROUPS.default
     needs = Needs(ranges=True, remaining=True)
 
     def check_commit(self) -> None:

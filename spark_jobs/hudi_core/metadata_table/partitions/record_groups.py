@@ -10,19 +10,27 @@ from typing import Final
 
 import numpy as np
 
+from hudi_core.config.metadata_config import (
+    PARTITIONED_RECORD_INDEX_MAXIMUM,
+    PARTITIONED_RECORD_INDEX_MINIMUM,
+    RECORD_INDEX_GROUP_BYTES,
+    RECORD_INDEX_GROWTH,
+    RECORD_INDEX_MAXIMUM,
+    RECORD_INDEX_MINIMUM,
+)
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.indexed_table import positive_setting
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 
-GLOBAL_MINIMUM: Final = "hoodie.metadata.global.record.level.index.min.filegroup.count"
-GLOBAL_MAXIMUM: Final = "hoodie.metadata.global.record.level.index.max.filegroup.count"
-OLD_MINIMUM: Final = "hoodie.metadata.record.index.min.filegroup.count"
-OLD_MAXIMUM: Final = "hoodie.metadata.record.index.max.filegroup.count"
+GLOBAL_MINIMUM: Final = RECORD_INDEX_MINIMUM.name
+GLOBAL_MAXIMUM: Final = RECORD_INDEX_MAXIMUM.name
+OLD_MINIMUM: Final = RECORD_INDEX_MINIMUM.aliases[0]
+OLD_MAXIMUM: Final = RECORD_INDEX_MAXIMUM.aliases[0]
 """The names of Hudi 0.14 to 1.0; 1.1 and later know them, too."""
-PARTITIONED_MINIMUM: Final = "hoodie.metadata.record.level.index.min.filegroup.count"
-PARTITIONED_MAXIMUM: Final = "hoodie.metadata.record.level.index.max.filegroup.count"
-MAXIMUM_BYTES: Final = "hoodie.metadata.record.index.max.filegroup.size"
-GROWTH: Final = "hoodie.metadata.record.index.growth.factor"
+PARTITIONED_MINIMUM: Final = PARTITIONED_RECORD_INDEX_MINIMUM.name
+PARTITIONED_MAXIMUM: Final = PARTITIONED_RECORD_INDEX_MAXIMUM.name
+MAXIMUM_BYTES: Final = RECORD_INDEX_GROUP_BYTES.name
+GROWTH: Final = RECORD_INDEX_GROWTH.name
 
 PREFIX: Final = "record-index-"
 _RECORD_BYTES: Final = 48
@@ -36,8 +44,12 @@ def global_group_count(settings: Mapping[str, str], records: int) -> int:
 
     Raises ConfigError for a setting that is no positive number.
     """
-    least = positive_setting(settings, GLOBAL_MINIMUM, positive_setting(settings, OLD_MINIMUM, 10))
-    most = positive_setting(settings, GLOBAL_MAXIMUM, positive_setting(settings, OLD_MAXIMUM, 10000))
+    least = positive_setting(
+        settings, GLOBAL_MINIMUM, positive_setting(settings, OLD_MINIMUM, RECORD_INDEX_MINIMUM.default)
+    )
+    most = positive_setting(
+        settings, GLOBAL_MAXIMUM, positive_setting(settings, OLD_MAXIMUM, RECORD_INDEX_MAXIMUM.default)
+    )
     return _estimate(settings, records, least, most)
 
 
@@ -48,8 +60,8 @@ def partitioned_group_count(settings: Mapping[str, str], records: int) -> int:
     A data partition that comes later gets the least number: that for no records.
     """
     least, most = (
-        positive_setting(settings, PARTITIONED_MINIMUM, 1),
-        positive_setting(settings, PARTITIONED_MAXIMUM, 10),
+        positive_setting(settings, PARTITIONED_MINIMUM, PARTITIONED_RECORD_INDEX_MINIMUM.default),
+        positive_setting(settings, PARTITIONED_MAXIMUM, PARTITIONED_RECORD_INDEX_MAXIMUM.default),
     )
     return _estimate(settings, records, least, most)
 
@@ -59,14 +71,16 @@ def _estimate(settings: Mapping[str, str], records: int, least: int, most: int) 
     if least == most:
         return least
     grown = math.ceil(float(np.float32(records) * np.float32(_growth(settings))))
-    estimate = grown // (positive_setting(settings, MAXIMUM_BYTES, 1 << 30) // _RECORD_BYTES or 1)
+    estimate = grown // (
+        positive_setting(settings, MAXIMUM_BYTES, RECORD_INDEX_GROUP_BYTES.default) // _RECORD_BYTES or 1
+    )
     if estimate >= most:
         return most
     return max(estimate, least)
 
 
 def _growth(settings: Mapping[str, str]) -> float:
-    text = settings.get(GROWTH, "").strip() or "2.0"
+    text = settings.get(GROWTH, "").strip() or str(RECORD_INDEX_GROWTH.default)
     try:
         factor = float(text)
     except ValueError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import TimelineError
 from hudi_core.metadata_table.instants import OperationSuffix
@@ -22,8 +23,8 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import DIGITS, format_instant
 from hudi_core.timeline.timeline import Timeline
 
-TRIGGER: Final = "hoodie.metadata.compact.max.delta.commits"
-DEFAULT_TRIGGER: Final = 10
+TRIGGER: Final = METADATA_DELTA_COMMITS.name
+DEFAULT_TRIGGER: Final = METADATA_DELTA_COMMITS.default
 _MIB: Final = 1 << 20
 _NO_BASE_MIB: Final = 120
 """What Hudi takes a base file for that is not there yet (hoodie.parquet.max.file.size)."""
