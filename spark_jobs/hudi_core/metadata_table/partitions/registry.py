@@ -48,6 +48,13 @@ def registered(name: str) -> type[PartitionType] | None:
     return None
 
 
+def _maintained(name: str) -> type[PartitionType]:
+    found = registered(name)
+    if found is None:
+        raise unknown_partition(name)
+    return found
+
+
 def initialization_order(name: str) -> tuple[int, str]:
     """The sort key by which partitions are initialized: in the order of the registry, unknown ones last."""
     found = registered(name)
@@ -60,10 +67,7 @@ def known_partition(name: str, table: IndexedTable) -> PartitionType:
     Raises UnsupportedError for a partition that no partition type here maintains: the caller refuses the action, or
     delists the partition when the user asks for that, and never leaves it stale.
     """
-    found = registered(name)
-    if found is None:
-        raise unknown_partition(name)
-    made = found(name, table)
+    made = _maintained(name)(name, table)
     made.check()
     return made
 
@@ -72,10 +76,7 @@ def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
     """As known_partition, for commits and initializations from statistics of files: also raises UnsupportedError where
     the records of this table's files are not exact, and for a row-level index.
     """
-    found = registered(name)
-    if found is None:
-        raise unknown_partition(name)
-    made = found(name, table)
+    made = _maintained(name)(name, table)
     made.check_commit()
     return made
 
@@ -87,8 +88,8 @@ def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, P
 
 def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
     """The row-level index of a name. Raises UnsupportedError for another partition."""
-    found = registered(name)
-    if found is None or not issubclass(found, RowLevelPartition):
+    found = _maintained(name)
+    if not issubclass(found, RowLevelPartition):
         raise unknown_partition(name)
     return found(name, table)
 
