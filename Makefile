@@ -1,7 +1,9 @@
 # Every target sets up what it needs in .venv and .cache; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-PYTHON ?= $(shell for p in python3.11 python3.10 python3; do command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' >/dev/null 2>&1 && echo $$p && break; done)
+RIGHT_PYTHON := import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))
+PYTHON ?= $(shell for p in python3.11 python3.10 python3; do \
+	command -v $$p >/dev/null && $$p -c '$(RIGHT_PYTHON)' >/dev/null 2>&1 && echo $$p && break; done)
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 export XDG_CACHE_HOME ?= $(CURDIR)/.cache
@@ -17,7 +19,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.done: requirements-bootstrap.lock requirements.lock pyproject.toml
-	@if [ -z "$(PYTHON)" ]; then echo "Python 3.10 or 3.11 with venv is needed: install one, or say 'make PYTHON=/path/to/python3.11'" >&2; exit 2; fi
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Python 3.10 or 3.11 with venv is needed: install one, or say 'make PYTHON=/path/to/python3.11'" >&2; exit 2; fi
 	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
@@ -33,11 +36,12 @@ test: $(VENV)/.done lint ## every test; what CI runs
 
 test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow, in two processes
 	@mkdir -p $(XDG_CACHE_HOME)
-	@$(BIN)/python -m pytest -q $(FAST) tests/unit/hudi_core/services tests/unit/airflow_hudi >$(XDG_CACHE_HOME)/test-fast.log 2>&1 & services=$$!; \
-	$(BIN)/python -m pytest -q $(FAST) --ignore=tests/unit/hudi_core/services --ignore=tests/unit/airflow_hudi tests/unit tests/arch; rest=$$?; \
-	wait $$services; services=$$?; cat $(XDG_CACHE_HOME)/test-fast.log; exit $$((rest || services))
+	@half="tests/unit/hudi_core/services tests/unit/airflow_hudi"; log=$(XDG_CACHE_HOME)/test-fast.log; \
+	$(BIN)/python -m pytest -q $(FAST) $$half >$$log 2>&1 & services=$$!; \
+	$(BIN)/python -m pytest -q $(FAST) $${half//tests/--ignore=tests} tests/unit tests/arch; rest=$$?; \
+	wait $$services; services=$$?; cat $$log; exit $$((rest || services))
 
-soak: $(VENV)/.done ## 200,000 damaged inputs a codec, every kill of every service, locks raced and services run on versitygw, the demo judged by real Hudi; stores results as JSON
+soak: $(VENV)/.done ## damaged inputs, every kill of every service, races on versitygw, the demo judged by real Hudi
 	@$(BIN)/python -m benchmarks.fuzz
 	@$(BIN)/python -m benchmarks.sweeps
 	@$(BIN)/python -m benchmarks.soak
@@ -58,7 +62,7 @@ zip: $(VENV)/.done ## build the job zip into dist/
 hudictl: $(VENV)/.done ## make hudictl ARGS='timeline /data/table'
 	@$(BIN)/hudictl $(ARGS)
 
-bench: $(VENV)/.done ## compare compaction, reading, cleaning, archival and the metadata table with real Hudi and Hudi-rs; stores results as JSON
+bench: $(VENV)/.done ## time and memory beside real Hudi and Hudi-rs; stores results as JSON
 	@$(BIN)/python -m benchmarks.compaction
 	@$(BIN)/python -m benchmarks.read
 	@$(BIN)/python -m benchmarks.services
@@ -68,8 +72,10 @@ options: $(VENV)/.done ## write docs/options.md from the typed option keys
 	@PYTHONPATH=spark_jobs $(BIN)/python docs/make_options.py
 
 lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in -o requirements.lock
-	@{ echo "# The installer itself: pip checks its hash before it installs requirements.lock."; awk '/^uv==/{p=1} p&&/^    # via/{exit} p{print}' requirements.lock; } > requirements-bootstrap.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in \
+		-o requirements.lock
+	@{ echo "# The installer itself: pip checks its hash before it installs requirements.lock."; \
+		awk '/^uv==/{p=1} p&&/^    # via/{exit} p{print}' requirements.lock; } > requirements-bootstrap.lock
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .cache .demo dist

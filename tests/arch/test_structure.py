@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ("airflow_hudi", "spark_jobs", "demo", "benchmarks", "dags", "tests")
 MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 80
+MAX_COLUMNS = 120
+TEXTS = (".md", ".sh", ".toml", ".yml", ".in", ".properties", "Makefile", "Dockerfile")
 
 
 def modules() -> Iterator[Path]:
@@ -117,10 +119,26 @@ def test_imports_stay_light(statement: str, forbidden: tuple[str, ...]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def tracked() -> list[str]:
+    """The files of the project, as git knows them."""
+    return subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_lines_of_documents_end_at_120_columns() -> None:
+    """Those of code are held by ruff. A row of a table and a line with an address cannot be wrapped."""
+    long = [
+        f"{name}:{number}"
+        for name in tracked()
+        if name.endswith(TEXTS) and (ROOT / name).is_file()
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+        if len(line) > MAX_COLUMNS and not line.startswith("|") and "://" not in line
+    ]
+    assert long == []
+
+
 def test_no_machine_path_is_in_the_project() -> None:
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     marks = ["/" + "work/", "/" + "root/", "/" + "farm/"]
-    for name in tracked:
+    for name in tracked():
         if name.endswith((".py", ".md", ".toml", ".yml", ".sh", "Makefile", ".json")) and (ROOT / name).is_file():
             text = (ROOT / name).read_text()
             assert not any(mark in text for mark in marks), name
