@@ -30,7 +30,6 @@ from hudi_core.services.rollback.attempt import AttemptRollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.table import HudiTable
-from hudi_core.testing.fault import FaultPlan, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
@@ -42,6 +41,7 @@ from hudi_core.transaction.reconcile import list_partitions
 from hudi_core.view.file_group import FileGroup, FileSlice
 from hudi_core.view.slicing import Visibility
 from tests.faults import test_archive_faults, test_clean_faults
+from tests.support.fault_storage import FaultPlan, InjectedCrash, Operation
 from tests.support.golden_archives import active_of, history_of
 from tests.support.golden_cleans import context_of, run_clean
 from tests.support.golden_data import GoldenCase, open_case

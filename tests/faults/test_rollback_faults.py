@@ -25,7 +25,6 @@ from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
@@ -39,6 +38,7 @@ from tests.support.changed_tables import (
     open_context,
     shown,
 )
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_nothing_forgotten, assert_settled, assert_valid
 from tests.support.rows import assert_same_rows, rows_of

@@ -10,7 +10,6 @@ from hudi_core.config.transaction_config import Strategy
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.model.ids import FileGroupId
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
@@ -19,6 +18,7 @@ from hudi_core.transaction.conflict import RULES, ConcurrentOperation, Operation
 from hudi_core.transaction.conflict_candidates import ConflictCheck, operation_start_at, read_operation
 from tests.support.golden_timelines import every_table, load_timelines, timelines_of
 from tests.support.inflight_compactions import Layout
+from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import Operations, describe
 
 EARLIER, ME, LATER, LATEST = "20260104000000000", "20260105000000000", "20260106000000000", "20260107000000000"

@@ -7,11 +7,11 @@ import pytest
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.markers import Marker, MarkerType, create_marker, marker_folder
 from hudi_core.model.ids import FileGroupId
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.early_detection import check_markers, marked_groups, rivals
 from tests.support.inflight_compactions import Layout
+from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import Operations
 
 OLD, EARLIER, ME, LATER = "20260103000000000", "20260104000000000", "20260105000000000", "20260106000000000"

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from hudi_core.errors import ConflictError, StorageError
-from hudi_core.testing.fault import InjectedCrash
 from hudi_core.transaction.heartbeat_thread import Heartbeat
+from tests.support.fault_storage import InjectedCrash
 
 
 def wait_for(condition: threading.Event) -> None:

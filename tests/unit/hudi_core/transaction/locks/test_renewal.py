@@ -7,8 +7,8 @@ import time
 import pytest
 
 from hudi_core.errors import StorageError
-from hudi_core.testing.fault import InjectedCrash
 from hudi_core.transaction.locks.renewal import Renewal
+from tests.support.fault_storage import InjectedCrash
 
 
 def wait_for(condition: threading.Event) -> None:
