@@ -21,9 +21,8 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
-from hudi_core.storage.arrow_store import ArrowStorage
+from hudi_core.storage.arrow_store import ArrowStorage, open_data_storage
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import open_storage

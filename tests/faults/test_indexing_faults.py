@@ -28,7 +28,7 @@ from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_clean_faults import leftovers
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConflictError, StorageError
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import restore
@@ -26,7 +27,6 @@ from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
     METADATA,

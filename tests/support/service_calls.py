@@ -23,7 +23,7 @@ from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation

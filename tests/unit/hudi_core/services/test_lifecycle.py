@@ -14,6 +14,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
+from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.model.names import parse_base_file
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.request.services import SERVICES, ServiceEntry
@@ -23,7 +24,6 @@ from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase

@@ -18,7 +18,7 @@ from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import State
-from hudi_core.transaction.claim import forget_claims
+from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
     an_owner,

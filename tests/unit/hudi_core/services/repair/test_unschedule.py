@@ -19,7 +19,7 @@ from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.repair.unschedule import Unscheduled, unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
     an_owner,
